@@ -1,0 +1,71 @@
+"""The command line: `federank COMMAND ...`, one file per command.
+
+Commands are imported when they are asked for, so that `federank --help` answers at once. Results go to stdout,
+progress and complaints to stderr; a mistake that the user can mend is one sentence and exit code 2.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from federank.errors import FedeRankError
+
+COMMANDS = {
+    "data": ("federank.cli.data", "Known data sets: list, get, look at, split; and the synthetic city."),
+    "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),
+}
+"""Each command's file and its one line of help, so that the list needs no import."""
+
+
+class CommandsOnDemand(click.Group):
+    """A group whose commands live in files of their own, imported only when one is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands' names, in the order of a first day with the product."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, from the file of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from `COMMANDS` alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.command(cls=CommandsOnDemand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="federank", message="federank %(version)s")
+def federank() -> None:
+    """FedeRank: a recommender that learns without collecting anybody's history.
+
+    \b
+    Example:
+      federank data stats city
+    """
+
+
+def main() -> None:
+    """Run one command; a mistake of the user's becomes one sentence and exit code 2."""
+    try:
+        federank(prog_name="federank", standalone_mode=False)
+    except click.ClickException as mistake:
+        mistake.show()
+        sys.exit(2)
+    except FedeRankError as mistake:
+        click.echo(f"federank: {mistake}", err=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("federank: stopped.", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing more to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,271 @@
+"""Who chose what, and when: the one type that everything after the readers works on.
+
+An `Interactions` is a set of (user, item) pairs, each with an optional rating and an optional time. People and
+items are numbered 0, 1, 2, ... in the sorted order of their original ids, rows are sorted by user and then by
+item, and no pair occurs twice: so the same content gives the same arrays, and the same fingerprint, from
+whatever file and in whatever order it came.
+
+Values never change: a filter or a split answers with a new `Interactions`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
+
+from federank.arrays import FloatVector, Ids, IntVector, LongVector
+from federank.data import filters
+from federank.data.categories import Categories
+from federank.errors import DataError, UnknownId
+
+Repeats = Literal["latest", "first", "refuse"]
+
+
+class Profiles(NamedTuple):
+    """Rows of a sparse matrix: the items of user u are `items[starts[u]:starts[u + 1]]`, ascending."""
+
+    starts: LongVector
+    items: IntVector
+
+    def of(self, user: int) -> IntVector:
+        """The items of one user, ascending."""
+        return self.items[self.starts[user] : self.starts[user + 1]]
+
+    @property
+    def sizes(self) -> LongVector:
+        """How many items each user has."""
+        return np.diff(self.starts)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Interactions:
+    """Pairs of a user and an item, sorted, without repeats; make one with `Interactions.from_columns`."""
+
+    users: IntVector
+    items: IntVector
+    user_ids: Ids
+    item_ids: Ids
+    ratings: FloatVector | None = None
+    times: LongVector | None = None
+    titles: Ids | None = None
+    categories: Categories | None = None
+    name: str = "interactions"
+
+    @classmethod
+    def from_columns(
+        cls,
+        users: Any,
+        items: Any,
+        ratings: Any = None,
+        times: Any = None,
+        *,
+        titles: dict[Any, str] | None = None,
+        categories: dict[Any, Sequence[str]] | None = None,
+        repeats: Repeats = "latest",
+        name: str = "interactions",
+    ) -> Interactions:
+        """Number the ids, sort the rows, and keep one row of each repeated pair.
+
+        Columns are NumPy arrays, Polars series or lists of equal length. `titles` and `categories` map an
+        original item id to its name and to the categories it belongs to. Of a repeated pair the latest row
+        stays: by time where there are times, by position otherwise.
+        """
+        user_codes, user_ids = number_ids(users, "user")
+        item_codes, item_ids = number_ids(items, "item")
+        if len(user_codes) != len(item_codes):
+            raise DataError(f"There are {len(user_codes)} users but {len(item_codes)} items; one of each is needed per row.")
+        rating_column = None if ratings is None else np.asarray(ratings, dtype=np.float32)
+        time_column = None if times is None else np.asarray(times, dtype=np.int64)
+        order = _sorted_order(user_codes, item_codes, time_column, len(item_ids), repeats)
+        return cls(
+            users=_frozen(user_codes[order]),
+            items=_frozen(item_codes[order]),
+            user_ids=user_ids,
+            item_ids=item_ids,
+            ratings=None if rating_column is None else _frozen(rating_column[order]),
+            times=None if time_column is None else _frozen(time_column[order]),
+            titles=None if titles is None else _titles(item_ids, titles),
+            categories=None if categories is None else Categories.from_lists(categories.get(i, ()) for i in item_ids.tolist()),
+            name=name,
+        )
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self):,} interactions of {self.n_users:,} users with {self.n_items:,} items>"
+
+    @property
+    def n_users(self) -> int:
+        """How many users are numbered, whether or not they have a row here."""
+        return len(self.user_ids)
+
+    @property
+    def n_items(self) -> int:
+        """How many items are numbered, whether or not they have a row here."""
+        return len(self.item_ids)
+
+    @property
+    def density(self) -> float:
+        """The share of all (user, item) pairs that occur."""
+        pairs = self.n_users * self.n_items
+        return len(self) / pairs if pairs else 0.0
+
+    @cached_property
+    def profiles(self) -> Profiles:
+        """Each user's items, ascending."""
+        return Profiles(_offsets(self.users, self.n_users), self.items)
+
+    @cached_property
+    def audiences(self) -> Profiles:
+        """Each item's users, ascending: the profiles of the transposed data."""
+        order = np.argsort(self.items, kind="stable")
+        return Profiles(_offsets(self.items, self.n_items), _frozen(self.users[order]))
+
+    @cached_property
+    def popularity(self) -> LongVector:
+        """How many users each item has."""
+        return np.bincount(self.items, minlength=self.n_items).astype(np.int64)
+
+    def matrix(self, values: Literal["ones", "ratings"] = "ones") -> csr_array:
+        """Users x items as a SciPy sparse array, of ones or of ratings."""
+        if values == "ratings" and self.ratings is None:
+            raise DataError(f"{self.name} has no ratings; ask for the matrix of ones.")
+        content = self.ratings if values == "ratings" else np.ones(len(self), dtype=np.float32)
+        return csr_array((content, self.items, self.profiles.starts), shape=(self.n_users, self.n_items))
+
+    def user_index(self, user: Any) -> int:
+        """The number of the user with this original id."""
+        return _lookup(self._user_numbers, user, self.user_ids, "user", self.name)
+
+    def item_index(self, item: Any) -> int:
+        """The number of the item with this original id."""
+        return _lookup(self._item_numbers, item, self.item_ids, "item", self.name)
+
+    @cached_property
+    def _user_numbers(self) -> dict[Any, int]:
+        return {identity: number for number, identity in enumerate(self.user_ids.tolist())}
+
+    @cached_property
+    def _item_numbers(self) -> dict[Any, int]:
+        return {identity: number for number, identity in enumerate(self.item_ids.tolist())}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the content: equal for equal data, whatever the file, the order of rows or the name."""
+        digest = hashlib.sha256()
+        for column in (self.users, self.items, self.ratings, self.times):
+            digest.update(b"none" if column is None else np.ascontiguousarray(column).tobytes())
+        for ids in (self.user_ids, self.item_ids):
+            digest.update(ids.tobytes() if ids.dtype.kind == "i" else "\0".join(ids.tolist()).encode())
+        return digest.hexdigest()[:32]
+
+    def take(self, rows: Any) -> Interactions:
+        """Only these rows (ascending positions, or a mask); users and items keep their numbers."""
+        return replace(
+            self,
+            users=_frozen(self.users[rows]),
+            items=_frozen(self.items[rows]),
+            ratings=None if self.ratings is None else _frozen(self.ratings[rows]),
+            times=None if self.times is None else _frozen(self.times[rows]),
+        )
+
+    def compact(self) -> Interactions:
+        """Only the users and items that have a row, numbered anew in the same order."""
+        users, user_codes = np.unique(self.users, return_inverse=True)
+        items, item_codes = np.unique(self.items, return_inverse=True)
+        return replace(
+            self,
+            users=_frozen(user_codes.astype(np.int32)),
+            items=_frozen(item_codes.astype(np.int32)),
+            user_ids=_frozen(self.user_ids[users]),
+            item_ids=_frozen(self.item_ids[items]),
+            titles=None if self.titles is None else _frozen(self.titles[items]),
+            categories=None if self.categories is None else self.categories.take(items),
+        )
+
+    keep_users = filters.keep_users
+    keep_items = filters.keep_items
+    k_core = filters.k_core
+    binarise = filters.binarise
+    within = filters.within
+
+
+def number_ids(values: Any, kind: str) -> tuple[IntVector, Ids]:
+    """Number ids in their sorted order: the number of each value, and the id of each number."""
+    column = values if isinstance(values, pl.Series) else _series(values, kind)
+    if column.null_count():
+        raise DataError(f"Row {int(column.is_null().arg_true()[0]) + 1} has no {kind} id; every row needs one.")
+    if column.dtype.is_integer():
+        ids = column.unique().sort().to_numpy().astype(np.int64)
+        return np.searchsorted(ids, column.to_numpy()).astype(np.int32), _frozen(ids)
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        raise DataError(f"The {kind} ids are of type {column.dtype}; whole numbers or text are needed.")
+    text = column.cast(pl.String)
+    known = text.unique().sort()
+    codes = text.cast(pl.Enum(known)).to_physical().to_numpy().astype(np.int32)
+    return codes, _frozen(np.array(known.to_list(), dtype=np.dtypes.StringDType()))
+
+
+def _series(values: Any, kind: str) -> pl.Series:
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        return pl.Series(values)
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    types = {type(value) for value in listed}
+    if types <= {int} or types <= {str}:
+        return pl.Series(listed, dtype=pl.Int64 if types <= {int} and listed else pl.String)
+    found = " and ".join(sorted(t.__name__ for t in types))
+    raise DataError(f"The {kind} ids mix types ({found}); make them all whole numbers or all text.")
+
+
+def _sorted_order(
+    users: IntVector, items: IntVector, times: LongVector | None, n_items: int, repeats: Repeats
+) -> LongVector | slice:
+    """Positions that sort rows by user and item and leave out repeats; a slice of all where they are so already."""
+    keys = users.astype(np.int64) * max(n_items, 1) + items
+    if np.all(keys[1:] > keys[:-1]):
+        return slice(None)
+    by_time = None if times is None else np.argsort(times, kind="stable")
+    order = np.argsort(keys if by_time is None else keys[by_time], kind="stable")
+    if by_time is not None:
+        order = by_time[order]
+    keys = keys[order]
+    new = np.flatnonzero(keys[1:] != keys[:-1])
+    if repeats == "refuse" and len(new) + 1 < len(keys):
+        raise DataError(
+            f"{len(keys) - len(new) - 1:,} rows repeat a (user, item) pair; choose which to keep with repeats='latest' or 'first'."
+        )
+    if repeats == "first":
+        return order[np.concatenate(([0], new + 1))]
+    return order[np.concatenate((new, [len(keys) - 1]))]
+
+
+def _offsets(codes: IntVector, count: int) -> LongVector:
+    return np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=count)))).astype(np.int64)
+
+
+def _titles(item_ids: Ids, titles: dict[Any, str]) -> Ids:
+    named = [titles.get(identity, "") for identity in item_ids.tolist()]
+    return _frozen(np.array(named, dtype=np.dtypes.StringDType()))
+
+
+def _lookup(numbers: dict[Any, int], identity: Any, ids: Ids, kind: str, name: str) -> int:
+    """The number of an id, given as it is or as the text a command line makes of it."""
+    try:
+        key = int(identity) if ids.dtype.kind == "i" else str(identity)
+        return numbers[key]
+    except (KeyError, ValueError):
+        example = f"; one that it has is {ids[0]}" if len(ids) else ""
+        raise UnknownId(f"No {kind} in {name} has the id {identity!r}{example}.") from None
+
+
+def _frozen(array: Any) -> Any:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,1 @@
+"""Where rounds are played: plain Python to read, compiled code to use."""

@@ -1,0 +1,1 @@
+"""How good, how even and how costly recommendations are."""

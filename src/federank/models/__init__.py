@@ -1,0 +1,1 @@
+"""The maths of each method: scores and steps on arrays, nothing about devices, servers or files."""

@@ -1,0 +1,1 @@
+"""The methods as objects with fit, recommend, save and load."""
