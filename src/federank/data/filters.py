@@ -28,7 +28,9 @@ def keep_items(data: Interactions, min_interactions: int) -> Interactions:
     """Only the items with at least this many interactions."""
     _at_least_one("min_interactions", min_interactions)
     return _kept(
-        data, data.popularity[data.items] >= min_interactions, f"no item has {min_interactions} or more interactions"
+        data,
+        data.popularity[data.items] >= min_interactions,
+        f"no item has {min_interactions} or more interactions",
     )
 
 

@@ -14,10 +14,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from federank.arrays import FloatVector, Ids, IntVector, LongVector
@@ -25,6 +26,7 @@ from federank.data import filters
 from federank.data.categories import Categories
 from federank.errors import DataError, UnknownId
 
+Column = TypeVar("Column", bound=NDArray[Any])
 Repeats = Literal["latest", "first", "refuse"]
 
 
@@ -80,7 +82,9 @@ class Interactions:
         user_codes, user_ids = number_ids(users, "user")
         item_codes, item_ids = number_ids(items, "item")
         if len(user_codes) != len(item_codes):
-            raise DataError(f"There are {len(user_codes)} users but {len(item_codes)} items; one of each is needed per row.")
+            raise DataError(
+                f"There are {len(user_codes)} users but {len(item_codes)} items; one of each is needed per row."
+            )
         rating_column = None if ratings is None else np.asarray(ratings, dtype=np.float32)
         time_column = None if times is None else np.asarray(times, dtype=np.int64)
         order = _sorted_order(user_codes, item_codes, time_column, len(item_ids), repeats)
@@ -92,7 +96,9 @@ class Interactions:
             ratings=None if rating_column is None else _frozen(rating_column[order]),
             times=None if time_column is None else _frozen(time_column[order]),
             titles=None if titles is None else _titles(item_ids, titles),
-            categories=None if categories is None else Categories.from_lists(categories.get(i, ()) for i in item_ids.tolist()),
+            categories=None
+            if categories is None
+            else Categories.from_lists(categories.get(i, ()) for i in item_ids.tolist()),
             name=name,
         )
 
@@ -252,8 +258,8 @@ def _offsets(codes: IntVector, count: int) -> LongVector:
 
 
 def _titles(item_ids: Ids, titles: dict[Any, str]) -> Ids:
-    named = [titles.get(identity, "") for identity in item_ids.tolist()]
-    return _frozen(np.array(named, dtype=np.dtypes.StringDType()))
+    named: Ids = np.array([titles.get(identity, "") for identity in item_ids.tolist()], dtype=np.dtypes.StringDType())
+    return _frozen(named)
 
 
 def _lookup(numbers: dict[Any, int], identity: Any, ids: Ids, kind: str, name: str) -> int:
@@ -266,6 +272,6 @@ def _lookup(numbers: dict[Any, int], identity: Any, ids: Ids, kind: str, name: s
         raise UnknownId(f"No {kind} in {name} has the id {identity!r}{example}.") from None
 
 
-def _frozen(array: Any) -> Any:
+def _frozen(array: Column) -> Column:
     array.flags.writeable = False
     return array

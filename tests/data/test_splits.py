@@ -1,0 +1,161 @@
+"""Splits: the papers' hold-out, its ties, and what no split may do."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federank.data.interactions import Interactions
+from federank.data.splits import (
+    Split,
+    split_folds,
+    split_given,
+    split_leave_last_out,
+    split_random,
+    split_temporal,
+    split_temporal_global,
+)
+from federank.errors import BadSplit, DataError, SettingError
+
+
+def history(pairs, times=None):
+    users, items = zip(*pairs, strict=True)
+    return Interactions.from_columns(np.array(users), np.array(items), times=times)
+
+
+@st.composite
+def histories(draw):
+    pairs = draw(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=2, unique=True))
+    times = draw(st.lists(st.integers(0, 5), min_size=len(pairs), max_size=len(pairs)))
+    return history(pairs, times)
+
+
+def pairs_of(part):
+    return set(zip(part.users.tolist(), part.items.tolist(), strict=True))
+
+
+SPLITTERS = {
+    "temporal": lambda data: split_temporal(data, test=0.4, validation=0.3),
+    "leave-last-out": lambda data: split_leave_last_out(data, validation=True),
+    "random": lambda data: split_random(data, test=0.4, validation=0.3, seed=3),
+    "fold": lambda data: split_folds(data, folds=2, seed=3)[0],
+}
+
+
+@pytest.mark.parametrize("way", SPLITTERS)
+@given(data=histories())
+def test_every_interaction_lands_in_exactly_one_part(way, data):
+    split = SPLITTERS[way](data)
+    parts = [split.train, split.test, *([split.validation] if split.validation is not None else [])]
+    assert sum(len(part) for part in parts) == len(data)
+    assert set.union(*(pairs_of(part) for part in parts)) == pairs_of(data)
+
+
+@given(data=histories(), share=st.floats(0, 0.99))
+def test_each_user_gives_the_floor_of_their_share(data, share):
+    split = split_temporal(data, test=share)
+    np.testing.assert_array_equal(split.test.profiles.sizes, np.floor(share * data.profiles.sizes))
+
+
+@given(data=histories())
+def test_nobody_is_tested_on_something_older_than_what_was_learnt(data):
+    split = split_temporal(data, test=0.5)
+    for user in range(data.n_users):
+        learnt = split.train.times[split.train.users == user]
+        tested = split.test.times[split.test.users == user]
+        assert not len(tested) or learnt.max() <= tested.min()
+
+
+def test_of_one_moment_the_first_item_is_held_out_first():
+    split = split_temporal(history([(0, 10), (0, 20), (0, 30), (0, 40), (0, 50)], times=[7] * 5), test=0.4)
+    assert split.test.item_ids[split.test.items].tolist() == [10, 20]
+
+
+def test_validation_is_cut_from_the_newest_of_training():
+    split = split_temporal(history([(0, item) for item in range(10)], times=range(10)), test=0.2, validation=0.25)
+    assert split.test.times.tolist() == [8, 9]
+    assert split.validation.times.tolist() == [6, 7]
+
+
+def test_one_moment_divides_everyone_in_the_global_form():
+    data = history([(user, item) for user in range(3) for item in range(4)], times=list(range(12)))
+    split = split_temporal_global(data, test=0.25, validation=0.25)
+    assert (
+        split.train.times.max() < split.validation.times.min() <= split.validation.times.max() < split.test.times.min()
+    )
+    assert len(split.test) == 3
+
+
+def test_interactions_of_the_dividing_moment_stay_together():
+    split = split_temporal_global(history([(0, 0), (0, 1), (1, 0), (1, 1)], times=[1, 5, 5, 5]), test=0.25)
+    assert len(split.test) == 3
+
+
+def test_a_person_with_one_interaction_keeps_it_for_training():
+    split = split_leave_last_out(history([(0, 0), (1, 0), (1, 1)], times=[1, 2, 3]))
+    assert split.train.users.tolist() == [0, 1]
+
+
+def test_folds_are_disjoint_and_cover_everything_and_follow_the_seed():
+    data = history([(user, item) for user in range(5) for item in range(5)])
+    folds = split_folds(data, folds=5, seed=1)
+    assert set.union(*(pairs_of(fold.test) for fold in folds)) == pairs_of(data)
+    assert sum(len(fold.test) for fold in folds) == len(data)
+    again = split_folds(data, folds=5, seed=1)
+    other = split_folds(data, folds=5, seed=2)
+    assert pairs_of(folds[0].test) == pairs_of(again[0].test) != pairs_of(other[0].test)
+
+
+def test_a_split_whose_parts_overlap_is_refused():
+    data = history([(0, 0), (0, 1), (1, 0)])
+    with pytest.raises(BadSplit, match="2 interactions are in both train and test"):
+        Split(data, data.take([0, 2]))
+    with pytest.raises(BadSplit, match="both validation and test"):
+        Split(data.take([0]), data.take([1]), data.take([1, 2]))
+
+
+def test_given_parts_must_share_their_numbering():
+    data = history([(0, 0), (0, 1), (1, 0)])
+    assert len(split_given(data.take([0, 1]), data.take([2])).test) == 1
+    with pytest.raises(BadSplit, match="number users or items differently"):
+        split_given(data.take([0, 1]), history([(9, 9)]))
+
+
+def test_a_split_knows_the_items_that_training_never_shows():
+    split = split_temporal(history([(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)], times=[1, 2, 3, 4, 5]), test=0.2)
+    assert split.train.item_ids[split.unseen_items].tolist() == [5]
+
+
+def test_settings_are_chosen_on_validation_never_on_test():
+    split = split_temporal(history([(0, item) for item in range(10)], times=range(10)), test=0.2, validation=0.25)
+    assert pairs_of(split.development.test) == pairs_of(split.validation)
+    with pytest.raises(BadSplit, match="no validation part"):
+        _ = split_temporal(history([(0, 1), (0, 2)], times=[1, 2])).development
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_a_share_outside_its_range_is_refused(share):
+    with pytest.raises(SettingError, match="must be a share"):
+        split_temporal(history([(0, 1)], times=[1]), test=share)
+
+
+def test_what_has_no_times_cannot_be_split_by_time():
+    with pytest.raises(DataError, match="has no times"):
+        split_temporal(history([(0, 1), (0, 2)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "catalogue"),
+    [
+        ("amazon-digital-music", 61_408, 34_526),
+        ("ml-1m", 802_553, 3_666),
+        ("foursquare-italy", 54_088, 25_498),
+    ],
+)
+def test_the_papers_training_parts_come_out_to_the_row(real_data, monkeypatch, name, rows, catalogue):
+    from federank.data.loading import load
+
+    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
+    split = split_temporal(load(name).keep_users(min_interactions=20))
+    assert len(split.train) == rows
+    assert np.count_nonzero(split.train.popularity) == catalogue
