@@ -78,16 +78,16 @@ def _movielens(
 _NEVER = "do not redistribute it without separate permission"
 _ALIKE = "redistribute it only under these same conditions"
 
-# fmt: off
 _MOVIELENS = (
     _movielens("ml-100k", 100_000, 4_924_029, "0e33842e24a9c977be4e0107933c0723", "u.data", _NEVER),
     _movielens("ml-1m", 1_000_209, 5_917_549, "c4d9eecfca2ab87c1945afe126590906", "ratings.dat", _NEVER),
-    _movielens("ml-10m", 10_000_054, 65_566_137, "ce571fd55effeba0271552578f2648bd", "ratings.dat", _NEVER, "ml-10M100K"),
+    _movielens(
+        "ml-10m", 10_000_054, 65_566_137, "ce571fd55effeba0271552578f2648bd", "ratings.dat", _NEVER, "ml-10M100K"
+    ),
     _movielens("ml-20m", 20_000_263, 198_702_078, "cd245b17a1ae2cc31bb14903e1204af3", "ratings.csv", _ALIKE),
     _movielens("ml-25m", 25_000_095, 261_978_986, "6b51fb2759a8657d3bfcbfc42b592ada", "ratings.csv", _ALIKE),
     _movielens("ml-32m", 32_000_204, 238_950_008, "d472be332d4daa821edc399621853b57", "ratings.csv", _ALIKE),
 )
-# fmt: on
 
 
 def _table(name: str, title: str, stem: str, interactions: int | None, how_to_obtain: str, citation: str) -> KnownSet:

@@ -1,0 +1,362 @@
+"""Downloads against a real server on loopback that cuts, stalls, redirects, refuses and lies."""
+
+import fcntl
+import hashlib
+import os
+import socket
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from federank.data.download import Expected, Patience, fetch, install_copy
+from federank.errors import BadFile, DownloadError
+
+CONTENT = hashlib.sha256(b"federank").digest() * 40_000  # 1,280,000 bytes, in several chunks
+HALF = len(CONTENT) // 2
+QUICK = Patience(timeout=30.0, attempts=3, pause=0.0)
+
+
+def sum_of(content: bytes) -> str:
+    return hashlib.md5(content).hexdigest()
+
+
+RIGHT = Expected(size=len(CONTENT), md5=sum_of(CONTENT))
+
+
+class Publisher(ThreadingHTTPServer):
+    """Serves one file. Each request takes the next of `answers`; when none is left, the file is served well."""
+
+    content = CONTENT
+    etag: str | None = None
+    ranges = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.answers: list[Callable[[Any], None]] = []
+        self.requests: list[dict[str, str]] = []
+        self.over = Event()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/file.zip"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up in the middle is part of these tests."""
+
+
+class Answer(BaseHTTPRequestHandler):
+    server: Publisher
+
+    def log_message(self, *args: Any) -> None:
+        """Silence."""
+
+    def do_GET(self) -> None:
+        self.server.requests.append({"path": self.path, **self.headers})
+        if self.server.answers:
+            self.server.answers.pop(0)(self)
+        else:
+            self.wfile.write(self.begin())
+
+    def begin(self, length: int | None = None) -> bytes:
+        """Send the headers of the whole file, or of the range asked for; the bytes that belong under them."""
+        content, server, start = self.server.content, self.server, 0
+        asked = self.headers.get("Range")
+        if asked and server.ranges and self.headers.get("If-Range", server.etag) == server.etag:
+            start = int(asked.removeprefix("bytes=").removesuffix("-"))
+            if start >= len(content):
+                self.send_error(416)
+                return b""
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(len(content) - start if length is None else length))
+        if server.etag:
+            self.send_header("ETag", server.etag)
+        self.end_headers()
+        return content[start:]
+
+
+def cut_in_half(answer: Answer) -> None:
+    answer.wfile.write(answer.begin()[:HALF])
+
+
+def silent_from_the_start(answer: Answer) -> None:
+    answer.server.over.wait()
+
+
+def silent_after_half(answer: Answer) -> None:
+    answer.wfile.write(answer.begin()[:HALF])
+    answer.wfile.flush()
+    answer.server.over.wait()
+
+
+def refuse(status: int) -> Callable[[Answer], None]:
+    return lambda answer: answer.send_error(status)
+
+
+def redirect(answer: Answer) -> None:
+    answer.send_response(302)
+    answer.send_header("Location", "/moved/file.zip")
+    answer.end_headers()
+
+
+def without_length_and_cut(answer: Answer) -> None:
+    answer.send_response(200)
+    answer.end_headers()
+    answer.wfile.write(CONTENT[:HALF])
+
+
+def larger_than_any_disk(answer: Answer) -> None:
+    answer.wfile.write(answer.begin(length=10**18))
+
+
+@pytest.fixture
+def publisher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with Publisher() as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.over.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "file.zip"
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_whole_file_arrives_and_nothing_is_left_beside_it(publisher, target):
+    fetch(publisher.address, target, RIGHT)
+    assert target.read_bytes() == CONTENT
+    assert names_in(target.parent) == ["file.zip"]
+
+
+def test_progress_grows_from_nothing_to_the_whole(publisher, target):
+    steps: list[tuple[int, int | None]] = []
+    fetch(publisher.address, target, RIGHT, progress=lambda done, total: steps.append((done, total)))
+    assert steps[0] == (0, len(CONTENT))
+    assert steps[-1] == (len(CONTENT), len(CONTENT))
+    assert steps == sorted(steps)
+
+
+def test_a_cut_connection_is_taken_up_where_it_broke(publisher, target):
+    publisher.answers = [cut_in_half]
+    fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert target.read_bytes() == CONTENT
+    assert [request.get("Range") for request in publisher.requests] == [None, f"bytes={HALF}-"]
+
+
+def test_what_an_earlier_run_left_is_gone_on_with(publisher, target):
+    publisher.answers = [cut_in_half, refuse(503), refuse(503), refuse(503)]
+    with pytest.raises(DownloadError, match=r"503.*640,000 bytes are kept: run the same command"):
+        fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert names_in(target.parent) == ["file.zip.part"]
+    fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert target.read_bytes() == CONTENT
+    assert publisher.requests[-1]["Range"] == f"bytes={HALF}-"
+
+
+def test_a_part_that_is_whole_already_is_installed_without_asking_the_server(publisher, target):
+    target.parent.mkdir()
+    target.with_name("file.zip.part").write_bytes(CONTENT)
+    fetch(publisher.address, target, RIGHT)
+    assert target.read_bytes() == CONTENT
+    assert publisher.requests == []
+
+
+@pytest.mark.parametrize("length", [1, HALF, len(CONTENT), len(CONTENT) + 1])
+def test_a_part_of_some_other_file_is_found_out_and_begun_anew(publisher, target, length):
+    target.parent.mkdir()
+    target.with_name("file.zip.part").write_bytes(b"x" * length)
+    fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_part_longer_than_a_file_of_unknown_size_is_begun_anew(publisher, target):
+    target.parent.mkdir()
+    target.with_name("file.zip.part").write_bytes(b"x" * (len(CONTENT) + 1))
+    fetch(publisher.address, target, Expected(md5=RIGHT.md5), patience=QUICK)
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_server_without_ranges_sends_the_whole_again(publisher, target):
+    publisher.ranges = False
+    publisher.answers = [cut_in_half]
+    fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_file_that_changes_between_two_tries_is_never_mixed(publisher, target):
+    def cut_and_publish_anew(answer: Answer) -> None:
+        cut_in_half(answer)
+        publisher.content, publisher.etag = CONTENT[::-1], '"new"'
+
+    publisher.etag = '"old"'
+    publisher.answers = [cut_and_publish_anew]
+    fetch(publisher.address, target, Expected(), patience=QUICK)
+    assert target.read_bytes() == CONTENT[::-1]
+    assert publisher.requests[-1]["If-Range"] == '"old"'
+
+
+def test_without_checksum_or_mark_of_version_a_second_try_begins_anew(publisher, target):
+    publisher.answers = [cut_in_half]
+    fetch(publisher.address, target, Expected(), patience=QUICK)
+    assert target.read_bytes() == CONTENT
+    assert "Range" not in publisher.requests[-1]
+
+
+def test_a_cut_is_noticed_even_where_the_server_states_no_length(publisher, target):
+    publisher.answers = [without_length_and_cut]
+    fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert target.read_bytes() == CONTENT
+
+
+def test_redirects_are_followed(publisher, target):
+    publisher.answers = [redirect]
+    fetch(publisher.address, target, RIGHT)
+    assert target.read_bytes() == CONTENT
+    assert publisher.requests[-1]["path"] == "/moved/file.zip"
+
+
+def test_endless_redirects_end_in_a_sentence(publisher, target):
+    publisher.answers = [redirect] * 50
+    with pytest.raises(DownloadError, match="302"):
+        fetch(publisher.address, target, RIGHT, patience=QUICK)
+
+
+def test_a_silent_server_is_given_up_on(publisher, target):
+    publisher.answers = [silent_from_the_start] * 2
+    with pytest.raises(DownloadError, match=r"could not be fetched: .*timed out.* Try again later\."):
+        fetch(publisher.address, target, RIGHT, patience=Patience(timeout=0.1, attempts=2, pause=0.0))
+    assert not target.exists()
+
+
+def test_a_server_that_falls_silent_in_the_middle_is_asked_for_the_rest(publisher, target):
+    publisher.answers = [silent_after_half]
+    fetch(publisher.address, target, RIGHT, patience=Patience(timeout=0.5, attempts=100, pause=0.0))
+    assert target.read_bytes() == CONTENT
+    assert len(publisher.requests) > 1
+
+
+def test_a_missing_file_is_not_asked_for_twice(publisher, target):
+    publisher.answers = [refuse(404)] * 5
+    with pytest.raises(DownloadError, match=r"404 \(Not Found\)"):
+        fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert len(publisher.requests) == 1
+
+
+def test_a_busy_server_is_asked_again(publisher, target):
+    publisher.answers = [refuse(503), refuse(429)]
+    fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_server_that_is_not_there_ends_in_a_sentence(monkeypatch, target):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        with pytest.raises(DownloadError, match="no connection could be made"):
+            fetch(f"http://127.0.0.1:{deaf.getsockname()[1]}/file.zip", target, RIGHT, patience=QUICK)
+
+
+def test_a_wrong_checksum_installs_nothing_and_leaves_the_old_file(publisher, target):
+    target.parent.mkdir()
+    target.write_bytes(b"the old file")
+    publisher.content = CONTENT[::-1]
+    with pytest.raises(DownloadError, match=rf"its MD5 sum is \w+ where {RIGHT.md5} was expected"):
+        fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert target.read_bytes() == b"the old file"
+    assert names_in(target.parent) == ["file.zip"]
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT + b"x"])
+def test_a_wrong_size_is_refused_before_it_is_fetched(publisher, target, content):
+    publisher.content = content
+    with pytest.raises(DownloadError, match=rf"offers {len(content):,} bytes, the known file has {len(CONTENT):,}"):
+        fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert names_in(target.parent) == []
+
+
+def test_a_stream_without_end_is_stopped_at_the_known_size(publisher, target):
+    def endless(answer: Answer) -> None:
+        answer.send_response(200)
+        answer.end_headers()
+        while not publisher.over.is_set():
+            answer.wfile.write(CONTENT)
+
+    publisher.answers = [endless]
+    with pytest.raises(DownloadError, match=r"sends more than the 1,280,000 bytes"):
+        fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert not target.exists()
+
+
+def test_a_disk_too_small_is_noticed_before_anything_is_written(publisher, target):
+    publisher.answers = [larger_than_any_disk]
+    with pytest.raises(DownloadError, match=r"is full \(1,000,000,000,000,000,000 bytes are still to come"):
+        fetch(publisher.address, target, Expected(), patience=QUICK)
+    assert names_in(target.parent) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is played by /dev/full, which is not here")
+def test_a_disk_that_fills_up_ends_in_a_sentence_and_installs_nothing(publisher, target):
+    target.parent.mkdir()
+    target.with_name("file.zip.part").symlink_to("/dev/full")
+    with pytest.raises(DownloadError, match=r"is full \(No space left on device\)\. Make room"):
+        fetch(publisher.address, target, RIGHT, patience=QUICK)
+    assert not target.exists()
+    assert len(publisher.requests) == 1
+
+
+def test_a_folder_that_cannot_be_made_ends_in_a_sentence(publisher, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(DownloadError, match="cannot be written to"):
+        fetch(publisher.address, tmp_path / "file" / "data" / "file.zip", RIGHT)
+
+
+def test_two_downloads_into_one_folder_do_not_meet(publisher, target):
+    target.parent.mkdir()
+    holder = os.open(target.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        with pytest.raises(DownloadError, match="Another process"):
+            fetch(publisher.address, target, RIGHT)
+    finally:
+        os.close(holder)
+    fetch(publisher.address, target, RIGHT)
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_copy_at_hand_is_installed(tmp_path, target):
+    (tmp_path / "copy.zip").write_bytes(CONTENT)
+    install_copy(tmp_path / "copy.zip", target, RIGHT)
+    assert target.read_bytes() == CONTENT
+    assert names_in(target.parent) == ["file.zip"]
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT[::-1]])
+def test_a_wrong_copy_is_refused_and_leaves_the_old_file(tmp_path, target, content):
+    target.parent.mkdir()
+    target.write_bytes(b"the old file")
+    (tmp_path / "copy.zip").write_bytes(content)
+    with pytest.raises(BadFile, match="is not the publisher's file: it"):
+        install_copy(tmp_path / "copy.zip", target, RIGHT)
+    assert target.read_bytes() == b"the old file"
+    assert names_in(target.parent) == ["file.zip"]
+
+
+def test_a_copy_that_is_no_file_is_refused(tmp_path, target):
+    with pytest.raises(BadFile, match="does not exist"):
+        install_copy(tmp_path / "nothing.zip", target, RIGHT)
+    with pytest.raises(BadFile, match="is a folder"):
+        install_copy(tmp_path, target, RIGHT)
