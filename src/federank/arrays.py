@@ -26,3 +26,6 @@ RealVector = NDArray[np.float64]
 
 Ids = NDArray[Any]
 """The ids that a data set came with: 64-bit integers, or text (NumPy's variable-width strings)."""
+
+IntMatrix = NDArray[np.int32]
+"""Indices of items, one row per user."""

@@ -1,0 +1,138 @@
+"""What every method can do: fit, recommend, score, save.
+
+A method is a subclass that learns (`_learn`) and scores (`_score_users`); what a person already has, ties, unknown
+ids, blocks of users and the files are the same for all and written here once. One suite of tests
+(tests/recommenders/test_conformance.py) holds for every subclass.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, ClassVar, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank.arrays import FloatMatrix, FloatVector, Ids, IntVector
+from federank.data.interactions import Interactions, Profiles
+from federank.data.splits import Split
+from federank.errors import ModelError, SettingError
+from federank.models.topn import top_n
+from federank.recommenders.recommendations import Recommendations, Recommended
+
+Arrays = dict[str, NDArray[Any]]
+_BLOCK_BYTES = 64 * 2**20
+
+
+class Recommender(ABC):
+    """A method: its settings, and what it has learnt once `fit` has run."""
+
+    name: ClassVar[str]
+    """What the command line calls it."""
+    settings_type: ClassVar[type[Any]]
+    """The frozen, keyword-only dataclass of what can be chosen; its fields become the command line's flags."""
+    settings: Any
+    """What was chosen: a `settings_type`."""
+    training: Interactions
+    """What was learnt from: only the users and items that occur in it are known to the model."""
+    report: dict[str, Any]
+    """What there is to tell about the training: time, epochs, communication."""
+
+    def __init__(self, **settings: Any) -> None:
+        unknown = settings.keys() - {field.name for field in fields(self.settings_type)}
+        if unknown:
+            known = ", ".join(field.name for field in fields(self.settings_type))
+            raise SettingError(f"{type(self).__name__} has no setting {sorted(unknown)[0]!r}; it has {known}.")
+        self.settings = self.settings_type(**settings)
+
+    def fit(self, train: Interactions, **how: Any) -> Self:
+        """Learn from the training part of a split; `how` is passed on to the method (progress, checkpoints)."""
+        self.training = train.compact()
+        self.report = {}
+        self._learn(self.training, **how)
+        return self
+
+    @abstractmethod
+    def _learn(self, train: Interactions, **how: Any) -> None:
+        """Learn from interactions in which every user and every item has a row."""
+
+    @abstractmethod
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        """Scores of the whole catalogue, one row for each of these user numbers."""
+
+    @abstractmethod
+    def _shared_arrays(self) -> Arrays:
+        """What a server may hold: written to model.safetensors."""
+
+    def _private_arrays(self) -> Arrays:
+        """What only devices hold: written to devices.safetensors."""
+        return {}
+
+    @abstractmethod
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        """Take back what `_shared_arrays` and `_private_arrays` gave; raise ModelError if it does not fit."""
+
+    @property
+    def item_ids(self) -> Ids:
+        """The original ids of the catalogue: the items that can be recommended."""
+        return self._fitted().item_ids
+
+    @property
+    def user_ids(self) -> Ids:
+        """The original ids of the users who were learnt from."""
+        return self._fitted().user_ids
+
+    @overload
+    def recommend(self, users: str | int, n: int = 10) -> list[Recommended]: ...
+    @overload
+    def recommend(self, users: Sequence[Any] | Ids | None = None, n: int = 10) -> Recommendations: ...
+    def recommend(self, users: Any = None, n: int = 10) -> Recommendations | list[Recommended]:
+        """The n best items that a person does not have yet: a list for one id, a table for several (or all)."""
+        if n < 1:
+            raise SettingError(f"n is {n}; ask for at least 1 recommendation.")
+        known = self._fitted()
+        one = isinstance(users, str | int | np.integer)
+        ids = known.user_ids if users is None else ([users] if one else users)
+        numbers = np.array([known.user_index(user) for user in ids], dtype=np.int32)
+        table = self.recommend_numbers(numbers, n)
+        return table.of(0) if one else table
+
+    def recommend_numbers(self, users: IntVector, n: int) -> Recommendations:
+        """`recommend` for users by number: the form that evaluation uses."""
+        known = self._fitted()
+        n = min(n, known.n_items)
+        block = max(1, _BLOCK_BYTES // (4 * known.n_items))
+        parts = [
+            top_n(self._score_users(users[start : start + block]), users[start : start + block], known.profiles, n)
+            for start in range(0, len(users), block)
+        ]
+        items, scores = (np.concatenate([part[k] for part in parts]) if parts else np.empty((0, n)) for k in (0, 1))
+        return Recommendations(
+            known.user_ids[users], items.astype(np.int32), scores.astype(np.float32), known.item_ids, known.titles
+        )
+
+    def score(self, user: Any, items: Sequence[Any] | Ids) -> FloatVector:
+        """This user's scores of these items, by original ids; higher is better."""
+        known = self._fitted()
+        row = self._score_users(np.array([known.user_index(user)], dtype=np.int32))[0]
+        return row[[known.item_index(item) for item in items]]
+
+    @property
+    def seen(self) -> Profiles:
+        """What each user already has, by number."""
+        return self._fitted().profiles
+
+    def save(self, folder: str | Path, split: Split | None = None) -> None:
+        """Write the model to a folder of its own, whole or not at all; with the split, if evaluation is to follow."""
+        from federank.recommenders.storage import save_model
+
+        self._fitted()
+        save_model(self, Path(folder), split)
+
+    def _fitted(self) -> Interactions:
+        if not hasattr(self, "training"):
+            raise ModelError(f"This {type(self).__name__} has not learnt anything yet; call fit first.")
+        return self.training

@@ -1,0 +1,39 @@
+"""The methods by name, imported when first asked for."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from federank.errors import SettingError
+
+if TYPE_CHECKING:
+    from federank.recommenders.recommender import Recommender
+
+METHODS = {
+    "fpl": ("federank.recommenders.fpl", "FPL", "Federated pair-wise learning: FPL / FedeRank."),
+    "bpr": (
+        "federank.recommenders.bpr",
+        "BPR",
+        "BPR-MF, centralised: the same maths with everyone's history in one place.",
+    ),
+    "popular": ("federank.recommenders.popular", "MostPopular", "The most popular items, for everyone the same."),
+    "random": ("federank.recommenders.popular", "Random", "Items at random: the floor under every method."),
+    "userknn": ("federank.recommenders.neighbours", "UserKNN", "What similar users have (cosine)."),
+    "itemknn": ("federank.recommenders.neighbours", "ItemKNN", "What is similar to what the user has (cosine)."),
+    "vae": ("federank.recommenders.vae", "MultVAE", "Mult-VAE: a variational autoencoder (needs the extra `vae`)."),
+    "fcf": ("federank.recommenders.fcf", "FCF", "Federated collaborative filtering (Ammad-ud-din et al., 2019)."),
+}
+"""For each method its file, its class and one line of help."""
+
+
+def recommender_class(name: str) -> type[Recommender]:
+    """The class of the method with this name."""
+    if name not in METHODS:
+        near = get_close_matches(name, METHODS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise SettingError(f"No method is called {name!r}.{hint} Known: {', '.join(METHODS)}.")
+    module, cls, _ = METHODS[name]
+    found: type[Recommender] = getattr(import_module(module), cls)
+    return found
