@@ -46,7 +46,7 @@ def code_folder() -> str:
 def compiled(function: Function | None = None, **options: Any) -> Any:
     """Compile a function with Numba on first call, and keep the machine code for the next process.
 
-    Arithmetic is as written, but that a product and a sum may be fused; division by zero gives infinity as NumPy's does.
+    Arithmetic is as written, but that a product and a sum may be fused; division by zero gives infinity, as in NumPy.
     """
 
     def compile_later(function: Function) -> Any:

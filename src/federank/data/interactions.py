@@ -246,7 +246,8 @@ def _sorted_order(
     new = np.flatnonzero(keys[1:] != keys[:-1])
     if repeats == "refuse" and len(new) + 1 < len(keys):
         raise DataError(
-            f"{len(keys) - len(new) - 1:,} rows repeat a (user, item) pair; choose which to keep with repeats='latest' or 'first'."
+            f"{len(keys) - len(new) - 1:,} rows repeat a (user, item) pair; "
+            "choose which to keep with repeats='latest' or 'first'."
         )
     if repeats == "first":
         return order[np.concatenate(([0], new + 1))]

@@ -44,7 +44,7 @@ class KnownSet:
 
 _CITY = KnownSet(
     name="city",
-    title="A synthetic city of check-ins",
+    title="Synthetic city",
     interactions=40_000,
     generated=True,
     terms="Made up by FedeRank: no real person or place is in it. Use it as you like.",
@@ -115,7 +115,7 @@ _AMAZON = _table(
 )
 _LIBRARYTHING = _table(
     "librarything",
-    "LibraryThing book ratings",
+    "LibraryThing",
     "LibraryThing",
     749_401,
     "Take the LibraryThing reviews from the recommender data sets of UC San Diego (J. McAuley) and write them "
@@ -132,7 +132,7 @@ def _foursquare(country: str, interactions: int | None, how_to_obtain: str | Non
     )
     return _table(
         f"foursquare-{country.lower()}",
-        f"Foursquare check-ins, {country}",
+        f"Foursquare {country}",
         country,
         interactions,
         how_to_obtain or cut,

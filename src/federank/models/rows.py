@@ -9,6 +9,7 @@ Tables of factors keep their rows padded with zeros to a multiple of eight, the 
 zero column stays zero under every step, so padding changes no result.
 """
 
+# ruff: noqa: ARG001 (Numba prescribes the parameters)
 from __future__ import annotations
 
 import operator

@@ -117,8 +117,8 @@ class Recommender(ABC):
     def score(self, user: Any, items: Sequence[Any] | Ids) -> FloatVector:
         """This user's scores of these items, by original ids; higher is better."""
         known = self._fitted()
-        row = self._score_users(np.array([known.user_index(user)], dtype=np.int32))[0]
-        return row[[known.item_index(item) for item in items]]
+        row: FloatVector = self._score_users(np.array([known.user_index(user)], dtype=np.int32))[0]
+        return row[np.array([known.item_index(item) for item in items], dtype=np.int32)]
 
     @property
     def seen(self) -> Profiles:

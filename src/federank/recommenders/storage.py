@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from dataclasses import asdict, fields
@@ -75,7 +74,7 @@ def load_split(folder: str | Path) -> Split:
 def is_model(folder: Path) -> bool:
     """Whether this folder claims to be a model of ours."""
     try:
-        return read_description(folder)["format"] == FORMAT
+        return bool(read_description(folder)["format"] == FORMAT)
     except ModelError:
         return False
 
@@ -132,11 +131,11 @@ def _write(model: Recommender, folder: Path, split: Split | None) -> None:
 def _put_in_place(draft: Path, folder: Path) -> None:
     """Rename the finished folder into place; an older one is moved aside first and removed after."""
     if not folder.exists():
-        os.rename(draft, folder)
+        draft.rename(folder)
         return
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-    os.rename(folder, aside / folder.name)
-    os.rename(draft, folder)
+    folder.rename(aside / folder.name)
+    draft.rename(folder)
     shutil.rmtree(aside, ignore_errors=True)
 
 
