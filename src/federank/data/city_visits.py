@@ -79,7 +79,8 @@ def _different_places(
         who = np.repeat(np.arange(len(amounts)), missing)
         far = FAR_AND_WIDE + (1 - FAR_AND_WIDE) * attempt / ATTEMPTS
         chosen = numbers[_choose(city_map, people, who, far, draw_words((*key, attempt), 4, len(who)))]
-        visits = np.unique(np.concatenate((visits, who * places + chosen)))
+        visits = np.sort(np.concatenate((visits, who * places + chosen)))
+        visits = visits[np.diff(visits, prepend=-1) > 0]
         missing = amounts - np.bincount(visits // places, minlength=len(amounts))
         if not missing.any():
             return (visits % places).astype(np.int32)
