@@ -116,8 +116,8 @@ def statistics(data: Interactions) -> Statistics:
         density=len(data) / (len(per_user) * len(per_item)),
         activity=_spread(per_user),
         popularity=_spread(per_item),
-        top_1_percent=share_of_top(per_item, 0.01),
-        top_10_percent=share_of_top(per_item, 0.1),
+        top_1_percent=share_of_top(per_item, 1),
+        top_10_percent=share_of_top(per_item, 10),
         gini=gini(per_item),
         ratings=None if data.ratings is None else _ratings(data.ratings.astype(np.float64)),
         period=None if data.times is None else _period(data.times),
@@ -125,10 +125,10 @@ def statistics(data: Interactions) -> Statistics:
     )
 
 
-def share_of_top(counts: LongVector, part: float) -> float:
-    """The share of the total that falls on this part of the counts, the largest ones, rounded up to a whole number."""
-    largest = np.sort(counts)[::-1][: int(np.ceil(part * len(counts)))]
-    return float(largest.sum() / counts.sum())
+def share_of_top(counts: LongVector, percent: int) -> float:
+    """The share of the total that falls on this per cent of the counts, the largest, rounded up to whole ones."""
+    how_many = -(-percent * len(counts) // 100)
+    return float(np.sort(counts)[len(counts) - how_many :].sum() / counts.sum())
 
 
 def gini(counts: LongVector) -> float:
