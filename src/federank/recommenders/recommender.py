@@ -24,7 +24,7 @@ from federank.models.topn import top_n
 from federank.recommenders.recommendations import Recommendations, Recommended
 
 Arrays = dict[str, NDArray[Any]]
-_BLOCK_BYTES = 64 * 2**20
+_BLOCK_BYTES = 16 * 2**20
 
 
 class Recommender(ABC):
