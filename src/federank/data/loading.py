@@ -1,0 +1,104 @@
+"""Loading a data set: one function for a known name, a file, a folder, an archive, a frame or plain columns.
+
+    load("ml-1m")                                        a known set
+    load("ratings.csv")                                  a table whose header or order says what is what
+    load("log.tsv.gz", users="who", items="what")        columns by name, or by position from 0
+    load(frame), load((users, items, ratings, times))    data already in memory
+
+What is read is checked from its first row to its last, and what cannot stand is refused in one sentence that
+names the file, the line and the column.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import polars as pl
+
+from federank.data.interactions import Interactions, Repeats
+from federank.data.known import KNOWN
+from federank.data.sources.arrays import read_arrays
+from federank.data.sources.asked import Asked, Choice, Choices
+from federank.data.sources.columns import Columns, as_interactions
+from federank.data.sources.contents import read_text
+from federank.data.sources.detect import read_place
+from federank.data.sources.frames import is_pandas, read_pandas, read_polars
+from federank.data.sources.item_files import read_items
+from federank.data.sources.places import find_place, name_of
+from federank.errors import BadFile, DataError, SettingError
+
+
+def load(
+    source: Any,
+    *,
+    users: Choice = None,
+    items: Choice = None,
+    ratings: Choice = None,
+    times: Choice = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    repeats: Repeats = "latest",
+    item_file: str | os.PathLike[str] | None = None,
+) -> Interactions:
+    """Read a data set.
+
+    `source` is the name of a known set; a path to a file, a folder or a zip; a pandas or Polars frame; or a tuple
+    of columns `(user, item[, rating[, time]])`. `users`, `items`, `ratings` and `times` name a column or give its
+    position from 0; `ratings=False` or `times=False` leaves it out. Delimiter and header are found unless given.
+    Of a repeated (user, item) pair the latest row stays (`repeats="first"` keeps the first, `"refuse"` raises).
+    `item_file` is a file with titles or categories of the items.
+    """
+    if repeats not in get_args(Repeats):
+        raise SettingError(f"repeats is {repeats!r}; it must be one of {', '.join(map(repr, get_args(Repeats)))}.")
+    asked = Asked(Choices(users, items, ratings, times), header, delimiter)
+    if isinstance(source, str) and source in KNOWN and KNOWN[source].generated:
+        asked.refuse_all(f"{source} is generated, which")
+        return _generated()
+    if isinstance(source, str | os.PathLike):
+        place = find_place(source)
+        columns, name, label = read_place(place, asked), name_of(source, place), str(place)
+    else:
+        columns, name, label = _read_memory(source, asked), "interactions", "The data"
+    if item_file is not None:
+        columns = _with_items(columns, item_file)
+    data = as_interactions(columns, name=name, repeats=repeats)
+    if data.n_users < 2:
+        only = data.user_ids.tolist()[0]
+        raise DataError(f"{label} has one user only, {only!r}; a recommender learns from at least two people.")
+    return data
+
+
+def _read_memory(source: Any, asked: Asked) -> Columns:
+    if is_pandas(source):
+        asked.refuse_layout("A frame")
+        return read_pandas(source, asked.columns)
+    if isinstance(source, pl.DataFrame | pl.LazyFrame):
+        asked.refuse_layout("A frame")
+        return read_polars(source, asked.columns)
+    if isinstance(source, tuple | list | np.ndarray):
+        asked.refuse_all("A tuple of columns is in the order user, item, rating, time, which")
+        return read_arrays(source)
+    raise DataError(
+        f"A {type(source).__name__} cannot be loaded; give a known set's name, a path, a pandas or Polars frame, or a "
+        "tuple of columns (user, item, rating, time)."
+    )
+
+
+def _with_items(columns: Columns, item_file: str | os.PathLike[str]) -> Columns:
+    """The same interactions, with what a file of items tells; what it does not tell stays as it was."""
+    facts = read_items(read_text(Path(item_file).expanduser()))
+    if facts.titles is None and facts.categories is None:
+        raise BadFile(f"{item_file} tells neither titles nor categories of items; call such columns title and genres.")
+    return columns._replace(
+        titles=columns.titles if facts.titles is None else facts.titles,
+        categories=columns.categories if facts.categories is None else facts.categories,
+    )
+
+
+def _generated() -> Interactions:
+    from federank.data.city import city
+
+    return city()

@@ -1,0 +1,37 @@
+"""Where a data set lies: a known set's name, or a path.
+
+A known name is looked for where known sets are installed, then as a path of that name. What is neither is told
+apart by its looks: with a slash or an ending it was meant as a path, otherwise as a name.
+"""
+
+from __future__ import annotations
+
+import os
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from federank.data import known
+from federank.errors import BadFile, UnknownDataset
+
+
+def find_place(source: str | os.PathLike[str]) -> Path:
+    """The file or folder that a name or a path stands for."""
+    path = Path(source).expanduser()
+    if isinstance(source, str) and source in known.KNOWN:
+        return known.find(source) or (path if path.exists() else known.locate(source))
+    if path.exists():
+        return path
+    if not isinstance(source, str) or path.suffix or "/" in source or os.sep in source:
+        raise BadFile(f"There is no file or folder {path}; check the path.")
+    near = sorted(known.KNOWN, key=lambda name: -SequenceMatcher(None, source.lower(), name).ratio())
+    raise UnknownDataset(f"No dataset is called {source!r}. Known: {', '.join(near)}; or give a file's path.")
+
+
+def name_of(source: str | os.PathLike[str], place: Path) -> str:
+    """What a data set is called: its known name, or its file's name without endings."""
+    if isinstance(source, str) and source in known.KNOWN:
+        return source
+    bare = place.resolve().name
+    for ending in (".gz", ".zst"):
+        bare = bare.removesuffix(ending)
+    return Path(bare).stem if place.is_file() else bare
