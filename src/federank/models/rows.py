@@ -13,7 +13,8 @@ zero column stays zero under every step, so padding changes no result.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from llvmlite import ir
@@ -33,8 +34,12 @@ from federank.arrays import FloatMatrix
 
 LANES = 8
 
-inlined = register_jitable(forceinline=True)
-"""Marks a function as readable Python that compiled code may call, always inlined there."""
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def inlined(function: Function) -> Function:
+    """Mark a function as readable Python that compiled code may call, always inlined there."""
+    return cast(Function, register_jitable(forceinline=True)(function))
 
 
 def padded_width(factors: int) -> int:

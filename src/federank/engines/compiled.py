@@ -1,0 +1,49 @@
+"""The compiled engine: prepares what the kernels need, and calls the one that fits the recipe."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from federank.engines.federation import Federation
+from federank.engines.kernels import Sums, play_rounds, play_rounds_in_parallel, play_single_pairs
+from federank.protocol.recipes import Recipe
+
+_PAIRS_PER_SHARD = 1024
+_MOST_SHARDS = 32
+_MOST_SUM_BYTES = 2**30
+
+
+def play(federation: Federation, rounds: int, threads: int = 1) -> None:
+    """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
+    recipe = federation.recipe
+    width = (0,) * federation.item_vectors.shape[1]
+    tables = (federation.item_vectors, federation.item_biases, federation.user_vectors)
+    if recipe.clients_per_round == 1 and np.all(recipe.triples[recipe.participants] == 1):
+        play_single_pairs(recipe, federation.profiles, *tables, federation.round_number, rounds, width)
+    else:
+        sums = _room_for_sums(recipe, *federation.item_vectors.shape)
+        play_them = play_rounds
+        if threads > 1 and len(sums.counts) > 1:
+            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+            play_them = play_rounds_in_parallel
+        play_them(recipe, federation.profiles, *tables, sums, federation.round_number, rounds, width)
+    federation.round_number += rounds
+
+
+def shard_count(recipe: Recipe, n_items: int, width: int) -> int:
+    """Into how many shards a round's clients are divided: by the work there is, never by the threads at hand."""
+    pairs = recipe.clients_per_round * float(np.mean(recipe.triples[recipe.participants]))
+    fitting = _MOST_SUM_BYTES // (n_items * (4 * width + 16))
+    return int(max(1, min(_MOST_SHARDS, recipe.clients_per_round, pairs // _PAIRS_PER_SHARD, fitting)))
+
+
+def _room_for_sums(recipe: Recipe, n_items: int, width: int) -> Sums:
+    shards = shard_count(recipe, n_items, width)
+    return Sums(
+        vectors=np.empty((shards, n_items, width), dtype=np.float32),
+        biases=np.empty((shards, n_items), dtype=np.float32),
+        stamps=np.zeros((shards, n_items), dtype=np.int64),
+        touched=np.empty((shards, n_items), dtype=np.int32),
+        counts=np.zeros(shards, dtype=np.int64),
+    )

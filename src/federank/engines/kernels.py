@@ -1,0 +1,288 @@
+"""The compiled loops: the same draws and the same steps as the reference engine, for a million devices.
+
+Two loops, because two shapes of federation differ in what they may do at once:
+
+  * `play_single_pairs`: one client a round with one pair (sFPL). The next round sees this round's result, so the
+    order is the algorithm; what can be done ahead is every draw. A block of rounds is drawn first, then stepped.
+  * `play_rounds`: everything else. Clients of a round see the same shared model, so they are divided into *shards*
+    that may run on different cores. Each shard sums its clients' Updates in their order; then the shards' sums
+    are folded into the model in the order of shards. The division depends on the population alone, so the number
+    of threads never changes a bit of the result.
+
+Nothing here decides anything: who takes part, which pairs are drawn, what may be sent and what a step is come from
+protocol/ and models/, the very functions that the reference engine interprets.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import prange
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.compiling import compiled
+from federank.data.interactions import Profiles
+from federank.models.bpr import item_gradient, pair_slope, user_gradient
+from federank.models.rows import inlined, load_row, store_row
+from federank.protocol.distribution import choose_clients
+from federank.protocol.draws import DROPOUT, SELECT, SERVER, TRIPLE, absent_item, below, happens, words
+from federank.protocol.recipes import Recipe
+from federank.protocol.transmission import may_send
+
+BLOCK = 512
+
+LOST, NEGATIVE_ONLY, BOTH = 0, 1, 2
+"""What of a pair's two gradients reaches the server."""
+
+
+class Pairs(NamedTuple):
+    """A block of pairs, column by column: who, when, which items, and what of it arrives."""
+
+    users: IntVector
+    rounds: np.ndarray[Any, np.dtype[np.uint32]]
+    counters: np.ndarray[Any, np.dtype[np.uint32]]
+    first: np.ndarray[Any, np.dtype[np.uint32]]
+    second: np.ndarray[Any, np.dtype[np.uint32]]
+    coins: np.ndarray[Any, np.dtype[np.uint32]]
+    positives: IntVector
+    negatives: IntVector
+    arrives: np.ndarray[Any, np.dtype[np.int8]]
+
+
+class Sums(NamedTuple):
+    """Each shard's sum of Updates: rows are valid where the stamp is that of the round."""
+
+    vectors: np.ndarray[Any, np.dtype[np.float32]]  # shards x items x width
+    biases: FloatMatrix  # shards x items
+    stamps: np.ndarray[Any, np.dtype[np.int64]]  # shards x items
+    touched: np.ndarray[Any, np.dtype[np.int32]]  # shards x items: which rows, as first met
+    counts: np.ndarray[Any, np.dtype[np.int64]]  # shards: how many of them
+
+
+@inlined
+def empty_pairs() -> Any:
+    """Room for a block of pairs."""
+    return Pairs(
+        np.empty(BLOCK, np.int32),
+        np.empty(BLOCK, np.uint32),
+        np.zeros(BLOCK, np.uint32),
+        np.empty(BLOCK, np.uint32),
+        np.empty(BLOCK, np.uint32),
+        np.empty(BLOCK, np.uint32),
+        np.empty(BLOCK, np.int32),
+        np.empty(BLOCK, np.int32),
+        np.empty(BLOCK, np.int8),
+    )
+
+
+@compiled
+def draw_pairs(recipe: Recipe, profiles: Profiles, n_items: int, pairs: Pairs, count: int) -> None:
+    """Fill the items of a block whose users, rounds and counters are set, and what of each pair arrives."""
+    # The words first, alone: this loop runs eight draws at a time in vector registers.
+    for k in range(count):
+        first, second, coin, _ = words(recipe.seed, pairs.users[k], TRIPLE, pairs.rounds[k], pairs.counters[k])
+        pairs.first[k] = first
+        pairs.second[k] = second
+        pairs.coins[k] = coin
+    for k in range(count):
+        user = pairs.users[k]
+        start = profiles.starts[user]
+        size = profiles.starts[user + 1] - start
+        positive = profiles.items[start + below(pairs.first[k], size)]
+        pairs.positives[k] = positive
+        pairs.negatives[k] = absent_item(profiles.items, start, size, below(pairs.second[k], n_items - size))
+        sent = may_send(
+            recipe.mask_per_row, recipe.seed, user, pairs.rounds[k], positive, pairs.coins[k], recipe.pi[user]
+        )
+        pairs.arrives[k] = BOTH if sent else NEGATIVE_ONLY
+    if recipe.dropout > 0.0:
+        for k in range(count):
+            word, _, _, _ = words(recipe.seed, pairs.users[k], DROPOUT, pairs.rounds[k], 0)
+            if happens(word, recipe.dropout):
+                pairs.arrives[k] = LOST
+
+
+@compiled
+def _choose_one_each(recipe: Recipe, first_round: int, count: int, marks: Any, chosen: IntVector, pairs: Pairs) -> int:
+    """The one client of each of these rounds; rounds for which nobody is there are left out."""
+    if recipe.online >= 1.0 and len(recipe.trace) == 0:
+        for k in range(count):
+            word, _, _, _ = words(recipe.seed, SERVER, SELECT, first_round + k, 0)
+            pairs.first[k] = word
+        for k in range(count):
+            pairs.users[k] = recipe.participants[below(pairs.first[k], len(recipe.participants))]
+            pairs.rounds[k] = first_round + k
+        return count
+    found = 0
+    for k in range(count):
+        r = first_round + k
+        if choose_clients(recipe.seed, r, recipe.participants, 1, recipe.online, recipe.trace, marks, chosen) == 1:
+            pairs.users[found] = chosen[0]
+            pairs.rounds[found] = r
+            found += 1
+    return found
+
+
+@compiled
+def play_single_pairs(
+    recipe: Recipe,
+    profiles: Profiles,
+    Q: FloatMatrix,
+    b: FloatVector,
+    P: FloatMatrix,
+    first_round: int,
+    rounds: int,
+    width: Any,
+) -> None:
+    """Rounds of one client with one pair each: what it sends is folded in before the next round."""
+    pairs = empty_pairs()
+    marks = np.zeros(len(P), np.int64)
+    chosen = np.empty(len(P), np.int32)
+    rate = recipe.learning_rate
+    for begin in range(0, rounds, BLOCK):
+        count = _choose_one_each(recipe, first_round + begin, min(BLOCK, rounds - begin), marks, chosen, pairs)
+        draw_pairs(recipe, profiles, len(b), pairs, count)
+        for k in range(count):
+            user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
+            p, q_i, q_j = load_row(P, user, width), load_row(Q, i, width), load_row(Q, j, width)
+            g = pair_slope(p, q_i, q_j, b[i], b[j])
+            store_row(P, user, p + rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser))
+            if arrives != LOST:
+                store_row(Q, j, q_j + rate * item_gradient(-g, p, q_j, recipe.negative_regulariser))
+                b[j] -= rate * g
+            if arrives == BOTH:
+                store_row(Q, i, q_i + rate * item_gradient(g, p, q_i, recipe.positive_regulariser))
+                b[i] += rate * g
+
+
+@inlined
+def _add(vectors: Any, biases: Any, stamps: Any, touched: Any, count: Any, stamp: Any, item: Any, row: Any, bias: Any, width: Any) -> Any:  # fmt: skip
+    """Add one gradient to a shard's sum; the first of a round starts the row anew."""
+    if stamps[item] == stamp:
+        store_row(vectors, item, load_row(vectors, item, width) + row)
+        biases[item] += bias
+        return count
+    stamps[item] = stamp
+    store_row(vectors, item, row)
+    biases[item] = bias
+    touched[count] = item
+    return count + 1
+
+
+@compiled
+def _play_clients(
+    recipe: Recipe,
+    profiles: Profiles,
+    Q: FloatMatrix,
+    b: FloatVector,
+    P: FloatMatrix,
+    round_number: int,
+    clients: IntVector,
+    vectors: FloatMatrix,
+    biases: FloatVector,
+    stamps: Any,
+    touched: IntVector,
+    width: Any,
+) -> int:
+    """The clients of one shard, one after the other; how many rows their sum has."""
+    pairs = empty_pairs()
+    moves = np.zeros((1, len(width)), np.float32)
+    rate, stamp = recipe.learning_rate, round_number + 1
+    client, counter, touched_count = 0, 0, 0
+    while client < len(clients):
+        count = 0
+        while count < BLOCK and client < len(clients):
+            pairs.users[count] = clients[client]
+            pairs.rounds[count] = round_number
+            pairs.counters[count] = counter
+            count += 1
+            counter += 1
+            if counter == recipe.triples[clients[client]]:
+                client += 1
+                counter = 0
+        draw_pairs(recipe, profiles, len(b), pairs, count)
+        for k in range(count):
+            user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
+            p, q_i, q_j = load_row(P, user, width), load_row(Q, i, width), load_row(Q, j, width)
+            g = pair_slope(p, q_i, q_j, b[i], b[j])
+            move = rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser)
+            if recipe.summed:
+                if pairs.counters[k] > 0:
+                    move = move + load_row(moves, 0, width)
+                store_row(moves, 0, move)
+                if pairs.counters[k] + 1 == recipe.triples[user]:
+                    store_row(P, user, p + move)
+            else:
+                store_row(P, user, p + move)
+            if arrives != LOST:
+                row = item_gradient(-g, p, q_j, recipe.negative_regulariser)
+                touched_count = _add(vectors, biases, stamps, touched, touched_count, stamp, j, row, -g, width)
+            if arrives == BOTH:
+                row = item_gradient(g, p, q_i, recipe.positive_regulariser)
+                touched_count = _add(vectors, biases, stamps, touched, touched_count, stamp, i, row, g, width)
+    return touched_count
+
+
+@inlined
+def _fold_row(recipe: Any, Q: Any, b: Any, vectors: Any, biases: Any, item: Any, width: Any) -> None:
+    """Aggregation of one item's row of one shard's sum."""
+    store_row(Q, item, load_row(Q, item, width) + recipe.learning_rate * load_row(vectors, item, width))
+    b[item] += recipe.learning_rate * biases[item]
+
+
+def _play_rounds(
+    recipe: Recipe,
+    profiles: Profiles,
+    Q: FloatMatrix,
+    b: FloatVector,
+    P: FloatMatrix,
+    sums: Sums,
+    first_round: int,
+    rounds: int,
+    width: Any,
+) -> None:
+    """Rounds of several clients or several pairs: Updates are summed shard by shard, then folded in."""
+    shards, n_items = sums.stamps.shape
+    marks = np.zeros(len(P), np.int64)
+    chosen = np.empty(len(P), np.int32)
+    for r in range(first_round, first_round + rounds):
+        m = choose_clients(
+            recipe.seed, r, recipe.participants, recipe.clients_per_round, recipe.online, recipe.trace, marks, chosen
+        )
+        for s in prange(shards):
+            sums.counts[s] = _play_clients(
+                recipe,
+                profiles,
+                Q,
+                b,
+                P,
+                r,
+                chosen[s * m // shards : (s + 1) * m // shards],
+                sums.vectors[s],
+                sums.biases[s],
+                sums.stamps[s],
+                sums.touched[s],
+                width,
+            )
+        rows = 0
+        for s in range(shards):
+            rows += sums.counts[s]
+        # Either way each item meets the shards in their order, so both give the same bits.
+        if shards == 1 or 2 * rows < n_items:
+            for s in range(shards):
+                for place in range(sums.counts[s]):
+                    _fold_row(recipe, Q, b, sums.vectors[s], sums.biases[s], sums.touched[s, place], width)
+        else:
+            for part in prange(shards):
+                for item in range(part * n_items // shards, (part + 1) * n_items // shards):
+                    for s in range(shards):
+                        if sums.stamps[s, item] == r + 1:
+                            _fold_row(recipe, Q, b, sums.vectors[s], sums.biases[s], item, width)
+
+
+play_rounds = compiled(_play_rounds)
+"""For one shard, or one thread."""
+
+play_rounds_in_parallel = compiled(_play_rounds, parallel=True)
+"""The same text, with shards on as many cores as Numba is told to use."""

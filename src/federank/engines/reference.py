@@ -1,0 +1,75 @@
+"""The reference engine: plain Python, slow, and the place to read first.
+
+It plays rounds exactly as `protocol/round.py` tells them: real Broadcasts and Updates pass between a server and
+devices that share no array. The compiled engine is tested against it. For worlds of a few dozen people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, IntVector
+from federank.data.interactions import Profiles
+from federank.engines.federation import Federation
+from federank.protocol.aggregation import Shared
+from federank.protocol.computation import compute
+from federank.protocol.distribution import choose_clients
+from federank.protocol.draws import DROPOUT, happens, words
+from federank.protocol.messages import Broadcast, Private, Update
+from federank.protocol.recipes import Recipe
+from federank.protocol.round import play_round
+from federank.protocol.transmission import share
+
+
+class FleetInMemory:
+    """Devices that live in this process, each with its own private state."""
+
+    def __init__(self, recipe: Recipe, profiles: Profiles, vectors: FloatMatrix) -> None:
+        self.recipe = recipe
+        self.devices = [
+            Private(user, vectors[user].copy(), profiles.of(user).copy(), float(pi), int(triples))
+            for user, (pi, triples) in enumerate(zip(recipe.pi, recipe.triples, strict=True))
+        ]
+        self._marks = np.zeros(len(self.devices), dtype=np.int64)
+
+    def choose(self, round_number: int) -> IntVector:
+        """The devices that take part in this round."""
+        chosen = np.empty(len(self.devices), dtype=np.int32)
+        recipe = self.recipe
+        count = choose_clients(
+            recipe.seed,
+            round_number,
+            recipe.participants,
+            recipe.clients_per_round,
+            recipe.online,
+            recipe.trace,
+            self._marks,
+            chosen,
+        )
+        return chosen[:count]
+
+    def train(self, clients: IntVector, broadcast: Broadcast) -> Iterator[Update]:
+        """Computation and transmission on each of these devices; one that drops out has learnt but does not answer."""
+        for user in clients:
+            device = self.devices[user]
+            gradients = compute(self.recipe, device, broadcast)
+            word, _, _, _ = words(self.recipe.seed, user, DROPOUT, broadcast.round_number, 0)
+            if not happens(word, self.recipe.dropout):
+                yield share(self.recipe, device, broadcast.round_number, gradients)
+
+
+def play(federation: Federation, rounds: int, threads: int = 1) -> None:
+    """Play this many rounds of a federation."""
+    del threads  # one device after the other: this engine is for reading
+    recipe, factors = federation.recipe, federation.recipe.factors
+    fleet = FleetInMemory(recipe, federation.profiles, federation.user_vectors[:, :factors])
+    shared = Shared(federation.item_vectors[:, :factors].copy(), federation.item_biases.copy(), federation.round_number)
+    with np.errstate(over="ignore"):  # the draws' 32-bit words wrap around, as they should
+        for _ in range(rounds):
+            play_round(recipe, shared, fleet)
+    federation.item_vectors[:, :factors] = shared.vectors
+    federation.item_biases[:] = shared.biases
+    federation.user_vectors[:, :factors] = [device.vector for device in fleet.devices]
+    federation.round_number = shared.round_number

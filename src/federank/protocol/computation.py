@@ -1,0 +1,80 @@
+"""Computation: on the device, with the person's own history, which stays there.
+
+The device draws pairs of an item it has and one it has not, steps its own vector, and gathers for each pair the
+gradients of the two items. Item factors stay as they were received for the whole round; the own vector moves with
+every pair (as-published), or once at the end (`summed`: FedeRank, 2021, Eq. 1-3).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.models.bpr import item_gradient, pair_slope, user_gradient
+from federank.models.rows import inlined
+from federank.protocol.draws import TRIPLE, absent_item, below, words
+from federank.protocol.messages import Broadcast, Private
+from federank.protocol.recipes import Recipe
+
+
+class Gradients(NamedTuple):
+    """What a device has learnt about items in a round, pair by pair, before its owner's policy has had a say."""
+
+    positives: IntVector
+    negatives: IntVector
+    coins: np.ndarray[tuple[int], np.dtype[np.uint32]]  # one random word per pair, for the policy
+    slopes: FloatVector  # g of each pair: the positive's bias gradient, and minus the negative's
+    positive_vectors: FloatMatrix
+    negative_vectors: FloatMatrix
+
+
+@inlined
+def draw_pair(
+    seed: Any, user: Any, round_number: Any, counter: Any, profile: Any, start: Any, size: Any, n_items: Any
+) -> Any:
+    """One pair: an item of the profile (with replacement), one that is not in it, and a word for the coin."""
+    first, second, coin, _ = words(seed, user, TRIPLE, round_number, counter)
+    positive = profile[start + below(first, size)]
+    negative = absent_item(profile, start, size, below(second, n_items - size))
+    return positive, negative, coin
+
+
+def compute(recipe: Recipe, private: Private, broadcast: Broadcast) -> Gradients:
+    """One device's part of a round: its own vector moves, and item gradients come out."""
+    p, drawn = private.vector, private.vector
+    moves, rows = np.zeros_like(p), []
+    for counter in range(private.triples):
+        i, j, coin = draw_pair(
+            recipe.seed,
+            private.user,
+            broadcast.round_number,
+            counter,
+            private.profile,
+            0,
+            len(private.profile),
+            len(broadcast.items),
+        )
+        q_i, q_j = broadcast.vectors[i], broadcast.vectors[j]
+        g = pair_slope(p, q_i, q_j, broadcast.biases[i], broadcast.biases[j])
+        gradient_i = item_gradient(g, p, q_i, recipe.positive_regulariser)
+        gradient_j = item_gradient(-g, p, q_j, recipe.negative_regulariser)
+        rows.append((i, j, coin, g, gradient_i, gradient_j))
+        move = recipe.learning_rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser)
+        if recipe.summed:
+            moves += move
+        else:
+            p = p + move
+    private.vector = drawn + moves if recipe.summed else p
+    positives, negatives, coins, slopes, positive_vectors, negative_vectors = (
+        np.array(column) for column in zip(*rows, strict=True)
+    )
+    return Gradients(
+        positives.astype(np.int32),
+        negatives.astype(np.int32),
+        coins.astype(np.uint32),
+        slopes.astype(np.float32),
+        positive_vectors,
+        negative_vectors,
+    )

@@ -1,0 +1,131 @@
+"""Draws: every random choice, as a function of (seed, user, round, counter).
+
+There is no stream of random numbers to stay in step with. Whoever needs a choice names it: the federation's
+seed, the user who makes it (or the server), what it is for, the round, and a counter; the answer is four
+32-bit words. So a run is the same for any number of threads, in any engine, in any order of work, before and
+after a resume, and a browser can make the same choices as a simulation.
+
+The generator is Threefry-4x32 with 20 rounds (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC
+2011): additions, rotations and exclusive-ors of 32-bit words, which Python, Numba and JavaScript all have. It is
+keyed by (seed, user, purpose, 0) and counts (round, counter, 0, 0).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from federank.models.rows import inlined
+
+SELECT = 1  # the server: who takes part
+TRIPLE = 2  # a device: one (positive, negative) pair and its coin
+MASK = 3  # a device: may this item's row be sent in this round
+ONLINE = 4  # the world: is a device there in this round
+DROPOUT = 5  # the world: does a device vanish before it has answered
+USER_FACTORS = 6  # first values, drawn on the device
+ITEM_FACTORS = 7  # first values, drawn by the server
+ITEM_BIASES = 8
+
+SERVER = 0xFFFFFFFF  # stands for the user in choices that no user makes
+WORDS = 2.0**32
+
+
+@inlined
+def _rotated(word: Any, by: int) -> Any:
+    return np.uint32(np.uint32(word << np.uint32(by)) | (word >> np.uint32(32 - by)))
+
+
+@inlined
+def _mixed(a: Any, b: Any, c: Any, d: Any, first: int, second: int) -> Any:
+    """One round: mix the words in two pairs, (a, b) and (c, d)."""
+    a = np.uint32(a + b)
+    c = np.uint32(c + d)
+    return a, np.uint32(_rotated(b, first) ^ a), c, np.uint32(_rotated(d, second) ^ c)
+
+
+@inlined
+def _odd_four_rounds(a: Any, b: Any, c: Any, d: Any) -> Any:
+    a, b, c, d = _mixed(a, b, c, d, 10, 26)
+    a, d, c, b = _mixed(a, d, c, b, 11, 21)
+    a, b, c, d = _mixed(a, b, c, d, 13, 27)
+    a, d, c, b = _mixed(a, d, c, b, 23, 5)
+    return a, b, c, d
+
+
+@inlined
+def _even_four_rounds(a: Any, b: Any, c: Any, d: Any) -> Any:
+    a, b, c, d = _mixed(a, b, c, d, 6, 20)
+    a, d, c, b = _mixed(a, d, c, b, 17, 11)
+    a, b, c, d = _mixed(a, b, c, d, 25, 10)
+    a, d, c, b = _mixed(a, d, c, b, 18, 20)
+    return a, b, c, d
+
+
+@inlined
+def _keyed(a: Any, b: Any, c: Any, d: Any, k0: Any, k1: Any, k2: Any, k3: Any, turn: int) -> Any:
+    """Add the key to the words, and the number of the turn to the last."""
+    return np.uint32(a + k0), np.uint32(b + k1), np.uint32(c + k2), np.uint32(np.uint32(d + k3) + np.uint32(turn))
+
+
+@inlined
+def threefry(k0: Any, k1: Any, k2: Any, k3: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:
+    """Threefry-4x32-20: four words from a key and a counter of four words each."""
+    k4 = np.uint32(np.uint32(0x1BD11BDA) ^ k0 ^ k1 ^ k2 ^ k3)
+    a, b, c, d = _keyed(c0, c1, c2, c3, k0, k1, k2, k3, 0)
+    a, b, c, d = _odd_four_rounds(a, b, c, d)
+    a, b, c, d = _keyed(a, b, c, d, k1, k2, k3, k4, 1)
+    a, b, c, d = _even_four_rounds(a, b, c, d)
+    a, b, c, d = _keyed(a, b, c, d, k2, k3, k4, k0, 2)
+    a, b, c, d = _odd_four_rounds(a, b, c, d)
+    a, b, c, d = _keyed(a, b, c, d, k3, k4, k0, k1, 3)
+    a, b, c, d = _even_four_rounds(a, b, c, d)
+    a, b, c, d = _keyed(a, b, c, d, k4, k0, k1, k2, 4)
+    a, b, c, d = _odd_four_rounds(a, b, c, d)
+    return _keyed(a, b, c, d, k0, k1, k2, k3, 5)
+
+
+@inlined
+def words(seed: Any, user: Any, purpose: int, round_number: Any, counter: Any) -> Any:
+    """The four random words of one choice."""
+    zero = np.uint32(0)
+    return threefry(
+        np.uint32(seed),
+        np.uint32(user),
+        np.uint32(purpose),
+        zero,
+        np.uint32(round_number),
+        np.uint32(counter),
+        zero,
+        zero,
+    )
+
+
+@inlined
+def below(word: Any, count: Any) -> Any:
+    """A whole number from 0 to count - 1. No value is favoured by more than count / 2^32."""
+    return np.int64((np.uint64(word) * np.uint64(count)) >> np.uint64(32))
+
+
+@inlined
+def happens(word: Any, probability: Any) -> Any:
+    """Whether an event of this probability happens: never for 0, always for 1."""
+    return np.float64(word) < probability * WORDS
+
+
+@inlined
+def absent_item(profile: Any, start: Any, size: Any, rank: Any) -> Any:
+    """The item that is number `rank` (from 0) among those missing from an ascending profile.
+
+    The papers draw a negative again while it is in the profile; drawing its rank among the missing items is the
+    same distribution, takes one draw, and ends even where a single item is missing.
+    """
+    # profile[k] - k items are missing below profile[k]: find how many of the profile's items lie below the wanted one.
+    low, high = np.int64(0), np.int64(size)
+    while low < high:
+        middle = (low + high) >> 1
+        if profile[start + middle] - middle <= rank:
+            low = middle + 1
+        else:
+            high = middle
+    return rank + low

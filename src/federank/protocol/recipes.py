@@ -1,0 +1,204 @@
+"""Recipes: each published method of federated pair-wise learning as one value.
+
+`FPLSettings` is what a person chooses; `recipe_for` works it out for a population: how many clients a round has,
+how many pairs each of them trains on, how many rounds make an epoch. The four configurations of the papers are
+`PRESETS` (FPL, 2020, section 4; X+ is the number of training interactions, U the number of users):
+
+    sFPL     one client a round, one pair             X+ rounds an epoch
+    sFPL+    one client a round, int(X+/U) pairs      X+ rounds
+    pFPL     all clients, one pair                    int(X+/U) rounds
+    pFPL+    all clients, int(X+/U) pairs             int(X+/U) rounds
+
+In every configuration an epoch has X+ interactions between a client and the server (rounded down to whole rounds).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from federank.arrays import IntVector, LongVector, RealVector
+from federank.errors import SettingError
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "sfpl": {"clients_per_round": "1", "triples": "1"},
+    "sfpl+": {"clients_per_round": "1", "triples": "mean"},
+    "pfpl": {"clients_per_round": "all", "triples": "1"},
+    "pfpl+": {"clients_per_round": "all", "triples": "mean"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FPLSettings:
+    """What can be chosen about federated pair-wise learning; the defaults are the authors' values."""
+
+    factors: int = 20
+    """Length of the vectors that describe users and items."""
+    learning_rate: float = 0.05
+    """Size of a step, on the device and on the server."""
+    pi: float | str | Sequence[float] = 1.0
+    """Probability that a positive item's gradient is sent (0: never, 1: always); or a CSV file `user,pi`."""
+    clients_per_round: str | int | float = "1"
+    """How many devices take part in a round: a number, a share below 1 (0.1), or `all`."""
+    triples: str | int = "1"
+    """Pairs a device trains on in a round: a number, `mean` = int(X+/U), or `profile` = its own history's size."""
+    epochs: int = 20
+    """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
+    seed: int = 1
+    """Names the run: the same seed gives the same model."""
+    order: Literal["as-published", "summed"] = "as-published"
+    """Within a round the device's own vector moves with every pair (as-published), or once at the end (summed)."""
+    mask: Literal["per-triple", "per-row"] = "per-triple"
+    """The coin of pi is tossed for every pair (per-triple), or once per item and round (per-row)."""
+    user_regulariser: float = 1 / 20
+    """Pull of the user vector towards zero, as a multiple of the learning rate."""
+    positive_regulariser: float = 1 / 20
+    """Pull of a positive item's vector towards zero, as a multiple of the learning rate."""
+    negative_regulariser: float = 1 / 200
+    """Pull of a negative item's vector towards zero, as a multiple of the learning rate."""
+    initial_scale: float = 0.1
+    """Standard deviation of the first values of all vectors."""
+    initial_biases: Literal["normal", "zero"] = "normal"
+    """First values of the item biases: drawn like the vectors, or zero."""
+    online: float = 1.0
+    """Probability that a device is there when a round begins."""
+    trace: str | None = None
+    """CSV file `round,user` of which device is there when, repeated once over; instead of `online`."""
+    dropout: float = 0.0
+    """Probability that a device vanishes before its answer arrives: its update is lost, nothing else."""
+
+    def __post_init__(self) -> None:
+        _whole("factors", self.factors, 1)
+        _whole("epochs", self.epochs, 1)
+        _whole("seed", self.seed, 0, 2**32 - 1)
+        _positive("learning_rate", self.learning_rate)
+        _positive("initial_scale", self.initial_scale)
+        for name in ("user_regulariser", "positive_regulariser", "negative_regulariser"):
+            _within(name, getattr(self, name), 0, math.inf)
+        _within("online", self.online, 0, 1)
+        _within("dropout", self.dropout, 0, 1)
+        if isinstance(self.pi, float | int):
+            _within("pi", self.pi, 0, 1)
+        _one_of("order", self.order, ("as-published", "summed"))
+        _one_of("mask", self.mask, ("per-triple", "per-row"))
+        _one_of("initial_biases", self.initial_biases, ("normal", "zero"))
+        if str(self.triples) not in ("mean", "profile"):
+            _whole("triples", _number("triples", self.triples, "a whole number, `mean` or `profile`"), 1)
+        if self.clients_per_round != "all":
+            _positive("clients_per_round", _number("clients_per_round", self.clients_per_round, "a number or `all`"))
+
+
+class Recipe(NamedTuple):
+    """Settings worked out for a population; plain numbers and arrays that every engine can use."""
+
+    seed: int
+    factors: int
+    learning_rate: np.float32
+    user_regulariser: np.float32
+    positive_regulariser: np.float32
+    negative_regulariser: np.float32
+    summed: bool
+    mask_per_row: bool
+    participants: IntVector  # the users who can train: all but those without history or with the whole catalogue
+    clients_per_round: int
+    triples: IntVector  # per user
+    pi: RealVector  # per user
+    rounds_per_epoch: int
+    online: float
+    trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]]  # rounds x users; no rows where there is none
+    dropout: float
+
+
+def recipe_for(
+    settings: FPLSettings,
+    sizes: LongVector,
+    n_items: int,
+    pi: RealVector,
+    trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None = None,
+) -> Recipe:
+    """Work the settings out for users with histories of these sizes over a catalogue of `n_items`."""
+    n_users, interactions = len(sizes), int(sizes.sum())
+    participants = np.flatnonzero((sizes > 0) & (sizes < n_items)).astype(np.int32)
+    if not len(participants):
+        raise SettingError(
+            "Nobody can take part: every user has an empty history or has the whole catalogue, so no pair of an item "
+            "they like and one they do not can be drawn. More items or more history are needed."
+        )
+    if len(pi) != n_users or not np.all((pi >= 0) & (pi <= 1)):
+        raise SettingError(f"pi needs a value from 0 to 1 for each of the {n_users:,} users; found {len(pi):,} values.")
+    clients = _clients(settings.clients_per_round, len(participants))
+    rate = settings.learning_rate
+    return Recipe(
+        seed=settings.seed,
+        factors=settings.factors,
+        learning_rate=np.float32(rate),
+        user_regulariser=np.float32(rate * settings.user_regulariser),
+        positive_regulariser=np.float32(rate * settings.positive_regulariser),
+        negative_regulariser=np.float32(rate * settings.negative_regulariser),
+        summed=settings.order == "summed",
+        mask_per_row=settings.mask == "per-row",
+        participants=participants,
+        clients_per_round=clients,
+        triples=_triples(settings.triples, sizes),
+        pi=np.ascontiguousarray(pi, dtype=np.float64),
+        rounds_per_epoch=max(1, interactions // clients),
+        online=settings.online,
+        trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
+        dropout=settings.dropout,
+    )
+
+
+def _clients(wanted: str | int | float, population: int) -> int:
+    if wanted == "all":
+        return population
+    number = float(wanted)
+    if number < 1:
+        return max(1, round(number * population))
+    if number != int(number):
+        raise SettingError(f"clients_per_round is {wanted}; a whole number, a share below 1, or `all` is needed.")
+    if number > population:
+        raise SettingError(
+            f"clients_per_round is {int(number):,}, but only {population:,} users can take part; ask for fewer, "
+            "or for `all`."
+        )
+    return int(number)
+
+
+def _triples(wanted: str | int, sizes: LongVector) -> IntVector:
+    if wanted == "profile":
+        return sizes.astype(np.int32)
+    number = max(1, int(sizes.sum()) // len(sizes)) if wanted == "mean" else int(wanted)
+    return np.full(len(sizes), number, dtype=np.int32)
+
+
+def _number(name: str, value: Any, needed: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} is {value!r}; {needed} is needed.") from None
+
+
+def _whole(name: str, value: Any, least: int, most: float = math.inf) -> None:
+    if isinstance(value, bool) or value != value or value != int(value) or not least <= value <= most:
+        span = f"{least} or more" if most == math.inf else f"from {least} to {int(most)}"
+        raise SettingError(f"{name} is {value}; a whole number, {span}, is needed.")
+
+
+def _positive(name: str, value: float) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise SettingError(f"{name} is {value}; a finite number above 0 is needed.")
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not (low <= value <= high and math.isfinite(value)):
+        span = f"{low:g} or more" if high == math.inf else f"from {low:g} to {high:g}"
+        raise SettingError(f"{name} is {value}; a number {span} is needed.")
+
+
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise SettingError(f"{name} is {value!r}; it can be {' or '.join(choices)}.")

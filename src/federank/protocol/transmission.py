@@ -1,0 +1,48 @@
+"""Transmission: what a device lets the server see.
+
+A device has gradients for the items it liked and for the items it compared them with. It sends all of the second
+kind, and of the first what its owner allows: each with probability pi, decided anew for every pair (as the
+authors' code did) or once per item and round (`per-row`: FedeRank, 2021, Eq. 4-5). How much that hides is a
+question to be measured, not assumed here: the coin is tossed again in the next round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from federank.models.rows import inlined
+from federank.protocol.computation import Gradients
+from federank.protocol.draws import MASK, happens, words
+from federank.protocol.messages import Private, Update
+from federank.protocol.recipes import Recipe
+
+
+@inlined
+def may_send(per_row: Any, seed: Any, user: Any, round_number: Any, item: Any, coin: Any, pi: Any) -> Any:
+    """Whether the owner's pi lets this positive item's gradient go."""
+    if per_row:
+        word, _, _, _ = words(seed, user, MASK, round_number, item)
+        return happens(word, pi)
+    return happens(coin, pi)
+
+
+def share(recipe: Recipe, private: Private, round_number: int, gradients: Gradients) -> Update:
+    """The Update: gradients summed per item, without the positives that are held back."""
+    sent = np.array(
+        [
+            may_send(recipe.mask_per_row, recipe.seed, private.user, round_number, item, coin, private.pi)
+            for item, coin in zip(gradients.positives, gradients.coins, strict=True)
+        ],
+        dtype=np.bool_,
+    )
+    touched = np.concatenate((gradients.positives[sent], gradients.negatives))
+    vectors = np.concatenate((gradients.positive_vectors[sent], gradients.negative_vectors))
+    biases = np.concatenate((gradients.slopes[sent], -gradients.slopes))
+    items, places = np.unique(touched, return_inverse=True)
+    summed_vectors = np.zeros((len(items), vectors.shape[1]), dtype=np.float32)
+    summed_biases = np.zeros(len(items), dtype=np.float32)
+    np.add.at(summed_vectors, places, vectors)
+    np.add.at(summed_biases, places, biases)
+    return Update(items.astype(np.int32), summed_vectors, summed_biases)
