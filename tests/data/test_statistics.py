@@ -1,0 +1,214 @@
+"""Statistics and their picture: small worlds counted by hand, laws, real data, and what a picture shows."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federank.data.city import city
+from federank.data.interactions import Interactions
+from federank.data.loading import load
+from federank.data.splits import split_temporal
+from federank.data.statistics import CategoryShare, Period, Ratings, Spread, gini, share_of_top, statistics
+from federank.data.statistics_plot import CATEGORIES_SHOWN, draw_statistics, statistics_figure
+from federank.errors import BadFile, DataError, SettingError
+
+PUBLISHED = {
+    "ml-1m": (6_040, 3_706, 1_000_209),
+    "ml-100k": (943, 1_682, 100_000),
+    "amazon-digital-music": (1_835, 41_488, 75_932),
+    "foursquare-italy": (6_596, 34_332, 89_616),
+}
+
+counts = st.lists(st.integers(0, 10_000), min_size=2, max_size=50).filter(any).map(np.array)
+
+
+@pytest.fixture
+def small():
+    """Three people and three films: six ratings over two days; one film is of two genres, one of none."""
+    return Interactions.from_columns(
+        users=["ann", "ann", "ann", "bob", "bob", "cy"],
+        items=["axe", "bee", "cat", "axe", "bee", "axe"],
+        ratings=[5, 4, 3, 5, 1, 3],
+        times=[0, 10, 20, 86_400, 30, 172_800],
+        categories={"axe": ["Drama"], "bee": ["Drama", "Comedy"]},
+        name="films",
+    )
+
+
+def test_a_small_world_is_counted_as_by_hand(small):
+    numbers = statistics(small)
+    assert (numbers.name, numbers.users, numbers.items, numbers.interactions) == ("films", 3, 3, 6)
+    assert (numbers.per_user, numbers.per_item) == (2, 2)
+    assert numbers.density == pytest.approx(6 / 9)
+    assert numbers.activity == Spread(1, 2, 3)
+    assert numbers.popularity == Spread(1, 2, 3)
+    assert numbers.top_1_percent == numbers.top_10_percent == 0.5
+    # (-2 * 1 + 0 * 2 + 2 * 3) / (2 * 6)
+    assert numbers.gini == pytest.approx(1 / 3)
+    assert numbers.ratings == Ratings(1, 3.5, 5)
+    assert numbers.period == Period(0, 172_800, 2.0)
+
+
+def test_an_item_in_several_categories_counts_fully_in_each_and_one_in_none_in_the_whole(small):
+    # Drama: 2 of 3 films, 5 of 6 ratings. Comedy: 1 of 3 films, 2 of 6 ratings.
+    assert statistics(small).categories == (
+        CategoryShare("Comedy", pytest.approx(1 / 3), pytest.approx(2 / 6), pytest.approx(1)),
+        CategoryShare("Drama", pytest.approx(2 / 3), pytest.approx(5 / 6), pytest.approx(1.25)),
+    )
+
+
+def test_what_a_data_set_does_not_have_is_none():
+    numbers = statistics(Interactions.from_columns([1, 1, 2], [1, 2, 1]))
+    assert (numbers.ratings, numbers.period, numbers.categories) == (None, None, None)
+
+
+def test_everything_is_ready_for_json(small):
+    told = statistics(small).as_dict()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert (told["users"], told["items"], told["interactions"]) == (3, 3, 6)
+    assert told["categories"][1]["name"] == "Drama"
+    assert told["activity"] == {"minimum": 1, "median": 2.0, "maximum": 3}
+
+
+def test_a_part_of_a_split_is_described_by_what_is_in_it(small):
+    part = statistics(small.take(small.users == small.user_index("bob")))
+    assert (part.users, part.items, part.interactions, part.density) == (1, 2, 2, 1.0)
+    assert part.activity == Spread(2, 2, 2)
+    assert part.popularity == Spread(1, 1, 1)
+    assert [(category.name, category.share_of_items) for category in part.categories] == [("Comedy", 0.5), ("Drama", 1)]
+
+
+def test_a_category_whose_items_nobody_chose_is_left_out(small):
+    only_cat = statistics(small.take(small.items == small.item_index("cat")))
+    assert only_cat.categories == ()
+
+
+def test_nothing_to_count_is_said_in_a_sentence(small):
+    with pytest.raises(DataError, match="films has no interactions, so there is nothing to count"):
+        statistics(small.take(np.zeros(6, dtype=bool)))
+
+
+@given(counts, st.integers(1, 9))
+def test_gini_ignores_scale_and_order_and_lies_between_0_and_1(counts, factor):
+    assert 0 <= gini(counts) <= 1
+    assert gini(factor * counts) == pytest.approx(gini(counts))
+    assert gini(counts[::-1]) == gini(counts)
+
+
+@given(st.integers(1, 1000), st.integers(2, 40))
+def test_gini_is_0_when_all_are_equal_and_1_when_one_has_all(amount, n):
+    assert gini(np.full(n, amount)) == 0
+    assert gini(np.array([0] * (n - 1) + [amount])) == 1
+
+
+def test_the_gini_of_a_single_item_is_0():
+    assert gini(np.array([5])) == 0
+
+
+@given(counts)
+def test_a_larger_top_has_a_larger_share_and_all_have_all(counts):
+    shares = [share_of_top(counts, percent) for percent in (1, 10, 50, 100)]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+@pytest.mark.parametrize(("items", "top"), [(1, 1), (10, 1), (11, 2), (70, 7), (71, 8)])
+def test_a_tenth_of_the_items_is_rounded_up_to_whole_items(items, top):
+    assert share_of_top(np.ones(items, dtype=np.int64), 10) == pytest.approx(top / items)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_real_data_has_its_published_counts(real_data, monkeypatch, name):
+    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
+    numbers = statistics(load(name))
+    users, items, interactions = PUBLISHED[name]
+    assert (numbers.users, numbers.items, numbers.interactions) == (users, items, interactions)
+    assert numbers.density == pytest.approx(interactions / (users * items))
+
+
+def test_the_papers_training_part_of_foursquare_italy_is_described_as_in_their_table(real_data, monkeypatch):
+    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
+    train = split_temporal(load("foursquare-italy").keep_users(20), test=0.2).train
+    numbers = statistics(train)
+    assert (numbers.users, numbers.items, numbers.interactions) == (1_353, 25_498, 54_088)
+    assert numbers.per_user == pytest.approx(39.98, abs=0.005)
+
+
+@pytest.mark.parametrize(("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".PDF", b"%PDF")])
+def test_a_picture_is_written_in_the_format_of_its_suffix(small, tmp_path, suffix, start):
+    path = tmp_path / f"picture{suffix}"
+    draw_statistics(small, path)
+    assert path.read_bytes().startswith(start)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("name", "found"), [("picture.jpeg2", "the suffix '.jpeg2'"), ("picture", "no suffix")])
+def test_a_suffix_that_tells_no_format_is_refused_in_a_sentence(small, tmp_path, name, found):
+    with pytest.raises(SettingError, match=rf"{found}.*let it end in \.png, \.svg or \.pdf"):
+        draw_statistics(small, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_that_cannot_be_written_is_refused_in_a_sentence_and_leaves_nothing(small, tmp_path):
+    with pytest.raises(BadFile, match=r"cannot be written to .*lost.*: No such file or directory"):
+        draw_statistics(small, tmp_path / "lost" / "picture.png")
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(BadFile, match=r"cannot be written to .*folder\.png"):
+        draw_statistics(small, tmp_path / "folder.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.png"]
+
+
+def test_a_picture_that_cannot_be_drawn_leaves_the_old_one(small, tmp_path):
+    path = tmp_path / "picture.svg"
+    path.write_text("old")
+    with pytest.raises(DataError):
+        draw_statistics(small.take(np.zeros(6, dtype=bool)), path)
+    assert path.read_text() == "old"
+
+
+def test_names_with_control_characters_dollars_and_foreign_scripts_still_give_a_readable_file(tmp_path):
+    data = Interactions.from_columns(
+        [1, 1, 2],
+        ["a", "b", "b"],
+        categories={"a": ["Caf\x1a\x1a"], "b": ["$x^$", "茶館", "<&>"]},
+        name="the $ of\x00 {x}",
+    )
+    draw_statistics(data, tmp_path / "picture.svg")
+    assert ElementTree.parse(tmp_path / "picture.svg").getroot().tag.endswith("svg")
+    assert statistics_figure(data).get_suptitle().startswith("the $ of? {x}: 3 interactions")
+
+
+def test_the_picture_names_the_data_and_its_axes():
+    figure = statistics_figure(city(people=50, places=40, checkins=600))
+    assert figure.get_suptitle() == "city (synthetic): 600 interactions of 50 users with 40 items"
+    tail, activity, categories = figure.axes
+    assert all(axes.get_title() for axes in figure.axes)
+    assert all(axes.get_xlabel() and axes.get_ylabel() for axes in (tail, activity))
+    assert [text.get_text() for text in categories.get_legend().get_texts()] == [
+        "share of the interactions",
+        "share of the items",
+    ]
+
+
+def test_the_curves_show_the_counts(small):
+    tail, activity, categories = statistics_figure(small).axes
+    assert tail.lines[0].get_xydata().tolist() == [[1, 3], [2, 2], [3, 1]]
+    assert activity.lines[0].get_xydata() == pytest.approx(np.array([[1, 1], [2, 2 / 3], [3, 1 / 3]]))
+    assert [bar.get_width() for bar in categories.patches] == pytest.approx([2 / 6, 5 / 6, 1 / 3, 2 / 3])
+
+
+def test_data_without_categories_has_only_the_two_curves():
+    figure = statistics_figure(Interactions.from_columns([1, 1, 2], [1, 2, 1]))
+    assert [axes.get_title() for axes in figure.axes] == ["Long tail", "Activity"]
+
+
+def test_of_very_many_categories_only_the_largest_are_drawn():
+    items = [f"item {number}" for number in range(30)]
+    data = Interactions.from_columns([1] * 30, items, categories={item: [f"kind of {item}"] for item in items})
+    panel = statistics_figure(data).axes[2]
+    assert len(panel.get_yticklabels()) == CATEGORIES_SHOWN
+    assert f"the largest {CATEGORIES_SHOWN} of 30" in panel.get_title()
