@@ -1,0 +1,461 @@
+"""`federank data ...` as a user types it."""
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from federank.cli import federank
+from federank.data.known import KNOWN
+from federank.errors import BadFile, DataError, DownloadError, FedeRankError, SettingError, UnknownDataset
+
+COUNTS = {
+    "ml-1m": (6_040, 3_706, 1_000_209),
+    "ml-100k": (943, 1_682, 100_000),
+    "amazon-digital-music": (1_835, 41_488, 75_932),
+    "foursquare-italy": (6_596, 34_332, 89_616),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test has a data folder of its own, and stands in a folder of its own."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("FEDERANK_DATA", str(tmp_path / "sets"))
+    return tmp_path / "sets"
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(federank, [str(word) for word in words])
+
+
+def told(*words: object) -> str:
+    """What a command prints that must succeed."""
+    result = run(*words)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.stdout
+
+
+def complaint(kind: type[FedeRankError], *words: object) -> str:
+    """The sentence of a command that must fail with this kind of error."""
+    result = run(*words)
+    assert type(result.exception) is kind, result.output + repr(result.exception)
+    return str(result.exception)
+
+
+def python(*words: object) -> subprocess.CompletedProcess[str]:
+    """The command line as a process of its own."""
+    command = [sys.executable, "-m", "federank", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def ratings_file(path: Path, users: int = 4, items: int = 6) -> Path:
+    """Every user has every item, one after the other; a table with a header."""
+    rows = [f"u{user}\ti{item}\t{1 + item % 5}\t{1000 + item}" for user in range(users) for item in range(items)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["user_id\titem_id\trating\tutc", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def rows_of(path: Path) -> set[tuple[str, str]]:
+    """The (user, item) pairs of a written part, below its header; none may come twice."""
+    header, *lines = [tuple(line.split("\t")) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert header[:2] == ("user", "item")
+    pairs = {(line[0], line[1]) for line in lines}
+    assert len(pairs) == len(lines)
+    return pairs
+
+
+def files_in(path: Path) -> list[str]:
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+
+
+# list
+
+
+def test_the_list_names_every_known_set_and_says_which_are_here(folder):
+    ratings_file(folder / "amazon-digital-music" / "AmazonDigitalMusic.tsv")
+    rows = {row["name"]: row for row in json.loads(told("data", "list", "--json"))}
+    assert list(rows) == list(KNOWN)
+    assert [name for name, row in rows.items() if row["installed"]] == ["city", "amazon-digital-music"]
+    table = told("data", "list")
+    assert all(name in table for name in KNOWN)
+    assert str(folder) in table
+
+
+def test_the_list_fits_a_terminal_of_80_columns():
+    assert max(map(len, told("data", "list").splitlines()[:-1])) <= 80
+
+
+# get
+
+
+class Publisher(ThreadingHTTPServer):
+    content = b"PK what a publisher sends"
+    asked = 0
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/ml-1m.zip"
+
+
+class Answer(BaseHTTPRequestHandler):
+    server: Publisher
+
+    def log_message(self, *args: Any) -> None:
+        """Silence."""
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.server.content)))
+        self.end_headers()
+        self.wfile.write(self.server.content)
+
+
+@pytest.fixture
+def publisher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
+    """A publisher on loopback, from whom ml-1m is fetched in this test."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with Publisher(("127.0.0.1", 0), Answer) as server:
+        md5 = hashlib.md5(server.content).hexdigest()
+        moved = replace(KNOWN["ml-1m"], address=server.address, size=len(server.content), md5=md5)
+        monkeypatch.setitem(KNOWN, "ml-1m", moved)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_get_fetches_prints_the_terms_and_the_second_time_says_it_is_here(publisher, folder):
+    first = run("data", "get", "ml-1m")
+    assert first.exit_code == 0
+    assert (folder / "ml-1m" / "ml-1m.zip").read_bytes() == publisher.content
+    assert "do not redistribute" in " ".join(first.stdout.split())
+    assert "Harper and J. A. Konstan" in " ".join(first.stdout.split())
+    assert "MovieLens 1M" in first.stderr  # the progress bar
+    assert "already here" in told("data", "get", "ml-1m")
+    assert publisher.asked == 1
+
+
+def test_get_refuses_what_is_not_the_known_file_and_names_the_other_way(publisher, folder):
+    publisher.content = publisher.content[::-1]
+    message = complaint(DownloadError, "data", "get", "ml-1m")
+    assert "MD5" in message
+    assert "federank data get ml-1m --from FILE" in message
+    assert files_in(folder) == []
+
+
+def test_get_installs_a_copy_at_hand(publisher, folder, tmp_path):
+    (tmp_path / "my copy.zip").write_bytes(publisher.content)
+    told("data", "get", "ml-1m", "--from", tmp_path / "my copy.zip")
+    assert files_in(folder) == ["ml-1m/ml-1m.zip"]
+    told("data", "get", "ml-1m", "--from", tmp_path / "my copy.zip")
+    assert publisher.asked == 0
+
+
+def test_get_refuses_a_copy_with_another_sum(folder, tmp_path):
+    (tmp_path / "copy.zip").write_bytes(b"something else")
+    message = complaint(BadFile, "data", "get", "ml-1m", "--from", tmp_path / "copy.zip")
+    assert str(folder / "ml-1m" / "ml-1m.zip") in message
+    assert files_in(folder) == []
+
+
+def test_get_reads_a_copy_whose_sum_nobody_knows_before_installing_it(folder, tmp_path):
+    told("data", "get", "librarything", "--from", ratings_file(tmp_path / "books.tsv"))
+    assert files_in(folder) == ["librarything/LibraryThing.tsv"]
+    assert json.loads(told("data", "stats", "librarything", "--json"))["interactions"] == 24
+    (tmp_path / "garbage.tsv").write_bytes(bytes(range(256)) * 10)
+    complaint(BadFile, "data", "get", "foursquare-italy", "--from", tmp_path / "garbage.tsv")
+    assert files_in(folder) == ["librarything/LibraryThing.tsv"]
+
+
+def test_get_does_not_hide_one_copy_behind_another(folder, tmp_path):
+    told("data", "get", "librarything", "--from", ratings_file(tmp_path / "books.tsv"))
+    (tmp_path / "books.tsv.gz").write_bytes(gzip.compress((tmp_path / "books.tsv").read_bytes()))
+    message = complaint(DataError, "data", "get", "librarything", "--from", tmp_path / "books.tsv.gz")
+    assert "LibraryThing.tsv" in message
+
+
+def test_get_of_a_copy_that_is_not_there_says_so(tmp_path):
+    assert "does not exist" in complaint(BadFile, "data", "get", "ml-1m", "--from", tmp_path / "nothing.zip")
+
+
+def test_get_tells_how_to_come_by_a_set_without_an_address():
+    message = complaint(DataError, "data", "get", "foursquare-italy")
+    assert "sisinflab/FedBPR" in message
+    assert "federank data get foursquare-italy --from FILE" in message
+
+
+def test_get_of_the_city_says_that_it_is_always_there():
+    assert "nothing to get" in told("data", "get", "city")
+
+
+def test_get_of_an_unknown_name_lists_the_known_ones():
+    assert "Did you mean ml-100k?" in complaint(UnknownDataset, "data", "get", "ml100k")
+
+
+# stats
+
+
+def test_stats_without_a_name_are_those_of_the_city():
+    numbers = json.loads(told("data", "stats", "--json"))
+    assert (numbers["users"], numbers["items"], numbers["interactions"]) == (1_000, 1_500, 40_000)
+    assert numbers["density"] == pytest.approx(40_000 / 1_500_000)
+    assert "synthetic" in told("data", "stats").splitlines()[0]
+
+
+def test_stats_of_a_file_take_filters_and_columns(tmp_path):
+    table = tmp_path / "log.csv"
+    table.write_text("what,who,when\na,1,5\nb,1,6\na,2,7\n", encoding="utf-8")
+    numbers = json.loads(told("data", "stats", table, "--users", "who", "--items", 0, "--times", "when", "--json"))
+    assert (numbers["users"], numbers["items"], numbers["interactions"]) == (2, 2, 3)
+    assert numbers["period"]["first"] == 5
+    columns = ("--users", "who", "--items", "what")
+    assert json.loads(told("data", "stats", table, *columns, "--min-interactions", 2, "--json"))["interactions"] == 2
+    assert json.loads(told("data", "stats", table, *columns, "--times", "none", "--json"))["period"] is None
+
+
+def test_stats_keep_likes_and_cores_where_asked(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    likes = json.loads(told("data", "stats", table, "--min-rating", 5, "--json"))
+    assert (likes["interactions"], likes["ratings"]) == (4, None)
+    assert "Nothing of" in complaint(DataError, "data", "stats", table, "--k-core", 7)
+
+
+def test_stats_as_a_table_show_the_same_counts(tmp_path):
+    table = told("data", "stats", ratings_file(tmp_path / "ratings.tsv", users=40, items=30))
+    assert "1,200" in table
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_stats_draw_a_picture_where_asked(tmp_path):
+    told("data", "stats", "city", "--plot", tmp_path / "city.png")
+    assert (tmp_path / "city.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_stats_of_the_real_sets_are_the_published_ones(real_data, monkeypatch, name):
+    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
+    numbers = json.loads(told("data", "stats", name, "--json"))
+    users, items, interactions = COUNTS[name]
+    assert (numbers["users"], numbers["items"], numbers["interactions"]) == COUNTS[name]
+    assert numbers["density"] == pytest.approx(interactions / (users * items))
+
+
+def test_stats_of_a_set_that_is_not_here_name_the_command_that_gets_it():
+    assert "federank data get ml-1m" in complaint(DataError, "data", "stats", "ml-1m")
+
+
+# city
+
+
+def test_a_city_written_to_a_file_is_read_back_as_it_was(tmp_path):
+    size = ("--people", 50, "--places", 60, "--checkins", 700, "--seed", 3)
+    told("data", "city", *size, "--out", tmp_path / "city.tsv")
+    numbers = json.loads(told("data", "stats", tmp_path / "city.tsv", "--json"))
+    assert (numbers["users"], numbers["items"], numbers["interactions"]) == (50, 60, 700)
+    assert "700" in told("data", "city", *size)
+
+
+def test_an_impossible_city_is_refused_and_nothing_is_written(tmp_path):
+    complaint(SettingError, "data", "city", "--people", 0, "--out", tmp_path / "city.tsv")
+    assert not (tmp_path / "city.tsv").exists()
+
+
+# split
+
+
+def test_a_temporal_split_writes_each_users_newest_as_test(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    told("data", "split", table, "--temporal", 0.5, "--out", tmp_path / "out")
+    assert files_in(tmp_path / "out") == ["split.json", "test.tsv", "train.tsv"]
+    assert rows_of(tmp_path / "out" / "test.tsv") == {(f"u{u}", f"i{i}") for u in range(4) for i in (3, 4, 5)}
+    assert rows_of(tmp_path / "out" / "train.tsv") == {(f"u{u}", f"i{i}") for u in range(4) for i in (0, 1, 2)}
+
+
+def test_the_record_of_a_split_holds_settings_counts_and_fingerprint(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    told("split", table, "--min-interactions", 2, "--random", 0.5, "--validation", 0.4, "--seed", 9, "--out", "out")
+    record = json.loads(Path("out/split.json").read_text(encoding="utf-8"))
+    assert record["rows"] == {"train.tsv": 8, "validation.tsv": 4, "test.tsv": 12}
+    expected = {"min_interactions": 2, "way": "random", "random": 0.5, "validation": 0.4, "seed": 9}
+    assert expected.items() <= record.items()
+    assert (record["users"], record["items"], record["interactions"]) == (4, 6, 24)
+    assert len(record["fingerprint"]) == 32
+
+
+@pytest.mark.parametrize(
+    ("way", "test_rows"),
+    [(("--leave-last-out",), 4), (("--global-temporal", 0.5), 12), (("--random", 0.2), 4), (("--temporal", 0.2), 4)],
+)
+def test_every_way_of_splitting_keeps_all_rows_and_repeats_none(tmp_path, way, test_rows):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    told("data", "split", table, *way, "--out", "out")
+    train, test = rows_of(Path("out/train.tsv")), rows_of(Path("out/test.tsv"))
+    assert len(test) == test_rows
+    assert not train & test
+    assert len(train | test) == 24
+
+
+def test_leave_last_out_takes_one_more_of_each_user_for_validation(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    told("data", "split", table, "--leave-last-out", "--validation", 1, "--out", "out")
+    assert rows_of(Path("out/validation.tsv")) == {(f"u{u}", "i4") for u in range(4)}
+
+
+def test_folds_have_a_folder_each_and_test_every_row_once(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    told("data", "split", table, "--folds", 3, "--seed", 2, "--out", "out")
+    tests = [rows_of(Path(f"out/fold-{number}/test.tsv")) for number in (1, 2, 3)]
+    assert [len(test) for test in tests] == [8, 8, 8]
+    assert len(set.union(*tests)) == 24
+    told("data", "split", table, "--folds", 3, "--seed", 2, "--out", "again")
+    assert rows_of(Path("again/fold-1/test.tsv")) == tests[0]
+
+
+def test_a_bare_split_has_no_header(tmp_path):
+    told("data", "split", ratings_file(tmp_path / "ratings.tsv"), "--temporal", 0.5, "--bare", "--out", "out")
+    assert Path("out/train.tsv").read_text(encoding="utf-8").startswith("u0\ti0\t1.0\t1000\n")
+
+
+def test_an_earlier_split_is_replaced_whole(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    told("data", "split", table, "--folds", 3, "--out", "out")
+    told("data", "split", table, "--temporal", 0.5, "--out", "out")
+    assert files_in(Path("out")) == ["split.json", "test.tsv", "train.tsv"]
+    assert sorted(path.name for path in Path().iterdir()) == ["out"]
+
+
+def test_an_empty_folder_is_filled(tmp_path):
+    Path("out").mkdir()
+    told("data", "split", ratings_file(tmp_path / "ratings.tsv"), "--temporal", 0.5, "--out", "out")
+    assert files_in(Path("out")) == ["split.json", "test.tsv", "train.tsv"]
+
+
+@pytest.mark.parametrize("file", ["notes.txt", "train.tsv", "deep/notes.txt"])
+def test_a_folder_that_holds_anything_else_is_left_alone(tmp_path, file):
+    kept = Path("out") / file
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine")
+    table = ratings_file(tmp_path / "ratings.tsv")
+    assert file in complaint(DataError, "data", "split", table, "--temporal", 0.5, "--out", "out")
+    assert files_in(Path("out")) == [file]
+    assert kept.read_text() == "mine"
+
+
+def test_a_file_added_to_an_earlier_split_is_not_lost(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    told("data", "split", table, "--temporal", 0.5, "--out", "out")
+    Path("out/results.csv").write_text("mine")
+    assert "results.csv" in complaint(DataError, "data", "split", table, "--temporal", 0.2, "--out", "out")
+    assert len(rows_of(Path("out/test.tsv"))) == 12
+
+
+def test_the_folder_one_stands_in_is_not_pulled_away(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    assert "name another" in complaint(DataError, "data", "split", table, "--temporal", 0.5, "--out", ".")
+
+
+def test_a_split_that_cannot_be_made_leaves_the_earlier_one(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    told("data", "split", table, "--temporal", 0.5, "--out", "out")
+    before = {file: (Path("out") / file).read_bytes() for file in files_in(Path("out"))}
+    complaint(SettingError, "data", "split", table, "--temporal", 1.5, "--out", "out")
+    complaint(DataError, "data", "split", table, "--min-interactions", 7, "--temporal", 0.5, "--out", "out")
+    assert {file: (Path("out") / file).read_bytes() for file in files_in(Path("out"))} == before
+    assert sorted(path.name for path in Path().iterdir()) == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "No way of splitting is chosen"),
+        (("--temporal", 0.2, "--folds", 5), "2 ways of splitting are chosen"),
+        (("--folds", 5, "--validation", 0.2), "leave --validation out"),
+        (("--leave-last-out", "--validation", 0.2), "give --validation 1"),
+    ],
+)
+def test_a_split_needs_exactly_one_way_that_fits(words, sentence):
+    assert sentence in complaint(SettingError, "data", "split", "city", *words, "--out", "out")
+    assert not Path("out").exists()
+
+
+def test_the_papers_split_of_amazon_has_their_counts(real_data, monkeypatch):
+    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
+    words = ("amazon-digital-music", "--min-interactions", 20, "--temporal", 0.2, "--out", "out")
+    printed = told("data", "split", *words)
+    assert "61,408" in printed
+    assert "14,524" in printed
+    assert len(rows_of(Path("out/train.tsv"))) == 61_408
+    assert len(rows_of(Path("out/test.tsv"))) == 14_524
+
+
+# as a process of its own
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("data", "stats", "no-such-file.csv"), "no-such-file.csv"),
+        (("split", "city", "--out", "out"), "give exactly one of"),
+        (("data", "split", "city", "--temporal", "much", "--out", "out"), "not a valid float"),
+    ],
+)
+def test_a_mistake_is_one_sentence_on_stderr_and_exit_code_2(words, sentence):
+    answer = python(*words)
+    assert answer.returncode == 2
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert answer.stdout == ""
+    assert list(Path().iterdir()) == []
+
+
+def test_results_go_to_stdout_alone():
+    answer = python("data", "stats", "city", "--json")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert json.loads(answer.stdout)["users"] == 1_000
+
+
+def test_help_answers_without_the_heavy_packages():
+    heavy = ("numba", "polars", "scipy", "matplotlib", "jax", "rich", "numpy")
+    program = (
+        "import sys\nfrom federank.cli import federank\n"
+        "for words in ([], ['data'], ['data', 'stats'], ['split'], ['demo']):\n"
+        "    federank([*words, '--help'], standalone_mode=False)\n"
+        f"sys.exit(', '.join(set({heavy!r}) & set(sys.modules)) or 0)"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def examples(words: tuple[str, ...]) -> list[list[str]]:
+    """The commands shown in a help text."""
+    lines = [line.split() for line in told(*words, "--help").splitlines()]
+    return [line[1:] for line in lines if line[:1] == ["federank"]]
+
+
+@pytest.mark.parametrize(
+    "words", [("data",), ("data", "list"), ("data", "stats"), ("data", "split"), ("data", "city"), ("split",)]
+)
+def test_the_examples_of_every_help_work_as_they_stand(words):
+    shown = examples(words)
+    assert shown
+    for example in shown:
+        told(*example)
+
+
+def test_the_example_of_get_names_a_set_that_can_be_fetched():
+    assert [KNOWN[example[2]].address is not None for example in examples(("data", "get"))] == [True]
