@@ -156,6 +156,7 @@ def test_get_refuses_what_is_not_the_known_file_and_names_the_other_way(publishe
     assert "MD5" in message
     assert "federank data get ml-1m --from FILE" in message
     assert files_in(folder) == []
+    assert not (folder / "ml-1m").exists()
 
 
 def test_get_installs_a_copy_at_hand(publisher, folder, tmp_path):
@@ -239,6 +240,14 @@ def test_stats_as_a_table_show_the_same_counts(tmp_path):
     table = told("data", "stats", ratings_file(tmp_path / "ratings.tsv", users=40, items=30))
     assert "1,200" in table
     assert max(map(len, table.splitlines())) <= 80
+
+
+def test_names_out_of_the_data_have_no_power_over_the_terminal(tmp_path):
+    table = tmp_path / "places.tsv"
+    table.write_text("user\titem\tcategory\n1\ta\t[/red]\x1b[31mBar\n2\ta\t[/red]\x1b[31mBar\n", encoding="utf-8")
+    shown = told("data", "stats", table)
+    assert "[/red]\N{REPLACEMENT CHARACTER}[31mBar" in shown
+    assert "\x1b" not in shown
 
 
 def test_stats_draw_a_picture_where_asked(tmp_path):

@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from federank.data.statistics import Statistics
 
@@ -57,10 +58,15 @@ def show_statistics(numbers: Statistics) -> None:
     if numbers.period is not None:
         period = numbers.period
         table.add_row("Days", f"{period.days:,.0f}", f"{_day(period.first)} to {_day(period.last)}")
-    Console().print(numbers.name, style="bold", highlight=False, markup=False)
+    Console().print(plain(numbers.name), style="bold")
     show(table)
     if numbers.categories:
         _show_categories(numbers)
+
+
+def plain(name: str) -> Text:
+    """A name out of somebody's data: shown as it is, with no power over the terminal or the table."""
+    return Text("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name))
 
 
 def _show_categories(numbers: Statistics) -> None:
@@ -68,7 +74,7 @@ def _show_categories(numbers: Statistics) -> None:
     table = new_table("Category", "Of items>", "Of interactions>", "Bias>")
     for category in categories[:CATEGORIES_SHOWN]:
         table.add_row(
-            category.name,
+            plain(category.name),
             f"{category.share_of_items:.1%}",
             f"{category.share_of_interactions:.1%}",
             f"{category.bias:.2f}",

@@ -217,6 +217,7 @@ def _length(file: Path) -> int:
 @contextmanager
 def _alone_in(folder: Path, unfinished: Path) -> Iterator[None]:
     """Make the folder, hold it against other processes, and put into words what the disk refuses."""
+    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _held(folder):
@@ -230,6 +231,10 @@ def _alone_in(folder: Path, unfinished: Path) -> Iterator[None]:
         raise DownloadError(
             f"The disk of {folder} is full ({refusal.strerror}). Make room and run the same command again.{kept}"
         ) from refusal
+    finally:
+        if made:
+            with suppress(OSError):
+                folder.rmdir()  # succeeds only where nothing has come into it
 
 
 @contextmanager
