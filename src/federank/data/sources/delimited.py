@@ -86,6 +86,7 @@ def _scanned(text: Text, layout: Layout) -> pl.LazyFrame:
         schema={_name(position): pl.String() for position in range(layout.width)},
         separator=_STAND_IN if several else layout.delimiter,
         quote_char='"' if layout.quoted else None,
+        missing_columns="insert",  # or a blank line right after the header would be taken for the table's width
         glob=False,
     )
 

@@ -72,10 +72,9 @@ def _by_position(count: int, choices: Choices, label: str) -> Roles:
             f"{label} has {count} columns and no header, and only the order user, item, rating, time is known; say "
             "which columns to read, as in users=0, items=1, times=4."
         )
-    # Once a caller has pointed at one column, the others are no longer taken to be in the usual order.
-    usual = {"users": 0, "items": 1}
-    if not {"ratings", "times"} & set(choices.given()):
-        usual |= {"ratings": 2, "times": 3}
+    # Once a caller has pointed at a column, the rest are no longer taken to be ratings and times.
+    pointed = any(choice is not None and choice is not False for choice in choices)
+    usual = {"users": 0, "items": 1} if pointed else {"users": 0, "items": 1, "ratings": 2, "times": 3}
     chosen: dict[str, int | None] = {}
     for role, choice in choices._asdict().items():
         if choice is None:
