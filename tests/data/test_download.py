@@ -288,14 +288,14 @@ def test_a_wrong_size_is_refused_before_it_is_fetched(publisher, target, content
     assert not target.parent.exists()
 
 
-def test_a_stream_without_end_is_stopped_at_the_known_size(publisher, target):
-    def endless(answer: Answer) -> None:
+def test_a_stream_that_does_not_end_is_stopped_at_the_known_size(publisher, target):
+    def overlong(answer: Answer) -> None:
         answer.send_response(200)
         answer.end_headers()
-        while not publisher.over.is_set():
+        for _ in range(20):
             answer.wfile.write(CONTENT)
 
-    publisher.answers = [endless]
+    publisher.answers = [overlong]
     with pytest.raises(DownloadError, match=r"sends more than the 1,280,000 bytes"):
         fetch(publisher.address, target, RIGHT, patience=QUICK)
     assert not target.exists()
