@@ -33,7 +33,7 @@ from federank.protocol.transmission import may_send
 BLOCK = 512
 
 LOST, NEGATIVE_ONLY, BOTH = 0, 1, 2
-"""What of a pair's two gradients reaches the server."""
+"""How many of a pair's two gradients reach the server; one alone is the negative's."""
 
 
 class Pairs(NamedTuple):
@@ -58,6 +58,15 @@ class Sums(NamedTuple):
     stamps: np.ndarray[Any, np.dtype[np.int64]]  # shards x items
     touched: np.ndarray[Any, np.dtype[np.int32]]  # shards x items: which rows, as first met
     counts: np.ndarray[Any, np.dtype[np.int64]]  # shards: how many of them
+
+
+class ShardSum(NamedTuple):
+    """One shard's part of `Sums`."""
+
+    vectors: FloatMatrix
+    biases: FloatVector
+    stamps: np.ndarray[Any, np.dtype[np.int64]]
+    touched: IntVector
 
 
 @inlined
@@ -101,6 +110,22 @@ def draw_pairs(recipe: Recipe, profiles: Profiles, n_items: int, pairs: Pairs, c
             word, _, _, _ = words(recipe.seed, pairs.users[k], DROPOUT, pairs.rounds[k], 0)
             if happens(word, recipe.dropout):
                 pairs.arrives[k] = LOST
+
+
+@inlined
+def next_block(recipe: Any, clients: Any, round_number: Any, client: Any, counter: Any, pairs: Any) -> Any:
+    """Name the next pairs of these clients: how many fit in the block, and where to go on."""
+    count = 0
+    while count < BLOCK and client < len(clients):
+        pairs.users[count] = clients[client]
+        pairs.rounds[count] = round_number
+        pairs.counters[count] = counter
+        count += 1
+        counter += 1
+        if counter == recipe.triples[clients[client]]:
+            client += 1
+            counter = 0
+    return count, client, counter
 
 
 @compiled
@@ -157,16 +182,16 @@ def play_single_pairs(
 
 
 @inlined
-def _add(vectors: Any, biases: Any, stamps: Any, touched: Any, count: Any, stamp: Any, item: Any, row: Any, bias: Any, width: Any) -> Any:  # fmt: skip
-    """Add one gradient to a shard's sum; the first of a round starts the row anew."""
-    if stamps[item] == stamp:
-        store_row(vectors, item, load_row(vectors, item, width) + row)
-        biases[item] += bias
+def _add(total: Any, count: Any, stamp: Any, item: Any, row: Any, bias: Any, width: Any) -> Any:
+    """Add one gradient to a shard's sum, the first of a round in place of what was there; how many rows it has now."""
+    if total.stamps[item] == stamp:
+        store_row(total.vectors, item, load_row(total.vectors, item, width) + row)
+        total.biases[item] += bias
         return count
-    stamps[item] = stamp
-    store_row(vectors, item, row)
-    biases[item] = bias
-    touched[count] = item
+    total.stamps[item] = stamp
+    store_row(total.vectors, item, row)
+    total.biases[item] = bias
+    total.touched[count] = item
     return count + 1
 
 
@@ -179,10 +204,7 @@ def _play_clients(
     P: FloatMatrix,
     round_number: int,
     clients: IntVector,
-    vectors: FloatMatrix,
-    biases: FloatVector,
-    stamps: Any,
-    touched: IntVector,
+    total: ShardSum,
     width: Any,
 ) -> int:
     """The clients of one shard, one after the other; how many rows their sum has."""
@@ -191,16 +213,7 @@ def _play_clients(
     rate, stamp = recipe.learning_rate, round_number + 1
     client, counter, touched_count = 0, 0, 0
     while client < len(clients):
-        count = 0
-        while count < BLOCK and client < len(clients):
-            pairs.users[count] = clients[client]
-            pairs.rounds[count] = round_number
-            pairs.counters[count] = counter
-            count += 1
-            counter += 1
-            if counter == recipe.triples[clients[client]]:
-                client += 1
-                counter = 0
+        count, client, counter = next_block(recipe, clients, round_number, client, counter, pairs)
         draw_pairs(recipe, profiles, len(b), pairs, count)
         for k in range(count):
             user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
@@ -217,10 +230,10 @@ def _play_clients(
                 store_row(P, user, p + move)
             if arrives != LOST:
                 row = item_gradient(-g, p, q_j, recipe.negative_regulariser)
-                touched_count = _add(vectors, biases, stamps, touched, touched_count, stamp, j, row, -g, width)
+                touched_count = _add(total, touched_count, stamp, j, row, -g, width)
             if arrives == BOTH:
                 row = item_gradient(g, p, q_i, recipe.positive_regulariser)
-                touched_count = _add(vectors, biases, stamps, touched, touched_count, stamp, i, row, g, width)
+                touched_count = _add(total, touched_count, stamp, i, row, g, width)
     return touched_count
 
 
@@ -259,10 +272,7 @@ def _play_rounds(
                 P,
                 r,
                 chosen[s * m // shards : (s + 1) * m // shards],
-                sums.vectors[s],
-                sums.biases[s],
-                sums.stamps[s],
-                sums.touched[s],
+                ShardSum(sums.vectors[s], sums.biases[s], sums.stamps[s], sums.touched[s]),
                 width,
             )
         rows = 0

@@ -59,7 +59,7 @@ def encode(message: Broadcast | Update) -> bytes:
     if not isinstance(message, Broadcast | Update):
         raise TypeError(f"only a Broadcast or an Update may cross the wire, not a {type(message).__name__}")
     arrays = {"items": message.items, "vectors": message.vectors, "biases": message.biases}
-    about = {"round": str(message.round_number)} if isinstance(message, Broadcast) else None
+    about = {"round": f"{message.round_number:010d}"} if isinstance(message, Broadcast) else None
     content: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata=about)
     return content
 
@@ -98,6 +98,14 @@ def check_update(update: Update, factors: int, n_items: int) -> None:
 @cache
 def update_bytes(rows: int, factors: int) -> int:
     """How many bytes an Update of this many rows takes on the wire."""
-    return len(
-        encode(Update(np.zeros(rows, np.int32), np.zeros((rows, factors), np.float32), np.zeros(rows, np.float32)))
-    )
+    return len(encode(Update(*_blank_rows(rows, factors))))
+
+
+@cache
+def broadcast_bytes(rows: int, factors: int) -> int:
+    """How many bytes a Broadcast of this many rows takes on the wire."""
+    return len(encode(Broadcast(0, *_blank_rows(rows, factors))))
+
+
+def _blank_rows(rows: int, factors: int) -> tuple[IntVector, FloatMatrix, FloatVector]:
+    return np.zeros(rows, np.int32), np.zeros((rows, factors), np.float32), np.zeros(rows, np.float32)

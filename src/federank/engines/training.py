@@ -1,0 +1,170 @@
+"""Training: rounds played chunk by chunk, so that a person can watch, stop, and go on another day.
+
+Every random choice is named by its round (protocol/draws.py), so where a run is cut changes nothing: a run that is
+stopped, saved and resumed ends with the same bits as one that was not. Ctrl-C takes effect between two chunks, when
+the model is whole; the checkpoint is written under a temporary name and renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from federank.engines import compiled, reference
+from federank.engines.federation import Federation
+from federank.errors import Diverged, ModelError, SettingError
+
+ENGINES = {"compiled": compiled.play, "reference": reference.play}
+EngineName = Literal["compiled", "reference"]
+
+_CHUNK_SECONDS = 0.2
+_CHECKPOINT_SECONDS = 30.0
+
+
+class Progress(NamedTuple):
+    """How far a run has come."""
+
+    epoch: int  # the one that is being played, from 1
+    epochs: int
+    round_number: int
+    rounds: int
+    triples_per_second: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conduct:
+    """How a run is carried out; nothing here changes its result."""
+
+    engine: EngineName = "compiled"
+    """`compiled` for use, `reference` for reading and for tiny worlds."""
+    threads: int = 1
+    """Cores to use where a round has many clients; the result is the same for any number."""
+    checkpoint: Path | None = None
+    """Where to keep the state of an unfinished run."""
+    resume: bool = False
+    """Go on from the checkpoint instead of starting anew."""
+    watch: Callable[[Progress], None] | None = None
+    """Called a few times a second."""
+    after_epoch: Callable[[int], None] | None = None
+    """Called with the number of each epoch that has been played, while the model is whole."""
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise SettingError(f"No engine is called {self.engine!r}; there are {' and '.join(ENGINES)}.")
+        if self.threads < 1:
+            raise SettingError(f"threads is {self.threads}; at least 1 is needed.")
+        if self.resume and self.checkpoint is None:
+            raise SettingError("There is nothing to resume from: no checkpoint was named.")
+
+
+class Stopped(KeyboardInterrupt):
+    """The run was stopped by its user, and its state is in the checkpoint (if one was named)."""
+
+
+def train(federation: Federation, epochs: int, conduct: Conduct, identity: str) -> float:
+    """Play the rounds of this many epochs; the seconds it took. `identity` names the run that a checkpoint is of."""
+    play = ENGINES[conduct.engine]
+    recipe = federation.recipe
+    if conduct.resume and conduct.checkpoint is not None:
+        _resume(federation, conduct.checkpoint, identity)
+    per_round = recipe.clients_per_round * float(np.mean(recipe.triples[recipe.participants]))
+    rounds, per_epoch = epochs * recipe.rounds_per_epoch, recipe.rounds_per_epoch
+    chunk = max(1, int(20_000 / per_round)) if conduct.engine == "compiled" else 1
+    begin = last_saved = time.perf_counter()
+    with _stop_between_chunks() as stopped:
+        while federation.round_number < rounds:
+            until = (federation.round_number // per_epoch + 1) * per_epoch
+            now = min(chunk, until - federation.round_number)
+            started = time.perf_counter()
+            play(federation, now, conduct.threads)
+            elapsed = max(time.perf_counter() - started, 1e-9)
+            _refuse_divergence(federation, conduct.checkpoint)
+            done = federation.round_number
+            if conduct.watch is not None:
+                epoch = (done - 1) // per_epoch + 1
+                conduct.watch(Progress(epoch, epochs, done, rounds, now * per_round / elapsed))
+            if now == chunk:
+                chunk = max(1, min(4 * chunk, int(chunk * _CHUNK_SECONDS / elapsed)))
+            if done == until and conduct.after_epoch is not None:
+                conduct.after_epoch(done // per_epoch)
+            long_ago = time.perf_counter() - last_saved > _CHECKPOINT_SECONDS
+            if conduct.checkpoint is not None and (long_ago or stopped.is_set()):
+                save_checkpoint(federation, conduct.checkpoint, identity)
+                last_saved = time.perf_counter()
+            if stopped.is_set():
+                raise Stopped(f"stopped after round {done:,} of {rounds:,}")
+    return time.perf_counter() - begin
+
+
+def save_checkpoint(federation: Federation, path: Path, identity: str) -> None:
+    """Write the state between two rounds, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".tmp")
+    save_file(
+        {
+            "item_vectors": federation.item_vectors,
+            "item_biases": federation.item_biases,
+            "user_vectors": federation.user_vectors,
+        },
+        draft,
+        metadata={"federank-checkpoint": json.dumps({"round": federation.round_number, "run": identity})},
+    )
+    draft.replace(path)
+
+
+def _resume(federation: Federation, path: Path, identity: str) -> None:
+    if not path.is_file():
+        raise ModelError(f"There is no checkpoint at {path} to resume from; start the run without --resume.")
+    try:
+        with safe_open(path, framework="numpy") as content:
+            told = json.loads((content.metadata() or {})["federank-checkpoint"])
+            arrays = {name: content.get_tensor(name) for name in ("item_vectors", "item_biases", "user_vectors")}
+            number, run = int(told["round"]), str(told["run"])
+    except (SafetensorError, KeyError, ValueError, TypeError) as reason:
+        raise ModelError(f"{path} is not a checkpoint of ours, or it is damaged ({reason}); start anew.") from reason
+    if run != identity:
+        raise ModelError(
+            f"{path} belongs to a run with other settings or other data; resume with the same, or start anew."
+        )
+    for name, array in arrays.items():
+        if array.shape != getattr(federation, name).shape or not np.isfinite(array).all():
+            raise ModelError(
+                f"{path} has {name} of an unexpected shape or with values that are not finite; start anew."
+            )
+        setattr(federation, name, np.ascontiguousarray(array))
+    federation.round_number = number
+
+
+def _refuse_divergence(federation: Federation, checkpoint: Path | None) -> None:
+    if np.isfinite(federation.item_vectors).all() and np.isfinite(federation.item_biases).all():
+        return
+    kept = f" The last good state is in {checkpoint}." if checkpoint is not None and checkpoint.exists() else ""
+    raise Diverged(
+        f"By round {federation.round_number:,} the factors are no longer finite numbers: learning_rate "
+        f"{federation.recipe.learning_rate:g} is too large for this data; try a smaller one.{kept}"
+    )
+
+
+@contextmanager
+def _stop_between_chunks() -> Iterator[threading.Event]:
+    """Ctrl-C sets an event instead of cutting a step in two; only the main thread can be asked this way."""
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: stopped.set())
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)

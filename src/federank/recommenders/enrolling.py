@@ -1,0 +1,75 @@
+"""A new person: a vector of their own from a few steps on their own history, with the shared model as it is.
+
+What a device does on its first day. It needs the public item factors and the person's history, sends nothing, and
+leaves the shared model alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import FloatVector, IntVector
+from federank.data.interactions import Profiles
+from federank.errors import SettingError
+from federank.models.topn import top_n
+from federank.protocol.computation import compute
+from federank.protocol.draws import USER_FACTORS
+from federank.protocol.initial import normal_rows
+from federank.protocol.messages import Broadcast, Private
+from federank.protocol.recipes import recipe_for
+from federank.recommenders.bpr import BPR
+from federank.recommenders.fpl import FPL
+from federank.recommenders.recommendations import Recommendations, Recommended
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """Somebody with a vector and a history of their own, and a copy of the shared model."""
+
+    model: FPL | BPR
+    vector: FloatVector
+    profile: IntVector
+
+    def recommend(self, n: int = 10) -> list[Recommended]:
+        """The n best items that this person does not have yet."""
+        if n < 1:
+            raise SettingError(f"n is {n}; ask for at least 1 recommendation.")
+        seen = Profiles(np.array([0, len(self.profile)], dtype=np.int64), self.profile)
+        n = min(n, len(self.model.item_ids))
+        items, scores = top_n(self._scores()[None, :], np.zeros(1, dtype=np.int32), seen, n)
+        one = np.array([0])
+        return Recommendations(one, items, scores, self.model.item_ids, self.model.training.titles).of(0)
+
+    def score(self, items: Sequence[Any]) -> FloatVector:
+        """This person's scores of these items, by original ids."""
+        return self._scores()[np.array([self.model.training.item_index(item) for item in items], dtype=np.int32)]
+
+    def _scores(self) -> FloatVector:
+        scores: FloatVector = self.model.item_vectors @ self.vector + self.model.item_biases
+        return scores
+
+
+def enrol(model: FPL | BPR, history: Sequence[Any], *, steps: int = 400, seed: int = 1) -> Person:
+    """Give a new person a vector, learnt from the items of their history in this many steps."""
+    data = model.training
+    profile = np.unique(np.array([data.item_index(item) for item in history], dtype=np.int32))
+    if not 0 < len(profile) < data.n_items:
+        raise SettingError(
+            f"The history has {len(profile):,} of the {data.n_items:,} items of the catalogue; at least one it has and "
+            "one it has not are needed to learn from."
+        )
+    if steps < 1:
+        raise SettingError(f"steps is {steps}; at least 1 is needed.")
+    settings = model.settings.as_fpl() if isinstance(model, BPR) else replace(model.settings, trace=None, pi=1.0)
+    settings = replace(settings, triples=steps, seed=seed, clients_per_round=1)
+    recipe = recipe_for(settings, np.array([len(profile)]), data.n_items, np.zeros(1))
+    first = normal_rows(1, settings.factors, seed=seed, purpose=USER_FACTORS, scale=settings.initial_scale)[0]
+    device = Private(user=0, vector=first, profile=profile, pi=0.0, triples=steps)
+    everything = np.arange(data.n_items, dtype=np.int32)
+    with np.errstate(over="ignore"):  # the draws' 32-bit words wrap around, as they should
+        compute(recipe, device, Broadcast(0, everything, model.item_vectors, model.item_biases))
+    return Person(model, device.vector, profile)

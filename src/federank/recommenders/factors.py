@@ -1,0 +1,77 @@
+"""What FPL and BPR-MF share: item factors with biases, user factors, and how they score and are stored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.data.interactions import Interactions
+from federank.engines.federation import Federation
+from federank.engines.training import Conduct, train
+from federank.errors import ModelError
+from federank.protocol.recipes import FPLSettings, Recipe
+from federank.recommenders.recommender import Arrays, Recommender
+
+
+class PairwiseFactors(Recommender):
+    """Scores b_i + p_u . q_i, learnt from pairs by the rounds of a federation."""
+
+    item_vectors: FloatMatrix
+    item_biases: FloatVector
+    user_vectors: FloatMatrix
+
+    def _run(self, settings: FPLSettings, recipe: Recipe, data: Interactions, how: dict[str, Any]) -> None:
+        """Found a federation and play its rounds; the factors follow it while it runs."""
+        conduct = Conduct(**how)
+        federation = Federation.founded(settings, recipe, data.profiles, data.n_items)
+        self._follow(federation)
+        seconds = train(federation, settings.epochs, conduct, self._identity(data))
+        self._follow(federation)
+        triples = int(recipe.triples[recipe.participants].mean() * recipe.clients_per_round * federation.round_number)
+        self.report |= {
+            "seconds": seconds,
+            "rounds": federation.round_number,
+            "rounds_per_epoch": recipe.rounds_per_epoch,
+            "triples": triples,
+            "skipped_users": int(data.n_users - len(np.unique(recipe.participants))),
+        }
+
+    def _follow(self, federation: Federation) -> None:
+        """Views of the federation's tables without their padding: no copy, so they are current during training."""
+        factors = federation.recipe.factors
+        self.item_vectors = federation.item_vectors[:, :factors]
+        self.item_biases = federation.item_biases
+        self.user_vectors = federation.user_vectors[:, :factors]
+
+    def _identity(self, data: Interactions) -> str:
+        """Names a run by its settings and its data, so that a checkpoint of another is never resumed."""
+        told = json.dumps([self.name, asdict(self.settings), data.fingerprint], sort_keys=True, default=list)
+        return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        return self.user_vectors[users] @ self.item_vectors.T + self.item_biases
+
+    def _shared_arrays(self) -> Arrays:
+        return {"item_vectors": self.item_vectors, "item_biases": self.item_biases}
+
+    def _private_arrays(self) -> Arrays:
+        return {"user_vectors": self.user_vectors}
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        n_users, n_items, factors = self.training.n_users, self.training.n_items, self.settings.factors
+        expected = {
+            "item_vectors": (shared, (n_items, factors)),
+            "item_biases": (shared, (n_items,)),
+            "user_vectors": (private, (n_users, factors)),
+        }
+        for name, (arrays, shape) in expected.items():
+            array = arrays.get(name)
+            if array is None or array.dtype != np.float32 or array.shape != shape:
+                found = "none" if array is None else f"{array.dtype} of shape {array.shape}"
+                raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {found}.")
+            setattr(self, name, array)
