@@ -54,7 +54,7 @@ def nearest(profiles: Profiles, owners: Profiles, k: int, shrinkage: float = 0.0
     return Neighbours(rows, np.maximum(similarities, 0))
 
 
-@compiled(parallel=True)
+@compiled(parallel=True)  # type: ignore[untyped-decorator]
 def _nearest(
     starts: LongVector,
     entries: IntVector,

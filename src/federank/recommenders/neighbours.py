@@ -1,0 +1,119 @@
+"""Neighbourhood methods: what people like you have, and what goes with what you have.
+
+User-kNN adds up, for each item, the similarities of those of the user's k nearest users who have it. Item-kNN
+adds up, for each item, the similarities of those of the item's k nearest items that the user has; normalised, it
+divides by the similarities of all k, so that a popular item needs many of its neighbours in the history to come
+first. Similarity is the cosine between histories (models/neighbours.py).
+
+Both need everybody's histories in one place: they are what a federated method is measured against.
+"""
+
+# ruff: noqa: ARG002 (the parameters are those of every Recommender)
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from federank.arrays import FloatMatrix, IntVector
+from federank.data.interactions import Interactions
+from federank.errors import ModelError, SettingError
+from federank.models.neighbours import NOBODY, Neighbours, nearest
+from federank.recommenders.recommender import Arrays, Recommender
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserKNNSettings:
+    """How many neighbours, and how much to trust those who share little."""
+
+    k: int = 50
+    """How many nearest neighbours count."""
+    shrinkage: float = 0.0
+    """Added to the cosine's denominator: the larger, the less a few shared entries count (0: plain cosine)."""
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise SettingError(f"k is {self.k}; at least 1 neighbour is needed.")
+        if not 0 <= self.shrinkage < np.inf:
+            raise SettingError(f"shrinkage is {self.shrinkage}; it must be 0 or more.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemKNNSettings(UserKNNSettings):
+    """The same for items, and whether what a neighbourhood adds up to is taken as a share of all it could."""
+
+    normalised: bool = False
+    """Divide by the similarities of all k neighbours: more even lists, mostly less precise; as the papers' tables."""
+
+
+class UserKNN(Recommender):
+    """What the most similar users have."""
+
+    name = "userknn"
+    settings_type = UserKNNSettings
+    neighbours: Neighbours
+
+    def _learn(self, train: Interactions, **how: Any) -> None:
+        self._keep(nearest(train.profiles, train.audiences, self.settings.k, self.settings.shrinkage))
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        return _dense(self._similarities[users] @ self._histories)
+
+    def _shared_arrays(self) -> Arrays:
+        return self.neighbours._asdict()
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        self._keep(_checked(shared, self.training.n_users, "user"))
+
+    def _keep(self, neighbours: Neighbours) -> None:
+        self.neighbours = neighbours
+        self._similarities = neighbours.matrix()
+        self._histories = self.training.matrix()
+
+
+class ItemKNN(Recommender):
+    """What is most similar to what the user has."""
+
+    name = "itemknn"
+    settings_type = ItemKNNSettings
+    neighbours: Neighbours
+
+    def _learn(self, train: Interactions, **how: Any) -> None:
+        self._keep(nearest(train.audiences, train.profiles, self.settings.k, self.settings.shrinkage))
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        return _dense(self._histories[users] @ self._neighbour_of)
+
+    def _shared_arrays(self) -> Arrays:
+        return self.neighbours._asdict()
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        self._keep(_checked(shared, self.training.n_items, "item"))
+
+    def _keep(self, neighbours: Neighbours) -> None:
+        self.neighbours = neighbours
+        rows, similarities = neighbours
+        if self.settings.normalised:
+            totals = similarities.sum(axis=1, keepdims=True)
+            similarities = np.divide(similarities, totals, out=np.zeros_like(similarities), where=totals > 0)
+        # Row j of the transposed matrix: for which items is j among the nearest.
+        self._neighbour_of = csr_array(Neighbours(rows, similarities).matrix().T)
+        self._histories = self.training.matrix()
+
+
+def _dense(scores: csr_array) -> FloatMatrix:
+    table: FloatMatrix = scores.toarray()
+    return table
+
+
+def _checked(stored: Arrays, count: int, kind: str) -> Neighbours:
+    """Neighbours from a file, if they are rows of this many users or items and nothing else."""
+    rows, similarities = stored.get("rows"), stored.get("similarities")
+    if rows is None or similarities is None or rows.shape != similarities.shape or rows.ndim != 2:
+        raise ModelError("The model does not hold neighbours with their similarities; train it anew.")
+    numbers_fit = rows.dtype == np.int32 and len(rows) == count and np.all((rows >= NOBODY) & (rows < count))
+    if not numbers_fit or similarities.dtype != np.float32:
+        raise ModelError(f"The model's neighbours are not numbers of its {count:,} {kind}s; train it anew.")
+    return Neighbours(rows, similarities)
