@@ -17,6 +17,8 @@ from federank.errors import FedeRankError
 COMMANDS = {
     "data": ("federank.cli.data", "Known data sets: list, get, look at, split; and the synthetic city."),
     "split": ("federank.cli.split", "A data set as files to train on and to test on (`data split`)."),
+    "train": ("federank.cli.train", "Train a method and keep it in a folder."),
+    "recommend": ("federank.cli.recommend", "Recommendations of a trained model, for one person or for all."),
     "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),
 }
 """Each command's file and its one line of help, so that the list needs no import."""

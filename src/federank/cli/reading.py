@@ -1,7 +1,7 @@
 """What every command asks about data: which set or file, how to read it, and what to keep of it.
 
-A command takes these options with `@reads_data` and gets one `Reading`, whose `interactions()` are the data.
-Without a name or file the data are the synthetic city.
+A command takes these options with `@reads_data` (the data as an argument) or `@reads_data_option` (as `--data`) and
+gets one `Reading`, whose `interactions()` are the data. Without a name or file the data are the synthetic city.
 """
 
 from __future__ import annotations
@@ -65,8 +65,11 @@ class Reading:
         return {name: value for name, value in filters.items() if value is not None}
 
 
+_AS_ARGUMENT = click.argument("source", metavar="[NAME_OR_FILE]", default="city")
+_AS_OPTION = click.option(
+    "--data", "source", metavar="NAME_OR_FILE", default="city", show_default=True, help="A known set, or a file."
+)
 _OPTIONS = (
-    click.argument("source", metavar="[NAME_OR_FILE]", default="city"),
     click.option("--min-interactions", type=int, metavar="N", help="Keep users with at least N interactions."),
     click.option("--k-core", type=int, metavar="K", help="Keep users and items with at least K each."),
     click.option("--min-rating", type=float, metavar="X", help="Keep ratings of at least X, as likes."),
@@ -89,13 +92,21 @@ _OPTIONS = (
 
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the argument and options of a `Reading`, handed to it as `reading`."""
+    return _with_reading(command, _AS_ARGUMENT)
 
+
+def reads_data_option(command: Callable[..., None]) -> Callable[..., None]:
+    """The same, with the data named by `--data`."""
+    return _with_reading(command, _AS_OPTION)
+
+
+def _with_reading(command: Callable[..., None], source: Callable[[Any], Any]) -> Callable[..., None]:
     @wraps(command)
     def with_reading(**given: Any) -> None:
         asked = {name: given.pop(name) for name in Reading.__dataclass_fields__}
         command(reading=Reading(**asked), **given)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed((source, *_OPTIONS)):
         with_reading = option(with_reading)
     return with_reading
 

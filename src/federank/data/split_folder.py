@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from federank.data.interactions import Interactions
 from federank.data.splits import Split
 from federank.data.writing import write_tsv
@@ -101,3 +103,29 @@ def files_of(splits: Sequence[Split]) -> dict[str, Interactions]:
             if part is not None:
                 files[f"{fold}{name}.tsv"] = part
     return files
+
+
+def read_split_folder(folder: Path) -> Split:
+    """Read back a folder that holds one split: its parts are numbered together, and may not overlap."""
+    from federank.data.loading import load
+
+    paths = {name: folder / f"{name}.tsv" for name in _PARTS if (folder / f"{name}.tsv").exists()}
+    if "train" not in paths or "test" not in paths:
+        raise DataError(f"{folder} has no train.tsv and test.tsv; name a folder that `federank data split` wrote.")
+    parts = {name: load(path) for name, path in paths.items()}
+    columns: dict[str, Any] = {}
+    for name in ("ratings", "times"):
+        values = [getattr(part, name) for part in parts.values()]
+        columns[name] = None if any(value is None for value in values) else np.concatenate(values)
+    users = np.concatenate([part.user_ids[part.users] for part in parts.values()])
+    items = np.concatenate([part.item_ids[part.items] for part in parts.values()])
+    whole = Interactions.from_columns(users, items, **columns, repeats="refuse", name=folder.name)
+    return Split(**{name: _renumbered(part, whole) for name, part in parts.items()}, how=f"read from {folder}")
+
+
+def _renumbered(part: Interactions, whole: Interactions) -> Interactions:
+    """The rows of `whole` that are those of `part`."""
+    users = np.array([whole.user_index(user) for user in part.user_ids.tolist()], dtype=np.int64)
+    items = np.array([whole.item_index(item) for item in part.item_ids.tolist()], dtype=np.int64)
+    wanted = users[part.users] * whole.n_items + items[part.items]
+    return whole.take(np.isin(whole.users.astype(np.int64) * whole.n_items + whole.items, wanted))

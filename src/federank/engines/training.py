@@ -81,6 +81,7 @@ def train(federation: Federation, epochs: int, conduct: Conduct, identity: str) 
     per_round = recipe.clients_per_round * float(np.mean(recipe.triples[recipe.participants]))
     rounds, per_epoch = epochs * recipe.rounds_per_epoch, recipe.rounds_per_epoch
     chunk = max(1, int(20_000 / per_round)) if conduct.engine == "compiled" else 1
+    play(federation, 0, conduct.threads)  # no round, but whatever needs compiling is compiled now, outside the clock
     begin = last_saved = time.perf_counter()
     with _stop_between_chunks() as stopped:
         while federation.round_number < rounds:

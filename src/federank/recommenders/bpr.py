@@ -27,7 +27,7 @@ class BPRSettings:
     """Length of the vectors that describe users and items."""
     learning_rate: float = 0.05
     """Size of a step."""
-    users: Literal["activity", "uniform"] = "activity"
+    user_draw: Literal["activity", "uniform"] = "activity"
     """Draw users in proportion to their number of interactions, or each alike."""
     epochs: int = 20
     """Passes over the data: an epoch has as many steps as there are training interactions."""
@@ -45,13 +45,13 @@ class BPRSettings:
     """First values of the item biases: drawn like the vectors, or zero."""
 
     def __post_init__(self) -> None:
-        if self.users not in ("activity", "uniform"):
-            raise SettingError(f"users is {self.users!r}; it can be activity or uniform.")
+        if self.user_draw not in ("activity", "uniform"):
+            raise SettingError(f"user_draw is {self.user_draw!r}; it can be activity or uniform.")
         self.as_fpl()
 
     def as_fpl(self) -> FPLSettings:
         """The federation that takes the same steps: one client a round, one pair, everything sent."""
-        shared = {name: value for name, value in vars(self).items() if name != "users"}
+        shared = {name: value for name, value in vars(self).items() if name != "user_draw"}
         return FPLSettings(**shared, pi=1.0, clients_per_round="1", triples="1")
 
 
@@ -65,7 +65,7 @@ class BPR(PairwiseFactors):
     def _learn(self, train: Interactions, **how: Any) -> None:
         settings = self.settings.as_fpl()
         recipe = recipe_for(settings, train.profiles.sizes, train.n_items, np.ones(train.n_users))
-        if self.settings.users == "activity":
+        if self.settings.user_draw == "activity":
             # One place per interaction: a uniform draw among them finds users in proportion to their activity.
             able = np.isin(train.users, recipe.participants)
             recipe = recipe._replace(participants=np.ascontiguousarray(train.users[able]))

@@ -21,6 +21,7 @@ from federank.recommenders.recommender import Arrays, Recommender
 class PairwiseFactors(Recommender):
     """Scores b_i + p_u . q_i, learnt from pairs by the rounds of a federation."""
 
+    in_rounds = True
     item_vectors: FloatMatrix
     item_biases: FloatVector
     user_vectors: FloatMatrix

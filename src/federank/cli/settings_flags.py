@@ -1,0 +1,85 @@
+"""Flags from a settings record: each field of the dataclass becomes an option, its docstring the help.
+
+So a setting is written once, where it is defined and checked, and the command line cannot disagree with it. The text
+below a field is not kept by Python at run time; it is read from the source of the class.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import click
+
+
+def settings_options(settings: type[Any]) -> list[click.Option]:
+    """One option per field. Options that were not given are absent from the command's values, so defaults stay the
+    record's own."""
+    hints, texts = get_type_hints(settings), field_texts(settings)
+    return [
+        click.Option(
+            [f"--{field.name.replace('_', '-')}"],
+            type=_kind(hints[field.name]),
+            help=_help(texts.get(field.name, ""), field.default),
+            metavar=_metavar(hints[field.name]),
+            default=None,
+        )
+        for field in fields(settings)
+    ]
+
+
+def field_texts(settings: type[Any]) -> dict[str, str]:
+    """The docstring below each field of a dataclass, by the field's name."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(settings))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for above, below in zip(body.body, body.body[1:], strict=False):
+        named = isinstance(above, ast.AnnAssign) and isinstance(above.target, ast.Name)
+        if named and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            found[above.target.id] = " ".join(str(below.value.value).split())  # type: ignore[attr-defined]
+    return found
+
+
+def given_settings(settings: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Take the values of settings out of a command's values, leaving out those that were not given."""
+    taken = {field.name: values.pop(field.name) for field in fields(settings)}
+    return {name: value for name, value in taken.items() if value is not None}
+
+
+def _help(text: str, default: Any) -> str:
+    shown = f"{default:.4g}" if isinstance(default, float) else str(default)
+    return text if default is MISSING or default is None else f"{text}  [default: {shown}]"
+
+
+def _kind(hint: Any) -> Any:
+    if get_origin(hint) is Literal:
+        return click.Choice([str(choice) for choice in get_args(hint)])
+    kinds = set(get_args(hint)) - {type(None)} or {hint}
+    if str in kinds and kinds & {int, float}:
+        return _NumberOrText()
+    plain: Callable[..., Any] = next((kind for kind in (str, float, int, bool) if kind in kinds), str)
+    return plain
+
+
+def _metavar(hint: Any) -> str | None:
+    kinds = set(get_args(hint)) or {hint}
+    return None if get_origin(hint) is Literal else "TEXT" if str in kinds else "N" if int in kinds else "X"
+
+
+class _NumberOrText(click.ParamType):
+    """A number where the text is one, and the text otherwise."""
+
+    name = "number or text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Whole numbers stay whole; everything that is not a number is left to the settings record to judge."""
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except (TypeError, ValueError):
+                continue
+        return value
