@@ -23,8 +23,8 @@ from federank.data.sources.roles import Roles, assign_roles
 from federank.data.sources.values import Fault
 from federank.errors import BadFile
 
-_STAND_IN = "\x1f"
-"""The single byte put in place of a delimiter of several: ASCII's own separator of units."""
+_STAND_INS = "\x1f\x1e\x1d\x1c\x01\x02\x03\x04\x05\x06"
+"""Single bytes to put in place of a delimiter of several, ASCII's own separators first: one that does not occur."""
 
 
 def read_delimited(
@@ -43,7 +43,7 @@ def read_delimited(
 
 def read_columns(text: Text, layout: Layout, roles: Roles) -> Columns:
     """The columns with these roles, each checked from its first row to its last."""
-    table = _Table(text, layout, roles, _scanned(text, layout))
+    table = _Table(text, layout, roles)
     times = None if roles.times is None else values.date_format(_examples(layout, roles.times))
     wanted = [_id_expression(layout, roles.users), _id_expression(layout, roles.items)]
     if roles.ratings is not None:
@@ -66,7 +66,6 @@ class _Table(NamedTuple):
     text: Text
     layout: Layout
     roles: Roles
-    scan: pl.LazyFrame
 
     @property
     def read(self) -> set[int]:
@@ -75,16 +74,17 @@ class _Table(NamedTuple):
 
 
 def _scanned(text: Text, layout: Layout) -> pl.LazyFrame:
-    source = text.source
-    several = len(layout.delimiter.encode()) > 1
-    if several:
-        source = text.view()[:].replace(layout.delimiter.encode(), _STAND_IN.encode())
+    source, delimiter = text.source, layout.delimiter
+    if len(delimiter.encode()) > 1:
+        content = text.view()[:]
+        delimiter = next((byte for byte in _STAND_INS if byte.encode() not in content), _STAND_INS[0])
+        source = content.replace(layout.delimiter.encode(), delimiter.encode())
     return pl.scan_csv(
         source,
         has_header=False,
         skip_rows=layout.skipped,
         schema={_name(position): pl.String() for position in range(layout.width)},
-        separator=_STAND_IN if several else layout.delimiter,
+        separator=delimiter,
         quote_char='"' if layout.quoted else None,
         missing_columns="insert",  # or a blank line right after the header would be taken for the table's width
         glob=False,
@@ -92,16 +92,16 @@ def _scanned(text: Text, layout: Layout) -> pl.LazyFrame:
 
 
 def _collected(table: _Table, wanted: list[pl.Expr]) -> pl.DataFrame:
-    blank = pl.all_horizontal(pl.col(_name(position)).is_null() for position in sorted(table.read))
+    blank = pl.all_horizontal(pl.col(_name(position)).fill_null("") == "" for position in sorted(table.read))
+
+    def collect(text: Text, layout: Layout) -> pl.DataFrame:
+        return _scanned(text, layout).filter(~blank).select(wanted).collect(engine="streaming")
+
     try:
-        return table.scan.filter(~blank).select(wanted).collect(engine="streaming")
-    except (pl.exceptions.PolarsError, OSError) as mistake:
-        faults.check_rows(table.text, table.layout, table.read)
-        reason = str(mistake).partition("\n")[0]
-        raise BadFile(
-            f"{table.text.label} cannot be read as a table cut at {table.layout.delimiter!r} ({reason}); check its "
-            "quotes and its encoding, which must be UTF-8."
-        ) from None
+        return collect(table.text, table.layout)
+    except pl.exceptions.PolarsError:
+        # Either a row is at fault, or all are well but for a stray quote that Polars cannot follow.
+        return collect(*faults.rewritten(table.text, table.layout, table.read))
 
 
 def _checked(table: _Table, frame: pl.DataFrame) -> Columns:

@@ -48,7 +48,7 @@ def read_parquet(path: Path, choices: Choices) -> Columns:
         names = scan.collect_schema().names()
         roles = assign_roles(names, len(names), choices, str(path))
         frame = scan.select([names[position] for position in _read(roles)]).collect()
-    except (pl.exceptions.PolarsError, OSError) as mistake:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as mistake:
         reason = str(mistake).partition("\n")[0]
         raise BadFile(f"{path} is a Parquet file cut short or damaged ({reason}); get it again.") from None
     found = {position: frame[names[position]] for position in _read(roles)}

@@ -50,10 +50,10 @@ def find_layout(text: Text, *, header: bool | None = None, delimiter: str | None
     if delimiter is not None and (not delimiter or set(delimiter) & set('"\r\n')):
         raise SettingError(f"A table cannot be cut at {delimiter!r}; give a delimiter such as ',' or '\\t'.")
     head = _head(text)
+    if not any(line.strip() for line in head):
+        raise BadFile(f"{text.label} starts with blank lines only; one line per interaction is needed.")
     cut = delimiter or _best_delimiter(text, head)
     rows = _rows(text, head, cut)
-    if not rows:
-        raise BadFile(f"{text.label} holds only blank lines; one line per interaction is needed.")
     skipped, fields = rows[0].line - 1, rows[0].fields
     if len(fields) < 2:
         guess = f" It seems to be cut at {_best_delimiter(text, head)!r}." if delimiter else ""
@@ -102,6 +102,8 @@ def _best_delimiter(text: Text, head: Sequence[bytes]) -> str:
         if len({len(row) for row in rows}) == 1:
             return delimiter
     if not cuts:
+        for _ in records(head, text.label, "\t", quoted=False):
+            pass  # where this is not text at all, that is the thing to say
         raise BadFile(
             f"The first line of {text.label} has neither tab, comma, '::', semicolon, bar nor space to cut it at, and "
             "at least a user and an item are needed; name another delimiter with delimiter='...'."

@@ -46,18 +46,21 @@ class Typed:
 
     def _ids(self, column: pl.Series, position: int, kind: str) -> pl.Series:
         self._refuse(column, position, values.id_fault(column, kind))
-        # A 64-bit number without a sign may be too large for one with a sign, and would come back as another.
-        if column.dtype == pl.UInt64 and bool((column >= 2**63).any()):
+        if not column.dtype.is_integer():
+            return column
+        # Unsigned and 128-bit numbers may be too large for 64 bits with a sign, and would come back as others.
+        whole = column.cast(pl.Int64, strict=False)
+        if whole.null_count():
             raise self.error(
-                f"Column {self.names[position]!r} of {self.label} has ids of 2**63 or more; make them text."
+                f"{self.label} has numbers beyond 64 bits in column {self.names[position]!r}; make these ids text."
             )
-        return column
+        return whole
 
     def _refuse(self, column: pl.Series, position: int, fault: Fault | None) -> None:
         if fault:
             value = column[fault.row]
             raise self.error(
-                f"Row {fault.row + 1} of {self.label} has {'nothing' if value is None else repr(value)} in column "
+                f"{self.label} has {'nothing' if value is None else repr(value)} in row {fault.row + 1} of column "
                 f"{self.names[position]!r}, where {fault.need}."
             )
 
