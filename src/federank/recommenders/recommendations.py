@@ -1,16 +1,20 @@
 """Recommendations: for each person a short list of items, best first.
 
-What a recommender answers with, what evaluation reads, and what is written to and read from the three-column
-files (`user item score`) that other toolkits exchange.
+What a recommender answers with and what evaluation reads. As files, lists travel between toolkits in three
+columns (`user item score`): see recommendation_files.py.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from federank.arrays import FloatMatrix, Ids, IntMatrix
+import numpy as np
+import polars as pl
+
+from federank.arrays import FloatMatrix, Ids, IntMatrix, LongVector
 
 
 class Recommended(NamedTuple):
@@ -57,3 +61,32 @@ class Recommendations:
         for place, user in enumerate(self.users.tolist()):
             for recommended in self.of(place):
                 yield user, recommended.item, recommended.score
+
+    def table(self) -> pl.DataFrame:
+        """The same rows as a table of three columns: user, item, score."""
+        held = self.items >= 0
+        users = np.repeat(np.arange(len(self)), held.sum(axis=1))
+        return pl.DataFrame(
+            {
+                "user": _series(self.users).gather(users),
+                "item": _series(self.item_ids).gather(self.items[held]),
+                "score": pl.Series(self.scores[held].astype(np.float32)),
+            }
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the three-column file, whole or not at all."""
+        from federank.recommenders.recommendation_files import write_recommendations
+
+        write_recommendations(self, path)
+
+
+def match_ids(ids: Ids, known: Ids) -> LongVector:
+    """The place of each id in `known`, or -1; a whole number and text match if they are written the same."""
+    # Not with np.searchsorted: on text of more than 15 bytes it answers wrongly (NumPy 2.4).
+    names = pl.Enum(_series(known).cast(pl.String))
+    return _series(ids).cast(pl.String).cast(names, strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+def _series(ids: Ids) -> pl.Series:
+    return pl.Series(ids) if ids.dtype.kind == "i" else pl.Series(ids.tolist(), dtype=pl.String)

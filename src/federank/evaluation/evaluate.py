@@ -1,0 +1,207 @@
+"""Evaluation: lists against what people chose later, for all who have something to be tested on.
+
+    evaluation = evaluate(model, split, at=(5, 10))
+    evaluation.means["ndcg@10"]          the mean over users
+    evaluation.per_user                  a table with a row per user
+
+1. The evaluated users are those with a test item. Everything in training that a user does not have yet is ranked
+   (a recommender does this in blocks of users, so that users x items is never in memory), and the first N kept.
+2. Each user's list is compared with the user's test items (ranking.py); means are taken over all evaluated users:
+   one without a list counts as zero, and `user_coverage` says what share of the users has one.
+3. The lists together are compared with the catalogue (exposure.py), and with its categories (bias.py).
+
+What a reader of the numbers should know (users left out, lists that end early, items without category) is told in
+`notes`, a sentence each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from federank.arrays import IntMatrix, IntVector, RealVector
+from federank.data.categories import Categories
+from federank.data.splits import Split
+from federank.errors import BadSplit, SettingError
+from federank.evaluation import exposure
+from federank.evaluation.bias import EVERYBODY, bias_table
+from federank.evaluation.categories import items_without_category, top_categories
+from federank.evaluation.lists import lists_of
+from federank.evaluation.ranking import RANKING, find_hits
+from federank.recommenders.recommendation_files import write_whole
+
+Part = Literal["test", "validation"]
+EXPOSURE = ("item_coverage", "item_coverage_share", "gini", "gini_standard", "epc", "arp", "popularity_lift")
+BIAS = ("bias", "bias_disparity")
+METRICS = (*RANKING, *EXPOSURE, *BIAS)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """What an evaluation found."""
+
+    means: dict[str, float]
+    """Each metric by its name and N ("ndcg@10"), bias also by category ("bias@10/Food"); `users`, `user_coverage`."""
+    per_user: pl.DataFrame
+    """A row per evaluated user: id, number of test items, length of the list, and the metrics that users have."""
+    bias: pl.DataFrame | None
+    """Bias and bias disparity per N, group of users and category, where items have categories."""
+    notes: tuple[str, ...]
+    """What was left out or counted in a special way."""
+    at: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        n = self.at[-1]
+        shown = [f"{name}@{n} {self.means[f'{name}@{n}']:.5f}" for name in RANKING if f"{name}@{n}" in self.means]
+        return f"<evaluation of {self.means['users']:,} users: {', '.join(shown)}>"
+
+    def write_per_user(self, path: str | os.PathLike[str]) -> None:
+        """Write the table of users as Parquet or, where the name ends in .tsv, as tab-separated text with a header."""
+        kind = Path(path).suffix.lower()
+        if kind not in (".parquet", ".tsv"):
+            raise SettingError(f"{path} ends in {kind or 'nothing'!r}; end the name in .parquet or .tsv.")
+        if kind == ".parquet":
+            write_whole(path, self.per_user.write_parquet)
+        else:
+            write_whole(path, lambda file: self.per_user.write_csv(file, separator="\t"))
+
+
+def evaluate(
+    source: Any,
+    split: Split,
+    *,
+    at: int | Sequence[int] = 10,
+    part: Part = "test",
+    metrics: Sequence[str] | None = None,
+    categories: Categories | None = None,
+    groups: Mapping[Any, str] | None = None,
+) -> Evaluation:
+    """Judge lists of recommendations by what a split holds out.
+
+    `source` is a fitted recommender, any object with `recommend(users, n)` that answers with a list of item ids per
+    user, a `Recommendations`, or the path of a three-column file. `metrics` names those wanted (all by default).
+    `categories` replaces the categories of the split's items; kinds of places are gathered into the papers' nine.
+    `groups` maps users' ids to names of groups, for bias per group.
+    """
+    split = split.development if part == "validation" else split
+    cuts = _cuts(at, split)
+    wanted = _wanted(metrics)
+    sizes = split.test.profiles.sizes
+    users = np.flatnonzero(sizes).astype(np.int32)
+    if not len(users):
+        raise BadSplit(f"No user has anything in the {part} part; hold out more to have something to test on.")
+    items = lists_of(source, split, users, cuts[-1])
+    lengths = (items >= 0).sum(axis=1)
+
+    hits = find_hits(items, users, split.test.profiles)
+    means: dict[str, float] = {}
+    columns: dict[str, Any] = {"test_items": sizes[users], "recommended": lengths}
+    for n in cuts:
+        values = {name: metric(hits, sizes[users], n) for name, metric in RANKING.items() if name in wanted}
+        columns |= {f"{name}@{n}": value for name, value in values.items()}
+        means |= {f"{name}@{n}": float(value.mean()) for name, value in values.items()}
+        exposed, of_users = _exposure(items[:, :n], users, split)
+        means |= {f"{name}@{n}": value for name, value in exposed.items() if name in wanted}
+        columns |= {f"{name}@{n}": value for name, value in of_users.items() if name in wanted}
+
+    kinds = categories if categories is not None else split.train.categories
+    biases = None
+    if kinds is not None and wanted.intersection(BIAS):
+        kinds = top_categories(kinds)
+        biases = pl.concat(
+            bias_table(kinds, split.train, users, items[:, :n], groups).insert_column(0, pl.lit(n).alias("at"))
+            for n in cuts
+        )
+        means |= _bias_means(biases, wanted)
+    means |= {"users": len(users), "user_coverage": float((lengths > 0).mean())}
+    return Evaluation(
+        means, _table(users, split, columns), biases, tuple(_notes(split, users, lengths, cuts[-1], kinds)), cuts
+    )
+
+
+def _exposure(items: IntMatrix, users: IntVector, split: Split) -> tuple[dict[str, float], dict[str, RealVector]]:
+    """What the lists show of the catalogue: over all users, and for each."""
+    train = split.train
+    counts = exposure.count_items(items, train.n_items)
+    n_training_users = int(np.count_nonzero(train.profiles.sizes))
+    popularity = exposure.popularity(items, train.popularity)
+    novelty = exposure.novelty(items, train.popularity, n_training_users)
+    of_profiles = exposure.profile_popularity(train.profiles, train.popularity)[users]
+    covered = exposure.item_coverage(counts)
+    overall = {
+        "item_coverage": covered,
+        "item_coverage_share": covered / train.n_items,
+        "gini": exposure.gini(counts),
+        "gini_standard": exposure.gini_standard(counts),
+        "epc": _mean(novelty),
+        "arp": _mean(popularity),
+        "popularity_lift": exposure.popularity_lift(popularity, of_profiles),
+    }
+    return overall, {"epc": novelty, "arp": popularity}
+
+
+def _mean(values: RealVector) -> float:
+    """The mean over users who have a value; 0 if nobody has."""
+    held = values[~np.isnan(values)]
+    return float(held.mean()) if len(held) else 0.0
+
+
+def _bias_means(biases: pl.DataFrame, wanted: set[str]) -> dict[str, float]:
+    """Bias of everybody's lists by category; groups of users are in the table only."""
+    everybody = biases.filter(pl.col("group") == EVERYBODY)
+    return {
+        f"{name}@{row['at']}/{row['category']}": row[name]
+        for name in BIAS
+        if name in wanted
+        for row in everybody.iter_rows(named=True)
+        if row[name] is not None
+    }
+
+
+def _table(users: IntVector, split: Split, columns: dict[str, Any]) -> pl.DataFrame:
+    ids = split.train.user_ids[users]
+    series = pl.Series(ids) if ids.dtype.kind == "i" else pl.Series(ids.tolist(), dtype=pl.String)
+    return pl.DataFrame({"user": series, **columns}).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def _notes(split: Split, users: IntVector, lengths: IntVector, n: int, kinds: Categories | None) -> list[str]:
+    """Sentences on what was left out or counted in a special way, where there was any."""
+    untested = int(np.count_nonzero(split.train.profiles.sizes)) - int(
+        np.count_nonzero(split.train.profiles.sizes[users])
+    )
+    empty, short = int((lengths == 0).sum()), int(((lengths > 0) & (lengths < n)).sum())
+    bare = 0 if kinds is None else items_without_category(kinds, split.train)
+    told = {
+        f"{untested:,} users of training have no test item and are left out.": untested,
+        f"{empty:,} of {len(users):,} users have no recommendations and count as zero.": empty,
+        f"{short:,} lists hold fewer than {n} items; the places they lack count as misses.": short,
+        f"{bare:,} training items have no category; they count in the whole, but in no category.": bare,
+    }
+    return [sentence for sentence, count in told.items() if count]
+
+
+def _cuts(at: int | Sequence[int], split: Split) -> tuple[int, ...]:
+    """The values of N, ascending."""
+    cuts = tuple(sorted({int(n) for n in ([at] if isinstance(at, int | np.integer) else at)}))
+    catalogue = int(np.count_nonzero(split.train.popularity))
+    if not cuts or cuts[0] < 1:
+        raise SettingError(f"at is {at}; give one or more lengths of a list, each at least 1.")
+    if cuts[-1] > catalogue:
+        raise SettingError(f"at is {cuts[-1]}, but training has only {catalogue:,} items to recommend; ask for fewer.")
+    return cuts
+
+
+def _wanted(metrics: Sequence[str] | None) -> set[str]:
+    for name in metrics or ():
+        if name not in METRICS:
+            near = get_close_matches(name, METRICS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise SettingError(f"No metric is called {name!r}.{hint} Known: {', '.join(METRICS)}.")
+    return set(METRICS if metrics is None else metrics)

@@ -1,0 +1,149 @@
+"""The lists to be judged, from whoever made them, in the split's own numbers.
+
+A recommender, any object with `recommend(users, n)`, a `Recommendations` or a file of another toolkit: all become
+one row of item numbers per evaluated user. Numbers differ between a model (which knows training only) and a split
+(which numbers the whole data set), so users and items are matched by their original ids.
+
+What would make a judgement worthless is refused: a model that has learnt from what it is tested on, an item
+nobody has heard of, an item twice in a list, an item that the person already has in training. A user without a
+list keeps an empty row: every place counts as a miss.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import Ids, IntMatrix, IntVector
+from federank.data.interactions import Interactions
+from federank.data.splits import Split
+from federank.errors import BadSplit, DataError, SettingError, UnknownId
+from federank.evaluation.ranking import find_hits
+from federank.recommenders.recommendation_files import read_recommendations
+from federank.recommenders.recommendations import Recommendations, match_ids
+from federank.recommenders.recommender import Recommender
+
+
+def lists_of(source: Any, split: Split, users: IntVector, n: int) -> IntMatrix:
+    """The first n places of each user's list, as the split numbers items; -1 where a list has ended."""
+    if isinstance(source, Recommender):
+        refuse_learnt_test(source.training, split)
+        numbers = match_ids(split.train.user_ids[users], source.user_ids)
+        made = source.recommend_numbers(numbers[numbers >= 0].astype(np.int32), n)
+    elif isinstance(source, Recommendations):
+        made = source
+    elif isinstance(source, str | os.PathLike):
+        made = read_recommendations(source, known=split.train)
+    elif callable(getattr(source, "recommend", None)):
+        made = _asked(source, split.train, users, n)
+    else:
+        raise SettingError(
+            f"A {type(source).__name__} cannot be evaluated; give a fitted recommender, an object with "
+            "recommend(users, n), recommendations, or the path of a file of recommendations."
+        )
+    return _arranged(made, split.train, users, n)
+
+
+def refuse_learnt_test(training: Interactions, split: Split) -> None:
+    """Raise if a model was trained on an interaction that it is to be tested on."""
+    user, item = match_ids(training.user_ids, split.test.user_ids), match_ids(training.item_ids, split.test.item_ids)
+    users, items = user[training.users], item[training.items]
+    both = (users >= 0) & (items >= 0)
+    learnt = find_hits(items[both, None].astype(np.int32), users[both].astype(np.int32), split.test.profiles)
+    if learnt.any():
+        raise BadSplit(
+            f"The model was trained on {int(learnt.sum()):,} of the {len(split.test):,} interactions that it would be "
+            "tested on; a test on what was learnt proves nothing. Train it on this split's training part."
+        )
+
+
+def _asked(source: Any, train: Interactions, users: IntVector, n: int) -> Recommendations:
+    """What an object that is not ours recommends to the users who have a training row."""
+    known = users[train.profiles.sizes[users] > 0]
+    ids = train.user_ids[known].tolist()
+    answer = source.recommend(ids, n)
+    if isinstance(answer, Recommendations):
+        return answer
+    if isinstance(answer, Mapping):
+        answer = [answer.get(user, ()) for user in ids]
+    if not isinstance(answer, Iterable) or len(lists := [_item_ids(row) for row in answer]) != len(ids):
+        raise DataError(
+            f"{type(source).__name__}.recommend answered with {type(answer).__name__!r} that does not fit; a list of "
+            f"items for each of the {len(ids):,} users is needed, in their order or by their id."
+        )
+    items = np.full((len(ids), max(map(len, lists), default=0)), -1, dtype=np.int32)
+    number = {item: code for code, item in enumerate(dict.fromkeys(item for row in lists for item in row))}
+    for place, row in enumerate(lists):
+        items[place, : len(row)] = [number[item] for item in row]
+    return Recommendations(train.user_ids[known], items, np.zeros(items.shape, dtype=np.float32), _as_ids(list(number)))
+
+
+def _item_ids(row: Iterable[Any]) -> list[Any]:
+    """Item ids from a list of ids or of (id, score, ...) tuples."""
+    found = [entry[0] if isinstance(entry, tuple) else entry for entry in row]
+    return [entry.item() if isinstance(entry, np.generic) else entry for entry in found]
+
+
+def _as_ids(items: list[Any]) -> Ids:
+    if items and all(isinstance(item, int) for item in items):
+        return np.array(items, dtype=np.int64)
+    ids: Ids = np.array([str(item) for item in items], dtype=np.dtypes.StringDType())
+    return ids
+
+
+def _arranged(made: Recommendations, train: Interactions, users: IntVector, n: int) -> IntMatrix:
+    """Check the lists and put them in the order of `users`, cut to n places."""
+    if np.isnan(made.scores[made.items >= 0]).any():
+        raise DataError("Some recommended items have a score that is no number; leave them out of the lists.")
+    numbers = _known(made.users, train.user_ids, "users")
+    if len(np.unique(numbers)) < len(numbers):
+        raise DataError("A user has two lists of recommendations; one for each is needed.")
+    used = np.unique(made.items[made.items >= 0])
+    item_number = np.full(len(made.item_ids) + 1, -1, dtype=np.int32)
+    item_number[used] = _known(made.item_ids[used], train.item_ids, "items")
+    items = item_number[made.items]
+    _refuse_repeats(items, numbers, train)
+    _refuse_training_items(items, numbers, train)
+    row_of = np.full(train.n_users, -1, dtype=np.int64)
+    row_of[numbers] = np.arange(len(numbers))
+    arranged = np.full((len(users), n), -1, dtype=np.int32)
+    there = row_of[users] >= 0
+    width = min(n, items.shape[1])
+    arranged[there, :width] = items[row_of[users[there]], :width]
+    return arranged
+
+
+def _known(ids: Ids, known: Ids, kind: str) -> IntVector:
+    numbers = match_ids(ids, known)
+    if (numbers < 0).any():
+        first = ids[int(np.argmax(numbers < 0))]
+        raise UnknownId(
+            f"{int((numbers < 0).sum()):,} of the {len(ids):,} {kind} in the recommendations are not in the split (the "
+            f"first: {first}); evaluate on a split of the data that they were made from."
+        )
+    return numbers.astype(np.int32)
+
+
+def _refuse_repeats(items: IntMatrix, numbers: IntVector, train: Interactions) -> None:
+    ordered = np.sort(items, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if twice.any():
+        row, place = (int(where[0]) for where in np.nonzero(twice))
+        raise DataError(
+            f"Item {train.item_ids[ordered[row, place]]} is twice in the list of user {train.user_ids[numbers[row]]}; "
+            "each item may be recommended once."
+        )
+
+
+def _refuse_training_items(items: IntMatrix, numbers: IntVector, train: Interactions) -> None:
+    held = find_hits(items, numbers, train.profiles)
+    if held.any():
+        row, place = (int(where[0]) for where in np.nonzero(held))
+        raise DataError(
+            f"{int(held.sum()):,} recommended items are in the training part of the user they are recommended to (the "
+            f"first: item {train.item_ids[items[row, place]]} for user {train.user_ids[numbers[row]]}); leave out what "
+            "a user already has."
+        )
