@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from federank.data.splits import split_temporal as split_temporal
     from federank.data.splits import split_temporal_global as split_temporal_global
     from federank.data.statistics import statistics as statistics
+    from federank.evaluation.evaluate import Evaluation as Evaluation
+    from federank.evaluation.evaluate import evaluate as evaluate
 
 _HOMES = {
+    "Evaluation": "federank.evaluation.evaluate",
     "Interactions": "federank.data.interactions",
     "Split": "federank.data.splits",
     "city": "federank.data.city",
+    "evaluate": "federank.evaluation.evaluate",
     "load": "federank.data.loading",
     "split_folds": "federank.data.splits",
     "split_given": "federank.data.splits",
