@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from federank.data.interactions import Profiles
@@ -54,7 +54,6 @@ def questions(draw):
     return scores, users, seen, draw(st.integers(0, 160))
 
 
-@settings(deadline=None)  # the first example compiles
 @given(question=questions())
 def test_the_compiled_selection_equals_sorting_the_whole_row(question):
     agree(*question)

@@ -136,7 +136,7 @@ def _categories(file: Path | None, split: Split) -> tuple[Categories | None, lis
     if file is None:
         return None, []
     categories, unknown = read_categories(file, split.train)
-    return categories, [f"{unknown:,} items of {file} are not in the data and are left out."] if unknown else []
+    return categories, [f"Items of {file} that the data do not have, left out: {unknown:,}."] if unknown else []
 
 
 def _show(found: Evaluation) -> None:

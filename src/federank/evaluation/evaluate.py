@@ -179,10 +179,10 @@ def _notes(split: Split, users: IntVector, lengths: IntVector, n: int, kinds: Ca
     empty, short = int((lengths == 0).sum()), int(((lengths > 0) & (lengths < n)).sum())
     bare = 0 if kinds is None else items_without_category(kinds, split.train)
     told = {
-        f"{untested:,} users of training have no test item and are left out.": untested,
-        f"{empty:,} of {len(users):,} users have no recommendations and count as zero.": empty,
-        f"{short:,} lists hold fewer than {n} items; the places they lack count as misses.": short,
-        f"{bare:,} training items have no category; they count in the whole, but in no category.": bare,
+        f"Users of training without a test item, left out: {untested:,}.": untested,
+        f"Users without recommendations, counted as zero: {empty:,} of {len(users):,}.": empty,
+        f"Lists of fewer than {n} items, the places they lack counted as misses: {short:,}.": short,
+        f"Training items without a category, counted in the whole only: {bare:,}.": bare,
     }
     return [sentence for sentence, count in told.items() if count]
 

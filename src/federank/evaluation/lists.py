@@ -121,8 +121,8 @@ def _known(ids: Ids, known: Ids, kind: str) -> IntVector:
     if (numbers < 0).any():
         first = ids[int(np.argmax(numbers < 0))]
         raise UnknownId(
-            f"{int((numbers < 0).sum()):,} of the {len(ids):,} {kind} in the recommendations are not in the split (the "
-            f"first: {first}); evaluate on a split of the data that they were made from."
+            f"Of the {len(ids):,} {kind} in the recommendations, {int((numbers < 0).sum()):,} cannot be found in the "
+            f"split (the first: {first}); evaluate on a split of the data that the recommendations were made from."
         )
     return numbers.astype(np.int32)
 

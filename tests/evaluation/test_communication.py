@@ -1,0 +1,43 @@
+"""Communication: the figures that the FPL paper prints for Foursquare Brazil, and the laws of the formula."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federank.evaluation.communication import (
+    communication_cost,
+    conversations,
+    expected_bytes,
+    freshness,
+    normalised_freshness,
+)
+
+BRAZIL = {"users": 17_473, "items": 47_270, "interactions": 599_958}
+
+
+def test_brazil_costs_what_the_paper_prints():
+    rho = conversations(clients_per_round=1, rounds_per_epoch=BRAZIL["interactions"])
+    triples = BRAZIL["interactions"] / BRAZIL["users"]
+    assert round(communication_cost(rho, BRAZIL["items"], triples, pi=0)) == 28_380_614_992
+    assert round(communication_cost(rho, BRAZIL["items"], triples=1, pi=0)) == 28_360_614_618
+
+
+def test_calling_everybody_at_once_costs_the_same_and_renews_the_model_less_often():
+    one_by_one = BRAZIL["interactions"]
+    all_at_once = BRAZIL["interactions"] / BRAZIL["users"]
+    assert conversations(BRAZIL["users"], all_at_once) == pytest.approx(conversations(1, one_by_one))
+    assert freshness(all_at_once) < freshness(one_by_one)
+    assert normalised_freshness(one_by_one, BRAZIL["interactions"]) == 1
+    assert normalised_freshness(all_at_once, BRAZIL["interactions"]) == pytest.approx(1 / BRAZIL["users"])
+
+
+@given(pi=st.floats(0, 1), triples=st.integers(1, 200))
+def test_each_positive_that_is_sent_adds_its_vector(pi, triples):
+    nothing = communication_cost(10, 100, triples, 0)
+    assert communication_cost(10, 100, triples, pi) - nothing == pytest.approx(10 * triples * pi)
+
+
+def test_bytes_are_the_vectors_with_their_bias_and_upwards_with_the_number_of_their_item():
+    down, up = expected_bytes(rho=2, n_items=100, triples=3, pi=0.5, factors=20)
+    assert down == 2 * 100 * 21 * 4
+    assert up == 2 * 3 * 1.5 * (21 * 4 + 4)
