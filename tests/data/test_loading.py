@@ -134,6 +134,7 @@ TABLES: dict[str, Callable[[Path], object]] = {
     "double colons": lambda folder: write(folder / "a.dat", lines("::")),
     "Amazon style TSV": lambda folder: write(folder / "a.tsv", lines("\t", header="user_id\titem_id\trating\tutc")),
     "Elliot's TSV": lambda folder: write(folder / "a.tsv", lines("\t")),
+    "TSV with an odd name": lambda folder: write(folder / "a [x]*? é.tsv", lines("\t")),
     "TSV in gzip": lambda folder: write(folder / "a.tsv.gz", gzip.compress(lines("\t").encode())),
     "TSV in Zstandard": lambda folder: zstandard(folder / "a.tsv.zst", lines("\t")),
     "TSV in a zip": lambda folder: zipped(write(folder / "in" / "a.tsv", lines("\t")).parent, "a.zip"),

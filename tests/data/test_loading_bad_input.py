@@ -113,7 +113,7 @@ def test_the_line_is_right_where_quoted_fields_and_blank_lines_come_before(tmp_p
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    for source in (tmp_path / "absent", str(tmp_path / "absent.csv"), "absent.csv"):
+    for source in (tmp_path / "absent", str(tmp_path / "absent.csv"), "absent.csv", f"absent/{'x' * 5000}"):
         with pytest.raises(BadFile, match="absent"):
             load(source)
 

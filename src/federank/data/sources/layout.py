@@ -54,6 +54,8 @@ def find_layout(text: Text, *, header: bool | None = None, delimiter: str | None
         raise BadFile(f"{text.label} starts with blank lines only; one line per interaction is needed.")
     cut = delimiter or _best_delimiter(text, head)
     rows = _rows(text, head, cut)
+    if not rows:
+        raise BadFile(f"{text.label} starts with lines that {cut!r} does not cut; check its delimiter and its quotes.")
     skipped, fields = rows[0].line - 1, rows[0].fields
     if len(fields) < 2:
         guess = f" It seems to be cut at {_best_delimiter(text, head)!r}." if delimiter else ""

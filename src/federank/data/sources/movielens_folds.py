@@ -15,6 +15,7 @@ from federank.arrays import LongVector
 from federank.data.interactions import Interactions
 from federank.data.sources.archives import Files, beside, files_in
 from federank.data.sources.columns import as_interactions
+from federank.data.sources.contents import ZIP, first_bytes
 from federank.data.sources.delimited import read_delimited
 from federank.data.sources.movielens import find_movielens, read_movielens
 from federank.data.sources.places import find_place
@@ -24,7 +25,7 @@ from federank.errors import BadFile
 def read_movielens_folds(source: str | os.PathLike[str]) -> list[tuple[Interactions, Interactions]]:
     """The publisher's (training, test) folds, whose users and items are numbered as in the whole set."""
     place = find_place(source)
-    files = files_in(place)
+    files = files_in(place) if place.is_dir() or first_bytes(place).startswith(ZIP) else {}
     found = find_movielens(files)
     if found is None or found.edition.ratings != "u.data":
         raise BadFile(f"{place} is not MovieLens 100K, the set with published folds: u.data and u.item are needed.")

@@ -18,8 +18,8 @@ def find_place(source: str | os.PathLike[str]) -> Path:
     """The file or folder that a name or a path stands for."""
     path = Path(source).expanduser()
     if isinstance(source, str) and source in known.KNOWN:
-        return known.find(source) or (path if path.exists() else known.locate(source))
-    if path.exists():
+        return known.find(source) or (path if _exists(path) else known.locate(source))
+    if _exists(path):
         return path
     if not isinstance(source, str) or path.suffix or "/" in source or os.sep in source:
         raise BadFile(f"There is no file or folder {path}; check the path.")
@@ -35,3 +35,10 @@ def name_of(source: str | os.PathLike[str], place: Path) -> str:
     for ending in (".gz", ".zst"):
         bare = bare.removesuffix(ending)
     return Path(bare).stem if place.is_file() else bare
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long for any file, a folder that may not be looked into
+        return False

@@ -42,7 +42,10 @@ def records(
     errors: str = "strict",
     strict: bool = True,
 ) -> Iterator[Record]:
-    """Each record with its line; a blank line is a record of one empty field."""
+    """Each record with its line; a blank line is a record of one empty field.
+
+    Unless `strict`, records end quietly where quotes break: a first look at lines may use the wrong delimiter.
+    """
     decoded = _decoded(lines, label, encoding, errors)
     if quoted:
         yield from _quoted_records(decoded, label, delimiter, strict)
@@ -72,6 +75,8 @@ def _quoted_records(lines: Iterable[str], label: str, delimiter: str, strict: bo
         except StopIteration:
             return
         except csv.Error as mistake:
+            if not strict:
+                return
             raise BadFile(
                 f"The record that starts on line {start} of {label} breaks the rules of quoting ({mistake}); a field "
                 "with a quote in it is wrapped in quotes, and each quote inside is doubled."
