@@ -44,12 +44,12 @@ def read_delimited(
 def read_columns(text: Text, layout: Layout, roles: Roles) -> Columns:
     """The columns with these roles, each checked from its first row to its last."""
     table = _Table(text, layout, roles)
-    times = None if roles.times is None else values.date_format(_examples(layout, roles.times))
     wanted = [_id_expression(layout, roles.users), _id_expression(layout, roles.items)]
     if roles.ratings is not None:
         wanted.append(values.numbers(_name(roles.ratings)))
     if roles.times is not None:
-        wanted.append(values.seconds(_name(roles.times), times))
+        form = values.date_format(_examples(layout, roles.times))
+        wanted.append(values.seconds(_name(roles.times), form))
     if roles.categories is not None:
         wanted.append(pl.col(_name(roles.categories)))
     last = _name(layout.width - 1)

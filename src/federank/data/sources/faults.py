@@ -32,21 +32,24 @@ def bad_value(text: Text, layout: Layout, read: Collection[int], position: int, 
 
 def check_rows(text: Text, layout: Layout, read: Collection[int]) -> None:
     """Raise at the first row that is not UTF-8, breaks its quotes, or has too many or too few columns."""
-    for record in _rows(text, layout, read):
-        if len(record.fields) != layout.width:
-            raise _uneven(text, layout, record)
+    for _ in _even_rows(text, layout, read):
+        pass
 
 
 def rewritten(text: Text, layout: Layout, read: Collection[int]) -> tuple[Text, Layout]:
     """The same table with every field in quotes, for a reader stricter than this one; a row at fault raises."""
     content = io.StringIO(newline="")
     writer = csv.writer(content, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerows(record.fields for record in _even_rows(text, layout, read))
+    plain = Text(text.label, content.getvalue().encode())
+    return plain, layout._replace(delimiter=",", quoted=True, skipped=0)
+
+
+def _even_rows(text: Text, layout: Layout, read: Collection[int]) -> Iterator[Record]:
     for record in _rows(text, layout, read):
         if len(record.fields) != layout.width:
             raise _uneven(text, layout, record)
-        writer.writerow(record.fields)
-    plain = Text(text.label, content.getvalue().encode())
-    return plain, layout._replace(delimiter=",", quoted=True, skipped=0)
+        yield record
 
 
 def _rows(text: Text, layout: Layout, read: Collection[int]) -> Iterator[Record]:
