@@ -1,0 +1,156 @@
+"""FCF as a recommender: federated collaborative filtering, simulated for a whole population.
+
+Each round every device solves for its own factors and uploads a row for every item of the catalogue; the server
+adds the uploads up and takes one step (models/fcf.py). After the last step the devices solve once more, so that
+everyone's own factors belong to the model as it is.
+
+A device's upload is dense: as many numbers as the whole model has, each round, whatever the length of the history.
+With `unobserved_weight` 0 the rows of what a user does not have are all zero, so the upload spells the history out.
+"""
+
+# ruff: noqa: ARG002 (the parameters are those of every Recommender)
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, IntVector
+from federank.data.interactions import Interactions
+from federank.errors import Diverged, ModelError, SettingError
+from federank.models.fcf import Adam, Objective, server_step, solve_users, summed_uploads
+from federank.protocol.draws import ITEM_FACTORS
+from federank.protocol.initial import normal_rows
+from federank.recommenders.recommender import Arrays, Recommender
+
+_FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class FCFSettings:
+    """What can be chosen about federated collaborative filtering."""
+
+    factors: int = 20
+    """Length of the vectors that describe users and items."""
+    rounds: int = 50
+    """How many times all devices upload and the server takes a step."""
+    alpha: float = 1.0
+    """How much surer it is that users like what they have than that they dislike the rest: confidence 1 + alpha."""
+    unobserved_weight: float = 1.0
+    """Confidence that users dislike what they do not have: 1 as published, 0 for the variant in the FPL tables."""
+    regulariser: float = 1.0
+    """Pull of all vectors towards zero (lambda)."""
+    learning_rate: float = 0.1
+    """Size of the server's steps (Adam)."""
+    beta1: float = 0.9
+    """How long the server remembers the direction of past gradients (Adam)."""
+    beta2: float = 0.999
+    """How long the server remembers the size of past gradients (Adam)."""
+    initial_scale: float = 0.1
+    """Standard deviation of the first values of the item vectors."""
+    seed: int = 1
+    """Names the run: the same seed gives the same model."""
+
+    def __post_init__(self) -> None:
+        for name in ("factors", "rounds"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be 1 or more.")
+        if not 0 <= self.seed < 2**32:
+            raise SettingError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}.")
+        for name in ("regulariser", "learning_rate", "initial_scale"):
+            if not 0 < getattr(self, name) < inf:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be above 0.")
+        if not 0 <= self.alpha < inf:
+            raise SettingError(f"alpha is {self.alpha}; it must be 0 or more.")
+        if not 0 <= self.unobserved_weight <= 1:
+            raise SettingError(f"unobserved_weight is {self.unobserved_weight}; it must be from 0 to 1.")
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be from 0 to below 1.")
+
+
+class FCF(Recommender):
+    """Federated collaborative filtering (Ammad-ud-din et al., 2019); see `FCFSettings`."""
+
+    name = "fcf"
+    settings_type = FCFSettings
+    settings: FCFSettings
+    item_factors: FloatMatrix
+    user_factors: FloatMatrix
+
+    def _learn(self, train: Interactions, *, after_epoch: Callable[[int], None] | None = None, **how: Any) -> None:
+        """Play the rounds; `after_epoch` is called with each round's number while the model is whole."""
+        chosen = self.settings
+        objective = Objective(
+            np.float32(1 + chosen.alpha), np.float32(chosen.unobserved_weight), np.float32(chosen.regulariser)
+        )
+        items = normal_rows(
+            train.n_items, chosen.factors, seed=chosen.seed, purpose=ITEM_FACTORS, scale=chosen.initial_scale
+        )
+        memory = Adam(np.zeros_like(items), np.zeros_like(items), 0)
+        begin = time.perf_counter()
+        users = solve_users(objective, items, train.profiles)
+        for number in range(1, chosen.rounds + 1):
+            uploads = summed_uploads(objective, items, users, train.audiences)
+            items, memory = server_step(
+                objective,
+                items,
+                uploads,
+                memory,
+                learning_rate=chosen.learning_rate,
+                beta1=chosen.beta1,
+                beta2=chosen.beta2,
+            )
+            users = solve_users(objective, items, train.profiles)
+            if not (np.isfinite(items).all() and np.isfinite(users).all()):
+                raise Diverged(
+                    f"By round {number:,} the factors are no longer finite numbers: learning_rate "
+                    f"{chosen.learning_rate:g} is too large for this data; try a smaller one."
+                )
+            self.item_factors, self.user_factors = items, users
+            if after_epoch is not None:
+                after_epoch(number)
+        self.report |= {
+            "seconds": time.perf_counter() - begin,
+            "rounds": chosen.rounds,
+            "communication": _communication(train.n_users, train.n_items, chosen.factors, chosen.rounds),
+        }
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        scores: FloatMatrix = self.user_factors[users] @ self.item_factors.T
+        return scores
+
+    def _shared_arrays(self) -> Arrays:
+        return {"item_factors": self.item_factors}
+
+    def _private_arrays(self) -> Arrays:
+        return {"user_factors": self.user_factors}
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        self.item_factors = _table(shared, "item_factors", (self.training.n_items, self.settings.factors))
+        self.user_factors = _table(private, "user_factors", (self.training.n_users, self.settings.factors))
+
+
+def _communication(n_users: int, n_items: int, factors: int, rounds: int) -> dict[str, Any]:
+    """What crosses the wire: gradients of the whole catalogue upwards, the whole model and its Y'Y downwards."""
+    up, down = n_items * factors, n_items * factors + factors * factors
+    uploads, downloads = n_users * rounds, n_users * (rounds + 1)  # the last solve needs the last model
+    return {
+        "rounds": rounds,
+        "uploads": uploads,
+        "downloads": downloads,
+        "up": {"floats_per_device_per_round": up, "bytes": uploads * up * _FLOAT_BYTES},
+        "down": {"floats_per_device_per_round": down, "bytes": downloads * down * _FLOAT_BYTES},
+    }
+
+
+def _table(arrays: Arrays, name: str, shape: tuple[int, int]) -> FloatMatrix:
+    table = arrays.get(name)
+    if table is None or table.dtype != np.float32 or table.shape != shape:
+        found = "none" if table is None else f"{table.dtype} of shape {table.shape}"
+        raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {found}.")
+    return table
