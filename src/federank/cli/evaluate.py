@@ -111,7 +111,7 @@ def evaluate(
     if as_json:
         click.echo(json.dumps({**found.means, "part": part, "split": split.how, "notes": notes}, indent=2))
         return
-    click.echo(f"{split.train.name}, {part} part of the split ({split.how})\n")
+    click.echo(f"{split.train.name}, judged by the {part} part\nSplit: {split.how}\n")
     _show(found)
     for note in notes:
         click.echo(f"  {note}")

@@ -1,0 +1,76 @@
+"""Sampled negatives: a perfect and a hopeless model, chance, and what is refused."""
+
+import numpy as np
+import pytest
+
+import federank as fr
+from federank.data.interactions import Interactions
+from federank.errors import BadSplit, SettingError
+from federank.evaluation.sampled import evaluate_with_sampled_negatives
+from federank.recommenders.popular import MostPopular, Random
+
+
+def split_of_strangers(users=60, items=120, seed=0):
+    rng = np.random.default_rng(seed)
+    chosen = [rng.choice(items, 12, replace=False) for _ in range(users)]
+    data = Interactions.from_columns(
+        np.repeat(np.arange(users), 12), np.concatenate(chosen), times=np.tile(np.arange(12), users)
+    )
+    return fr.split_temporal(data, test=0.25)
+
+
+def test_every_figure_says_that_it_was_sampled():
+    split = split_of_strangers()
+    found = evaluate_with_sampled_negatives(Random().fit(split.train), split, negatives=20, at=5)
+    assert {name for name in found if "@" in name} == {"sampled_hit_rate@5", "sampled_ndcg@5", "sampled_mrr@5"}
+    assert found["test_interactions"] == len(split.test)
+
+
+def test_items_at_random_hit_as_often_as_chance_has_it():
+    split = split_of_strangers(users=300)
+    found = evaluate_with_sampled_negatives(Random().fit(split.train), split, negatives=19, at=5)
+    assert found["sampled_hit_rate@5"] == pytest.approx(5 / 20, abs=0.05)
+
+
+def test_an_item_that_beats_all_others_is_found_and_one_that_loses_every_tie_comes_last():
+    # Ten people have item 50 and one thing each of their own; person 10 has item 60 only.
+    train = [(person, person) for person in range(10)] + [(person, 50) for person in range(10)] + [(10, 60)]
+    test = [(10, 50), (0, 60)]
+    users, items = np.array(train + test).T
+    whole = Interactions.from_columns(users, items)
+    held_out = ((users[:, None] == [10, 0]) & (items[:, None] == [50, 60])).any(axis=1)[np.lexsort((items, users))]
+    split = fr.split_given(whole.take(~held_out), whole.take(held_out))
+    model = MostPopular().fit(split.train)
+
+    def hit_rate(at):
+        return evaluate_with_sampled_negatives(model, split, negatives=9, at=at)[f"sampled_hit_rate@{at}"]
+
+    # 50 is the most popular. 60 ties with nine other things of one person, and has the largest number.
+    assert hit_rate(1) == 0.5
+    assert hit_rate(9) == 0.5
+    assert hit_rate(10) == 1
+
+
+def test_the_same_seed_draws_the_same_negatives():
+    split = split_of_strangers()
+    model = MostPopular().fit(split.train)
+    once, again, other = (evaluate_with_sampled_negatives(model, split, negatives=10, seed=s) for s in (1, 1, 2))
+    assert once == again != other
+
+
+def test_too_many_negatives_are_refused():
+    split = split_of_strangers()
+    with pytest.raises(SettingError, match="ask for fewer"):
+        evaluate_with_sampled_negatives(Random().fit(split.train), split, negatives=119)
+
+
+def test_none_at_all_are_refused():
+    split = split_of_strangers()
+    with pytest.raises(SettingError, match="at least 1"):
+        evaluate_with_sampled_negatives(Random().fit(split.train), split, negatives=0)
+
+
+def test_a_model_that_learnt_the_test_is_refused():
+    split = split_of_strangers()
+    with pytest.raises(BadSplit, match="proves nothing"):
+        evaluate_with_sampled_negatives(Random().fit(split.test), split)

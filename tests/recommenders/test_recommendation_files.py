@@ -1,0 +1,163 @@
+"""Files of recommendations: what is written is read back, and what does not fit is refused with its line."""
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federank.data.interactions import Interactions
+from federank.errors import BadFile
+from federank.recommenders.recommendation_files import read_recommendations, write_whole
+from federank.recommenders.recommendations import Recommendations, match_ids
+
+TEXT = np.dtypes.StringDType()
+
+
+def table_of(user_ids, item_ids, lists, score=lambda place: 2.0 - place):
+    items = np.full((len(lists), max(map(len, lists))), -1, dtype=np.int32)
+    scores = np.full(items.shape, -np.inf, dtype=np.float32)
+    for row, numbers in enumerate(lists):
+        items[row, : len(numbers)] = numbers
+        scores[row, : len(numbers)] = [score(place) for place in range(len(numbers))]
+    return Recommendations(user_ids, items, scores, item_ids)
+
+
+some_text = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
+whole_numbers = st.integers(-(2**40), 2**40)
+
+
+@st.composite
+def recommendations(draw):
+    kind = draw(st.sampled_from([some_text, whole_numbers]))
+    users, items = (draw(st.lists(kind, min_size=1, max_size=6, unique=True)) for _ in range(2))
+    dtype = np.int64 if kind is whole_numbers else TEXT
+    numbers = range(len(items))
+    lists = [draw(st.lists(st.sampled_from(numbers), min_size=1, unique=True)) for _ in users]
+    tied = draw(st.booleans())
+    return table_of(
+        np.array(users, dtype=dtype),
+        np.array(items, dtype=dtype),
+        lists,
+        score=lambda place: 0.5 if tied else 1 / (place + 3),
+    )
+
+
+@given(made=recommendations())
+def test_what_is_written_is_read_back_in_the_same_order(made, tmp_path_factory):
+    path = tmp_path_factory.mktemp("lists") / "lists.tsv"
+    made.write(path)
+    read = read_recommendations(path)
+    assert [(str(user), str(item), score) for user, item, score in read.rows()] == [
+        (str(user), str(item), score) for user, item, score in made.rows()
+    ]
+
+
+def test_the_file_has_three_columns_and_no_header(tmp_path):
+    table_of(np.array([7, 3]), np.array([10, 20]), [[1, 0], [0]]).write(tmp_path / "lists.tsv")
+    assert (tmp_path / "lists.tsv").read_text() == "7\t20\t2.0\n7\t10\t1.0\n3\t10\t2.0\n"
+
+
+def test_the_higher_score_comes_first_and_of_equal_ones_the_earlier_line(tmp_path):
+    path = tmp_path / "lists.tsv"
+    path.write_text("a\tx\t1\nb\ty\t5\na\ty\t3\na\tw\t1\n")
+    read = read_recommendations(path)
+    assert list(read.rows()) == [("a", "y", 3.0), ("a", "x", 1.0), ("a", "w", 1.0), ("b", "y", 5.0)]
+
+
+def test_ids_with_leading_zeros_stay_text(tmp_path):
+    path = tmp_path / "lists.tsv"
+    path.write_text("007\t1\t1\n8\t2\t1\n")
+    read = read_recommendations(path)
+    assert read.users.tolist() == ["007", "8"]
+    assert read.item_ids.tolist() == [1, 2]
+
+
+def test_windows_line_ends_blank_lines_and_gzip_are_read(tmp_path):
+    path = tmp_path / "lists.tsv.gz"
+    path.write_bytes(gzip.compress(b"a\tx\t1\r\n\r\nb\ty\t2\r\n"))
+    assert list(read_recommendations(path).rows()) == [("a", "x", 1.0), ("b", "y", 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"\n\n", "blank lines only"),
+        (b"a\tx\t1\nb\ty\n", "Line 2 .* has 2 columns; three columns"),
+        (b"a\tx\t1\n\nb\ty\t1\t9\n", "Line 3 .* has 4 columns"),
+        (b"a x 1\n", "Line 1 .* has 1 column;"),
+        (b"user\titem\tscore\na\tx\t1\n", "Line 1 .* the score 'score'.*If it is a header, remove it"),
+        (b"a\tx\t1\nb\ty\tmany\n", r"Line 2 .* the score 'many', which is no number\.$"),
+        (b"a\tx\tNaN\n", "Line 1 .* the score 'NaN'"),
+        (b"a\tx\t1\n\ty\t1\n", "Line 2 .* lacks its user or its item"),
+        (b"a\tx\t2\nb\tx\t2\na\tx\t1\n", "Line 3 .* recommends item x to user a a second time"),
+        (b"a\t\xff\t1\n", "not UTF-8"),
+        (b"a\tx\t1\n\x00\x00", "binary"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(tmp_path, content, words):
+    path = tmp_path / "lists.tsv"
+    path.write_bytes(content)
+    with pytest.raises(BadFile, match=words):
+        read_recommendations(path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(BadFile, match="There is no file"):
+        read_recommendations(tmp_path / "none.tsv")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("zoe\tx\t1", "Line 2 .* names the user 'zoe', not known to the data; one that they know is ann"),
+        ("ann\tzebra\t1", "Line 2 .* names the item 'zebra', not known.*1 of the file's 2 items are unknown"),
+    ],
+)
+def test_ids_that_the_data_do_not_know_are_refused_with_their_line(tmp_path, line, words):
+    known = Interactions.from_columns(["ann", "bob"], ["x", "y"])
+    path = tmp_path / "lists.tsv"
+    path.write_text(f"bob\tx\t1\n{line}\n")
+    with pytest.raises(BadFile, match=words):
+        read_recommendations(path, known=known)
+
+
+def test_an_id_with_a_tab_is_refused_and_nothing_written(tmp_path):
+    odd = table_of(np.array(["a\tb"], dtype=TEXT), np.array(["x"], dtype=TEXT), [[0]])
+    with pytest.raises(BadFile, match="The id of one user holds a tab"):
+        odd.write(tmp_path / "lists.tsv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_write_leaves_the_older_file_and_nothing_else(tmp_path):
+    path = tmp_path / "lists.tsv"
+    path.write_text("old")
+
+    def fail(file):
+        file.write(b"new")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(BadFile, match="No space left on device"):
+        write_whole(path, fail)
+    assert path.read_text() == "old"
+    assert [found.name for found in tmp_path.iterdir()] == ["lists.tsv"]
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    made = table_of(np.array([1]), np.array([2]), [[0]])
+    with pytest.raises(BadFile, match="cannot be written"):
+        made.write(tmp_path / "nowhere" / "lists.tsv")
+
+
+@pytest.mark.parametrize("text_ids", [True, False])
+@pytest.mark.parametrize("text_known", [True, False])
+def test_ids_are_matched_by_what_is_written(text_ids, text_known):
+    ids, known = np.array([30, 10**18, 7, 4]), np.array([4, 30, 10**18])
+    found = match_ids(ids.astype(TEXT) if text_ids else ids, known.astype(TEXT) if text_known else known)
+    assert found.tolist() == [1, 2, -1, 0]
+
+
+def test_nothing_matches_where_nothing_is_known():
+    assert match_ids(np.array([1, 2]), np.array([], dtype=np.int64)).tolist() == [-1, -1]
