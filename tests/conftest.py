@@ -1,9 +1,14 @@
-"""What the tests share: the folder of real data, where there is one."""
+"""What the tests share: the folder of real data, where there is one, and how examples are generated."""
 
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# No time limits, and the same examples every time: a test's outcome depends on the code alone.
+settings.register_profile("federank", deadline=None, derandomize=True)
+settings.load_profile("federank")
 
 
 @pytest.fixture(scope="session")

@@ -70,7 +70,7 @@ def _metavar(hint: Any) -> str | None:
     return None if get_origin(hint) is Literal else "TEXT" if str in kinds else "N" if int in kinds else "X"
 
 
-class _NumberOrText(click.ParamType):
+class _NumberOrText(click.ParamType[Any]):
     """A number where the text is one, and the text otherwise."""
 
     name = "number or text"

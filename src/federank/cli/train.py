@@ -40,8 +40,7 @@ class Methods(click.Group):
         command = click.Command(
             cmd_name,
             callback=lambda **values: _train(method, **values),
-            help=f"{METHODS[cmd_name][2]}\n\n\b\nExample:\n  federank train {cmd_name} --data city --out runs/{cmd_name}",
-            short_help=METHODS[cmd_name][2],
+            help=f"{METHODS[cmd_name][2]}\n\n\b\nExample:\n  federank train {cmd_name} --out runs/{cmd_name}",
         )
         command.params = [*settings_options(method.settings_type), *_preset(cmd_name), *_common.params]
         return command
@@ -163,7 +162,7 @@ def _refuse_lost_work(out: Path, checkpoint: Path, *, overwrite: bool, resume: b
         raise ModelError(f"{out} holds a model already; choose another --out, or add --overwrite to replace it.")
     if checkpoint.exists() and not resume:
         raise ModelError(
-            f"{checkpoint} is what is left of an interrupted run; add --resume to go on with it, or --overwrite to start anew."
+            f"{checkpoint} is left of an interrupted run; add --resume to go on with it, or --overwrite to start anew."
         )
 
 
@@ -229,7 +228,7 @@ def _tell(model: Recommender, out: Path, part: Interactions) -> None:
         )
     if report.get("skipped_users"):
         click.echo(
-            f"{report['skipped_users']:,} users have the whole catalogue, so no pair can be drawn: they were skipped."
+            f"{report['skipped_users']:,} users have the whole catalogue; no pair can be drawn, so they were skipped."
         )
     if "communication" in report:
         sent = report["communication"]

@@ -185,12 +185,12 @@ class Interactions:
 
     def compact(self) -> Interactions:
         """Only the users and items that have a row, numbered anew in the same order."""
-        users, user_codes = np.unique(self.users, return_inverse=True)
-        items, item_codes = np.unique(self.items, return_inverse=True)
+        users, user_codes = _occurring(self.users, self.n_users)
+        items, item_codes = _occurring(self.items, self.n_items)
         return replace(
             self,
-            users=_frozen(user_codes.astype(np.int32)),
-            items=_frozen(item_codes.astype(np.int32)),
+            users=_frozen(user_codes[self.users]),
+            items=_frozen(item_codes[self.items]),
             user_ids=_frozen(self.user_ids[users]),
             item_ids=_frozen(self.item_ids[items]),
             titles=None if self.titles is None else _frozen(self.titles[items]),
@@ -252,6 +252,12 @@ def _sorted_order(
     if repeats == "first":
         return order[np.concatenate(([0], new + 1))]
     return order[np.concatenate((new, [len(keys) - 1]))]
+
+
+def _occurring(codes: IntVector, count: int) -> tuple[LongVector, IntVector]:
+    """Which numbers occur, and the place of each number among those that do."""
+    occurs = np.bincount(codes, minlength=count) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1).astype(np.int32)
 
 
 def _offsets(codes: IntVector, count: int) -> LongVector:

@@ -16,7 +16,7 @@ from federank.engines.federation import Federation
 from federank.protocol.aggregation import Shared
 from federank.protocol.computation import compute
 from federank.protocol.distribution import choose_clients
-from federank.protocol.draws import DROPOUT, happens, words
+from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
 from federank.protocol.messages import Broadcast, Private, Update
 from federank.protocol.recipes import Recipe
 from federank.protocol.round import play_round
@@ -38,16 +38,17 @@ class FleetInMemory:
         """The devices that take part in this round."""
         chosen = np.empty(len(self.devices), dtype=np.int32)
         recipe = self.recipe
-        count = choose_clients(
-            recipe.seed,
-            round_number,
-            recipe.participants,
-            recipe.clients_per_round,
-            recipe.online,
-            recipe.trace,
-            self._marks,
-            chosen,
-        )
+        with words_wrap_around():
+            count = choose_clients(
+                recipe.seed,
+                round_number,
+                recipe.participants,
+                recipe.clients_per_round,
+                recipe.online,
+                recipe.trace,
+                self._marks,
+                chosen,
+            )
         return chosen[:count]
 
     def train(self, clients: IntVector, broadcast: Broadcast) -> Iterator[Update]:
@@ -66,7 +67,7 @@ def play(federation: Federation, rounds: int, threads: int = 1) -> None:
     recipe, factors = federation.recipe, federation.recipe.factors
     fleet = FleetInMemory(recipe, federation.profiles, federation.user_vectors[:, :factors])
     shared = Shared(federation.item_vectors[:, :factors].copy(), federation.item_biases.copy(), federation.round_number)
-    with np.errstate(over="ignore"):  # the draws' 32-bit words wrap around, as they should
+    with words_wrap_around():
         for _ in range(rounds):
             play_round(recipe, shared, fleet)
     federation.item_vectors[:, :factors] = shared.vectors

@@ -73,7 +73,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def train(federation: Federation, epochs: int, conduct: Conduct, identity: str) -> float:
-    """Play the rounds of this many epochs; the seconds it took. `identity` names the run that a checkpoint is of."""
+    """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of."""
     play = ENGINES[conduct.engine]
     recipe = federation.recipe
     if conduct.resume and conduct.checkpoint is not None:
@@ -82,7 +82,7 @@ def train(federation: Federation, epochs: int, conduct: Conduct, identity: str) 
     rounds, per_epoch = epochs * recipe.rounds_per_epoch, recipe.rounds_per_epoch
     chunk = max(1, int(20_000 / per_round)) if conduct.engine == "compiled" else 1
     play(federation, 0, conduct.threads)  # no round, but whatever needs compiling is compiled now, outside the clock
-    begin = last_saved = time.perf_counter()
+    playing, last_saved = 0.0, time.perf_counter()
     with _stop_between_chunks() as stopped:
         while federation.round_number < rounds:
             until = (federation.round_number // per_epoch + 1) * per_epoch
@@ -90,6 +90,7 @@ def train(federation: Federation, epochs: int, conduct: Conduct, identity: str) 
             started = time.perf_counter()
             play(federation, now, conduct.threads)
             elapsed = max(time.perf_counter() - started, 1e-9)
+            playing += elapsed
             _refuse_divergence(federation, conduct.checkpoint)
             done = federation.round_number
             if conduct.watch is not None:
@@ -105,7 +106,7 @@ def train(federation: Federation, epochs: int, conduct: Conduct, identity: str) 
                 last_saved = time.perf_counter()
             if stopped.is_set():
                 raise Stopped(f"stopped after round {done:,} of {rounds:,}")
-    return time.perf_counter() - begin
+    return playing
 
 
 def save_checkpoint(federation: Federation, path: Path, identity: str) -> None:

@@ -31,6 +31,11 @@ SERVER = 0xFFFFFFFF  # stands for the user in choices that no user makes
 WORDS = 2.0**32
 
 
+def words_wrap_around() -> np.errstate:
+    """A context for interpreted draws: sums of 32-bit words wrap around, as they should, without a warning."""
+    return np.errstate(over="ignore")
+
+
 @inlined
 def _rotated(word: Any, by: int) -> Any:
     return np.uint32(np.uint32(word << np.uint32(by)) | (word >> np.uint32(32 - by)))

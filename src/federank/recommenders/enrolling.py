@@ -17,7 +17,7 @@ from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.models.topn import top_n
 from federank.protocol.computation import compute
-from federank.protocol.draws import USER_FACTORS
+from federank.protocol.draws import USER_FACTORS, words_wrap_around
 from federank.protocol.initial import normal_rows
 from federank.protocol.messages import Broadcast, Private
 from federank.protocol.recipes import recipe_for
@@ -70,6 +70,6 @@ def enrol(model: FPL | BPR, history: Sequence[Any], *, steps: int = 400, seed: i
     first = normal_rows(1, settings.factors, seed=seed, purpose=USER_FACTORS, scale=settings.initial_scale)[0]
     device = Private(user=0, vector=first, profile=profile, pi=0.0, triples=steps)
     everything = np.arange(data.n_items, dtype=np.int32)
-    with np.errstate(over="ignore"):  # the draws' 32-bit words wrap around, as they should
+    with words_wrap_around():
         compute(recipe, device, Broadcast(0, everything, model.item_vectors, model.item_biases))
     return Person(model, device.vector, profile)

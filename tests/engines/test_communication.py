@@ -1,0 +1,96 @@
+"""Communication: what is counted without the maths is what the reference engine really sends."""
+
+import numpy as np
+import pytest
+from tests.protocol.test_round import Recorder
+from tests.worlds import federation, random_world
+
+from federank.engines.communication import count_communication
+from federank.engines.kernels import _choose_one_each, draw_pairs, empty_pairs
+from federank.engines.reference import FleetInMemory
+from federank.protocol.aggregation import Shared
+from federank.protocol.communication import communication_cost, normalised_freshness
+from federank.protocol.messages import Update, broadcast_bytes, encode
+from federank.protocol.recipes import PRESETS
+from federank.protocol.round import play_round
+
+DATA = random_world()
+SETTINGS = {
+    **PRESETS,
+    "masked": {"pi": 0.3, "triples": 4, "clients_per_round": 3},
+    "dropout": {"dropout": 0.5, "triples": 2, "clients_per_round": 4},
+    "online": {"online": 0.4, "clients_per_round": 2},
+}
+
+
+class Downloads(Recorder):
+    """Also follows which rows each device would have to fetch: those that changed since it was last there."""
+
+    def __init__(self, fleet, n_items):
+        super().__init__(fleet)
+        self.held = {}
+        self.fetched = []
+        self.changed_in = np.full(n_items, -1)
+
+    def train(self, clients, broadcast):
+        for user in clients.tolist():
+            since = self.held.get(user)
+            self.fetched.append(len(self.changed_in) if since is None else int((self.changed_in >= since).sum()))
+            self.held[user] = broadcast.round_number
+        updates = list(super().train(clients, broadcast))
+        for update in updates:
+            self.changed_in[update.items] = broadcast.round_number
+        return updates
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_counts_are_those_of_the_recorded_traffic(name):
+    founded = federation(DATA, **SETTINGS[name])
+    fleet = Downloads(FleetInMemory(founded.recipe, DATA.profiles, founded.user_vectors[:, :4]), DATA.n_items)
+    shared = Shared(founded.item_vectors[:, :4].copy(), founded.item_biases.copy())
+    rounds = 90
+    with np.errstate(over="ignore"):
+        for _ in range(rounds):
+            play_round(founded.recipe, shared, fleet)
+    updates = [message for message in fleet.traffic if isinstance(message, Update)]
+    counted = count_communication(founded.recipe, DATA.profiles, DATA.n_items, rounds)
+    assert counted["uploads"] == len(updates)
+    assert counted["up"]["rows"] == sum(len(update.items) for update in updates)
+    assert counted["up"]["bytes"] == sum(len(encode(update)) for update in updates)
+    assert counted["downloads"] == len(fleet.fetched)
+    assert counted["down_dense"]["rows"] == len(fleet.fetched) * DATA.n_items
+    assert counted["down_changed"]["rows"] == sum(fleet.fetched)
+    assert counted["down_changed"]["bytes"] == sum(broadcast_bytes(rows, 4) for rows in fleet.fetched)
+    assert counted["up"]["rows_per_round"] == pytest.approx(counted["up"]["rows"] / rounds)
+
+
+def test_counting_goes_on_when_its_ticks_run_out():
+    # Rows changed since a device was last there, counted by brute force over a run that uses up the ticks many times.
+    founded = federation(DATA)
+    rounds, recipe = 12_000, founded.recipe
+    marks, chosen = np.zeros(DATA.n_users, dtype=np.int64), np.empty(DATA.n_users, dtype=np.int32)
+    changed_in, held, fetched = np.full(DATA.n_items, -1), {}, 0
+    pairs = empty_pairs()
+    for number in range(rounds):
+        assert _choose_one_each(recipe, number, 1, marks, chosen, pairs) == 1
+        draw_pairs(recipe, DATA.profiles, DATA.n_items, pairs, 1)
+        user = int(pairs.users[0])
+        fetched += int((changed_in >= held[user]).sum()) if user in held else DATA.n_items
+        held[user] = number
+        changed_in[[pairs.positives[0], pairs.negatives[0]]] = number
+    counted = count_communication(recipe, DATA.profiles, DATA.n_items, rounds)
+    assert counted["down_changed"]["rows"] == fetched
+
+
+def test_the_papers_cost_of_an_epoch_in_brazil():
+    interactions, users, items = 599_958, 17_473, 47_270
+    assert round(communication_cost(interactions, items, interactions / users, 0.0)) == pytest.approx(
+        28_380_614_992, abs=400_000
+    )
+    assert communication_cost(interactions, items, 1, 0.0) == 28_360_614_618
+    assert normalised_freshness(interactions / users, interactions) == pytest.approx(1 / users)
+
+
+def test_one_client_a_round_is_as_fresh_as_can_be():
+    counted = count_communication(federation(DATA).recipe, DATA.profiles, DATA.n_items, 10)
+    assert counted["papers"]["normalised_freshness"] == 1.0

@@ -1,0 +1,157 @@
+"""A round: what passes between server and devices, and what does not."""
+
+import numpy as np
+import pytest
+from tests.worlds import federation, random_world, two_tastes
+
+from federank.engines.reference import FleetInMemory
+from federank.protocol.aggregation import Shared, aggregate
+from federank.protocol.computation import compute
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.messages import BadMessage, Broadcast, Update
+from federank.protocol.round import play_round
+from federank.protocol.transmission import share
+
+
+class Recorder:
+    """A fleet that remembers all that passed between it and the server."""
+
+    def __init__(self, fleet):
+        self.fleet, self.traffic = fleet, []
+
+    def choose(self, round_number):
+        return self.fleet.choose(round_number)
+
+    def train(self, clients, broadcast):
+        self.traffic.append(broadcast)
+        for update in self.fleet.train(clients, broadcast):
+            self.traffic.append(update)
+            yield update
+
+
+def recorded(data, rounds=30, **settings):
+    founded = federation(data, **settings)
+    fleet = Recorder(FleetInMemory(founded.recipe, data.profiles, founded.user_vectors[:, :4]))
+    shared = Shared(founded.item_vectors[:, :4].copy(), founded.item_biases.copy())
+    with words_wrap_around():
+        for _ in range(rounds):
+            play_round(founded.recipe, shared, fleet)
+    return fleet, shared
+
+
+def updates_of(fleet):
+    return [message for message in fleet.traffic if isinstance(message, Update)]
+
+
+def test_nothing_but_broadcasts_and_updates_passes():
+    fleet, _ = recorded(random_world(), clients_per_round=3, triples=2)
+    assert {type(message) for message in fleet.traffic} == {Broadcast, Update}
+    assert len(updates_of(fleet)) == 30 * 3
+
+
+def test_server_and_devices_share_no_array():
+    fleet, shared = recorded(random_world(), clients_per_round=3, triples=2)
+    private = [array for device in fleet.fleet.devices for array in (device.vector, device.profile)]
+    for message in fleet.traffic:
+        for field in message[-2:]:
+            assert not any(np.shares_memory(field, array) for array in private)
+            assert not np.shares_memory(field, shared.vectors)
+
+
+def test_what_a_server_sends_depends_on_histories_only_through_updates():
+    # Another history and another vector for person 0: until their first Update arrives, the server cannot tell.
+    one, other = two_tastes(seed=0), two_tastes(seed=1)
+    settings = {"clients_per_round": 2, "triples": 1, "pi": 0.5}
+    first, second = recorded(one, **settings)[0], recorded(other, **settings)[0]
+    first_broadcast, second_broadcast = first.traffic[0], second.traffic[0]
+    for a, b in zip(first_broadcast, second_broadcast, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for number in range(30):
+        np.testing.assert_array_equal(first.choose(number), second.choose(number))
+
+
+def test_every_broadcast_is_the_first_model_plus_the_updates_before_it():
+    data = random_world()
+    fleet, shared = recorded(data, clients_per_round=3, triples=2, pi=0.5)
+    founded = federation(data, clients_per_round=3, triples=2, pi=0.5)
+    vectors, biases = founded.item_vectors[:, :4].astype(float), founded.item_biases.astype(float)
+    for message in fleet.traffic:
+        if isinstance(message, Broadcast):
+            np.testing.assert_allclose(message.vectors, vectors, atol=1e-6)
+            np.testing.assert_allclose(message.biases, biases, atol=1e-6)
+        else:
+            vectors[message.items] += 0.05 * message.vectors
+            biases[message.items] += 0.05 * message.biases
+    np.testing.assert_allclose(shared.vectors, vectors, atol=1e-6)
+
+
+@pytest.mark.parametrize("mask", ["per-triple", "per-row"])
+def test_no_positive_leaves_the_device_when_pi_is_zero(mask):
+    data = random_world()
+    fleet, _ = recorded(data, rounds=60, pi=0.0, mask=mask, clients_per_round="all", triples=3)
+    for number, update in enumerate(updates_of(fleet)):
+        assert not set(update.items.tolist()) & set(data.profiles.of(number % data.n_users).tolist())
+        assert np.all(update.biases < 0)
+
+
+@pytest.mark.parametrize("mask", ["per-triple", "per-row"])
+def test_every_positive_leaves_the_device_when_pi_is_one(mask):
+    data = random_world()
+    fleet, _ = recorded(data, pi=1.0, mask=mask, clients_per_round="all", triples=1)
+    for number, update in enumerate(updates_of(fleet)):
+        assert len(set(update.items.tolist()) & set(data.profiles.of(number % data.n_users).tolist())) == 1
+        assert sorted(np.sign(update.biases)) == [-1, 1]
+
+
+@pytest.mark.parametrize("mask", ["per-triple", "per-row"])
+def test_about_a_share_of_pi_of_the_positives_leaves(mask):
+    fleet, _ = recorded(random_world(), rounds=60, pi=0.3, mask=mask, clients_per_round="all", triples=1)
+    sent = np.mean([np.any(update.biases > 0) for update in updates_of(fleet)])
+    assert sent == pytest.approx(0.3, abs=4 * np.sqrt(0.21 / 720))
+
+
+def test_each_person_is_held_to_their_own_pi():
+    data = random_world()
+    pi = np.where(np.arange(data.n_users) < 6, 0.0, 1.0)
+    fleet, _ = recorded(data, pi=pi, clients_per_round="all", triples=2)
+    for number, update in enumerate(updates_of(fleet)):
+        assert np.any(update.biases > 0) == (number % data.n_users >= 6)
+
+
+def test_a_masked_row_is_all_there_or_not_at_all():
+    # Tossed per row, an item drawn several times in a round is sent with all its gradients or with none.
+    data = random_world()
+    founded = federation(data, pi=0.5, mask="per-row", triples=40)
+    fleet = FleetInMemory(founded.recipe, data.profiles, founded.user_vectors[:, :4])
+    broadcast = Broadcast(3, np.arange(data.n_items, dtype=np.int32), founded.item_vectors[:, :4], founded.item_biases)
+    with words_wrap_around():
+        gradients = compute(founded.recipe, fleet.devices[0], broadcast)
+        update = share(founded.recipe, fleet.devices[0], 3, gradients)
+    sent = set(update.items.tolist())
+    held_back = set(gradients.positives.tolist()) - sent
+    assert held_back
+    assert held_back < set(gradients.positives.tolist())
+    for item in set(gradients.positives.tolist()) & sent:
+        total = gradients.slopes[gradients.positives == item].sum()
+        assert update.biases[update.items == item][0] == pytest.approx(total, rel=1e-6)
+
+
+def test_a_device_that_drops_out_has_learnt_but_sent_nothing():
+    data = random_world()
+    fleet, shared = recorded(data, dropout=1.0, clients_per_round="all", triples=2)
+    founded = federation(data, dropout=1.0, clients_per_round="all", triples=2)
+    assert not updates_of(fleet)
+    np.testing.assert_array_equal(shared.vectors, founded.item_vectors[:, :4])
+    assert not np.allclose(fleet.fleet.devices[0].vector, founded.user_vectors[0, :4])
+
+
+def test_one_bad_update_spoils_the_round_but_not_the_model():
+    data = random_world()
+    founded = federation(data)
+    shared = Shared(founded.item_vectors[:, :4].copy(), founded.item_biases.copy())
+    good = Update(np.array([1], np.int32), np.ones((1, 4), np.float32), np.ones(1, np.float32))
+    bad = good._replace(items=np.array([99], np.int32))
+    with pytest.raises(BadMessage):
+        aggregate(founded.recipe, shared, [good, bad])
+    np.testing.assert_array_equal(shared.vectors, founded.item_vectors[:, :4])
+    assert shared.round_number == 0

@@ -1,0 +1,179 @@
+"""FPL and BPR-MF as recommenders: they learn tastes, keep everyone's choice, and take in somebody new."""
+
+import numpy as np
+import pytest
+from tests.worlds import federation, random_world, two_tastes
+
+from federank.data.interactions import Interactions
+from federank.errors import BadFile, SettingError, UnknownId
+from federank.models.bpr import item_gradient, pair_slope, user_gradient
+from federank.protocol.computation import draw_pair
+from federank.protocol.draws import SELECT, SERVER, below, words, words_wrap_around
+from federank.recommenders.bpr import BPR
+from federank.recommenders.enrolling import enrol
+from federank.recommenders.fpl import FPL
+
+TASTES = two_tastes()
+
+
+def within_taste(model):
+    """The share of everyone's recommendations that are of their own taste."""
+    table = model.recommend(n=4)
+    parity = model.item_ids[table.items] % 2
+    return np.mean(parity == (table.users % 2)[:, None])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FPL(factors=4, epochs=30),
+        FPL(factors=4, epochs=30, pi=0.3),
+        FPL(factors=4, epochs=10, triples="mean"),
+        FPL(factors=4, epochs=60, clients_per_round="all"),
+        FPL(factors=4, epochs=10, clients_per_round="all", triples="profile"),
+        FPL(factors=4, epochs=40, online=0.5, dropout=0.2),
+        BPR(factors=4, epochs=30),
+    ],
+    ids=lambda model: f"{model.name} {model.settings}",
+)
+def test_people_are_recommended_their_own_taste(model):
+    assert within_taste(model.fit(TASTES)) > 0.9
+
+
+def test_with_everything_sent_fpl_is_bpr_with_uniform_users():
+    federated = FPL(factors=4, pi=1.0, triples=1, clients_per_round=1, epochs=5, seed=3).fit(TASTES)
+    central = BPR(factors=4, user_draw="uniform", epochs=5, seed=3).fit(TASTES)
+    np.testing.assert_array_equal(federated.item_vectors, central.item_vectors)
+    np.testing.assert_array_equal(federated.user_vectors, central.user_vectors)
+
+
+@pytest.mark.parametrize("user_draw", ["uniform", "activity"])
+def test_bpr_is_a_plain_loop_over_pairs(user_draw):
+    data = random_world()
+    founded = federation(data, seed=9)
+    P, Q, b = founded.user_vectors[:, :4].copy(), founded.item_vectors[:, :4].copy(), founded.item_biases.copy()
+    rate, strong, weak = np.float32(0.05), np.float32(0.05 / 20), np.float32(0.05 / 200)
+    people = data.users if user_draw == "activity" else np.arange(data.n_users)
+    starts = data.profiles.starts
+    with words_wrap_around():
+        for step in range(2 * len(data)):
+            u = people[below(words(9, SERVER, SELECT, step, 0)[0], len(people))]
+            i, j, _ = draw_pair(9, u, step, 0, data.profiles.items, starts[u], starts[u + 1] - starts[u], data.n_items)
+            p, q_i, q_j = P[u].copy(), Q[i].copy(), Q[j].copy()
+            g = pair_slope(p, q_i, q_j, b[i], b[j])
+            P[u] += rate * user_gradient(g, p, q_i, q_j, strong)
+            Q[i] += rate * item_gradient(g, p, q_i, strong)
+            Q[j] += rate * item_gradient(-g, p, q_j, weak)
+            b[i] += rate * g
+            b[j] -= rate * g
+    model = BPR(factors=4, epochs=2, seed=9, user_draw=user_draw).fit(data)
+    np.testing.assert_allclose(model.item_vectors, Q, atol=2e-5)
+    np.testing.assert_allclose(model.user_vectors, P, atol=2e-5)
+    np.testing.assert_allclose(model.item_biases, b, atol=2e-5)
+
+
+def test_active_people_are_drawn_more_often_by_activity():
+    rows = [(0, item) for item in range(30)] + [(1, 0), (2, 1)]
+    data = Interactions.from_columns([u for u, _ in rows], [i for _, i in rows])
+    data = Interactions.from_columns([u for u, _ in [*rows, (3, 99)]], [i for _, i in [*rows, (3, 99)]])
+    before = federation(data, seed=1).user_vectors[:, :4]
+    moved = {}
+    for draw in ("activity", "uniform"):
+        model = BPR(factors=4, epochs=1, user_draw=draw).fit(data)
+        moved[draw] = np.abs(model.user_vectors - before).sum(axis=1)
+    assert moved["activity"][0] > moved["uniform"][0]
+
+
+def test_someone_with_the_whole_catalogue_is_skipped_and_counted():
+    rows = [(0, item) for item in range(6)] + [(1, 0), (1, 1), (2, 3), (2, 4)]
+    data = Interactions.from_columns([u for u, _ in rows], [i for _, i in rows])
+    for model in (FPL(factors=4, epochs=2), BPR(factors=4, epochs=2)):
+        model.fit(data)
+        assert model.report["skipped_users"] == 1
+        assert model.recommend(0, n=3) == []
+
+
+@pytest.mark.parametrize("rows", ["user,pi\n{}", "pi,user\n{}"])
+def test_everyones_own_pi_comes_from_a_file(tmp_path, rows):
+    everyone = {user: user / 20 for user in range(20)}
+    swap = rows.startswith("pi")
+    lines = "\n".join(f"{pi},{user}" if swap else f"{user},{pi}" for user, pi in everyone.items())
+    path = tmp_path / "people.csv"
+    path.write_text(rows.format(lines))
+    from_file = FPL(factors=4, epochs=2, pi=str(path)).fit(TASTES)
+    from_array = FPL(factors=4, epochs=2, pi=[user / 20 for user in range(20)]).fit(TASTES)
+    np.testing.assert_array_equal(from_file.item_vectors, from_array.item_vectors)
+    np.testing.assert_array_equal(from_file.pi, np.arange(20) / 20)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (None, "There is no file"),
+        ("user,share\n1,1\n", "columns user, share; user and pi are needed"),
+        ("user,pi\n", "no rows"),
+        ("user,pi\n0,0.5\n", "has no pi for 19 of the 20 users"),
+        ("user,pi\n0,1.5\n", "line 2: pi is 1.5"),
+        ("user,pi\n0,much\n", "cannot be read"),
+        ("user,pi\n77,0.5\n", "names somebody who is not there"),
+    ],
+)
+def test_a_bad_file_of_choices_is_told_so(tmp_path, content, complaint):
+    path = tmp_path / "people.csv"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(BadFile, match=complaint):
+        FPL(factors=4, pi=str(path)).fit(TASTES)
+
+
+def test_a_trace_of_who_is_there_comes_from_a_file(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text("round,user\n0,3\n1,4\n")
+    before = federation(TASTES).user_vectors[:, :4]
+    model = FPL(factors=4, epochs=1, trace=str(path)).fit(TASTES)
+    moved = np.abs(model.user_vectors - before).sum(axis=1) > 0
+    assert np.flatnonzero(moved).tolist() == [3, 4]
+
+
+def test_somebody_new_gets_their_taste_without_touching_the_model():
+    model = FPL(factors=4, epochs=30).fit(TASTES)
+    before = model.item_vectors.copy(), model.item_biases.copy(), model.user_vectors.copy()
+    person = enrol(model, history=[1, 3, 5, 7, 9])
+    listed = person.recommend(5)
+    assert all(recommended.item % 2 == 1 for recommended in listed)
+    assert not {recommended.item for recommended in listed} & {1, 3, 5, 7, 9}
+    assert person.score([listed[0].item])[0] == pytest.approx(listed[0].score)
+    for table, was in zip((model.item_vectors, model.item_biases, model.user_vectors), before, strict=True):
+        np.testing.assert_array_equal(table, was)
+
+
+def test_somebody_new_needs_a_history_that_can_be_learnt_from():
+    model = FPL(factors=4, epochs=1).fit(TASTES)
+    with pytest.raises(SettingError, match="at least one it has and one it has not"):
+        enrol(model, history=[])
+    with pytest.raises(SettingError, match="at least one it has and one it has not"):
+        enrol(model, history=model.item_ids.tolist())
+    with pytest.raises(UnknownId, match="No item"):
+        enrol(model, history=[1234])
+    with pytest.raises(SettingError, match="steps is 0"):
+        enrol(model, history=[1], steps=0)
+    with pytest.raises(SettingError, match="at least 1 recommendation"):
+        enrol(model, history=[1]).recommend(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "precision", "coverage", "evenness"),
+    [
+        ({"triples": 1, "pi": 0.8}, (0.0053, 0.0065), (346, 396), (0.0014, 0.00165)),
+        ({"triples": "mean", "pi": 0.9}, (0.0116, 0.0141), (2632, 2682), (0.0211, 0.0221)),
+    ],
+)
+def test_the_papers_figures_on_amazon_come_out(real_data, monkeypatch, settings, precision, coverage, evenness):
+    import federank as fr
+
+    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
+    split = fr.split_temporal(fr.load("amazon-digital-music").keep_users(min_interactions=20))
+    found = [fr.evaluate(FPL(seed=seed, **settings).fit(split.train), split, at=10).means for seed in range(1, 7)]
+    for metric, (low, high) in {"precision@10": precision, "item_coverage@10": coverage, "gini@10": evenness}.items():
+        assert low <= np.mean([means[metric] for means in found]) <= high

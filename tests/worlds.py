@@ -1,0 +1,34 @@
+"""Tiny worlds that tests train on."""
+
+import numpy as np
+
+from federank.data.interactions import Interactions
+from federank.engines.federation import Federation
+from federank.protocol.recipes import FPLSettings, recipe_for
+
+
+def random_world(users=12, items=30, interactions=150, seed=0):
+    """People with random histories."""
+    rng = np.random.default_rng(seed)
+    return Interactions.from_columns(rng.integers(0, users, interactions), rng.integers(0, items, interactions))
+
+
+def two_tastes(people=20, items=24, seen=8, seed=0):
+    """Even people like even items, odd people odd ones; each has met some of them."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        (person, int(item))
+        for person in range(people)
+        for item in rng.choice(np.arange(person % 2, items, 2), seen, False)
+    ]
+    return Interactions.from_columns([u for u, _ in rows], [i for _, i in rows])
+
+
+def federation(data, pi=None, trace=None, **settings):
+    """A federation of these people before its first round."""
+    settings = FPLSettings(**({"factors": 4} | settings))
+    everyones_pi = (
+        np.full(data.n_users, 1.0 if pi is None else pi) if np.ndim(pi if pi is not None else 1.0) == 0 else pi
+    )
+    recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.asarray(everyones_pi, dtype=float), trace)
+    return Federation.founded(settings, recipe, data.profiles, data.n_items)
