@@ -106,6 +106,31 @@ def test_categories_can_come_from_a_file_and_what_it_misses_is_told(run, models,
     assert any(note.endswith("kinds.tsv that the data do not have, left out: 1.") for note in told["notes"])
 
 
+def test_bias_is_told_for_groups_of_users_from_a_file(run, models, split, tmp_path):
+    ids = split.train.user_ids.tolist()
+    rows = [f"{user}\t{'odd' if place % 2 else 'even'}\n" for place, user in enumerate(ids)]
+    (tmp_path / "groups.tsv").write_text("".join(rows) + "nobody\todd\n")
+    code, out, _ = run("evaluate", models / "popular", "--groups", tmp_path / "groups.tsv")
+    assert code == 0
+    assert "Group: even" in out
+    assert "groups.tsv that the data do not have, left out: 1." in out.replace("\n", "")
+    _, out, _ = run("evaluate", models / "popular", "--groups", tmp_path / "groups.tsv", "--json")
+    told = json.loads(out)
+    assert {row["group"] for row in told["bias_of_groups"]} == {"everybody", "even", "odd"}
+    assert not any("odd" in name for name in told)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [("1\ta\n1\tb\n", "Line 2 of"), ("1\ta\n", "users have no group"), ("1 a\n", "other than two columns")],
+)
+def test_a_file_of_groups_that_does_not_fit_is_refused(run, models, tmp_path, content, sentence):
+    (tmp_path / "groups.tsv").write_text(content)
+    code, _, err = run("evaluate", models / "popular", "--groups", tmp_path / "groups.tsv")
+    assert code == 2
+    assert sentence in err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -71,6 +71,13 @@ def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> t
     help="Categories of items: lines of `item category`.",
 )
 @click.option(
+    "--groups",
+    "group_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Groups of users, to tell the bias of each: lines of `user group`.",
+)
+@click.option(
     "--per-user", type=click.Path(path_type=Path), metavar="FILE", help="Write each user's values as .parquet or .tsv."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
@@ -81,6 +88,7 @@ def evaluate(
     recommendations: Path | None,
     split_folder: Path | None,
     category_file: Path | None,
+    group_file: Path | None,
     per_user: Path | None,
     as_json: bool,
 ) -> None:
@@ -102,14 +110,17 @@ def evaluate(
     if split_folder is None and model is None:
         raise SettingError("A file of recommendations does not say what to judge it by; add --split DIR.")
     split = read_any_split(split_folder or model)  # type: ignore[arg-type]
-    categories, strangers = _categories(category_file, split)
+    categories, groups, strangers = _read_files(category_file, group_file, split)
     source = recommendations if model is None else load_model(model)
-    found = judge(source, split, at=at, part=part, categories=categories)
+    found = judge(source, split, at=at, part=part, categories=categories, groups=groups)
     notes = [*found.notes, *strangers]
     if per_user is not None:
         found.write_per_user(per_user)
     if as_json:
-        click.echo(json.dumps({**found.means, "part": part, "split": split.how, "notes": notes}, indent=2))
+        told: dict[str, Any] = {**found.means, "part": part, "split": split.how, "notes": notes}
+        if groups is not None and found.bias is not None:
+            told["bias_of_groups"] = found.bias.to_dicts()
+        click.echo(json.dumps(told, indent=2))
         return
     click.echo(f"{split.train.name}, judged by the {part} part\nSplit: {split.how}\n")
     _show(found)
@@ -129,18 +140,26 @@ def read_any_split(folder: Path) -> Split:
     return load_split(folder)
 
 
-def _categories(file: Path | None, split: Split) -> tuple[Categories | None, list[str]]:
-    """Categories from a file, and a sentence on items in it that the data do not know."""
-    from federank.evaluation.categories import read_categories
+def _read_files(
+    category_file: Path | None, group_file: Path | None, split: Split
+) -> tuple[Categories | None, dict[Any, str] | None, list[str]]:
+    """Categories of items and groups of users from files, and a sentence on what in them the data do not know."""
+    from federank.evaluation.categories import read_categories, read_groups
 
-    if file is None:
-        return None, []
-    categories, unknown = read_categories(file, split.train)
-    return categories, [f"Items of {file} that the data do not have, left out: {unknown:,}."] if unknown else []
+    categories = groups = None
+    notes = []
+    if category_file is not None:
+        categories, unknown = read_categories(category_file, split.train)
+        notes += [f"Items of {category_file} that the data do not have, left out: {unknown:,}."] * (unknown > 0)
+    if group_file is not None:
+        groups, unknown = read_groups(group_file, split.train)
+        notes += [f"Users of {group_file} that the data do not have, left out: {unknown:,}."] * (unknown > 0)
+    return categories, groups, notes
 
 
 def _show(found: Evaluation) -> None:
     from federank.cli.tables import new_table, plain, show
+    from federank.evaluation.bias import EVERYBODY
 
     table = new_table("", *(f"@{n}>" for n in found.at))
     for name, title in ROWS.items():
@@ -151,11 +170,14 @@ def _show(found: Evaluation) -> None:
     show(table)
     if found.bias is not None:
         n = found.at[-1]
-        table = new_table(f"Bias of categories @{n}", "Training>", "Lists>", "Disparity>")
-        for row in found.bias.filter(at=n).iter_rows(named=True):
-            values = (row[name] for name in ("bias_train", "bias", "bias_disparity"))
-            table.add_row(plain(row["category"]), *("-" if value is None else f"{value:.3f}" for value in values))
-        show(table)
+        for (group,), rows in found.bias.filter(at=n).group_by("group", maintain_order=True):
+            if group != EVERYBODY:
+                click.echo(f"  Group: {plain(str(group)).plain}\n")
+            table = new_table(f"Bias of categories @{n}", "Training>", "Lists>", "Disparity>")
+            for row in rows.iter_rows(named=True):
+                values = (row[name] for name in ("bias_train", "bias", "bias_disparity"))
+                table.add_row(plain(row["category"]), *("-" if value is None else f"{value:.3f}" for value in values))
+            show(table)
 
 
 def figure(value: float) -> str:

@@ -61,7 +61,7 @@ def bias_table(
     frames = []
     for code, name in enumerate(names, start=-1):
         mine = np.ones(train.n_users, dtype=bool) if code < 0 else group_of == code
-        chosen = np.bincount(train.items[mine[train.users]], minlength=train.n_items).astype(np.int64)
+        chosen = train.popularity if code < 0 else count_items(train.items[mine[train.users]], train.n_items)
         before = bias(categories, chosen, catalogue)
         after = bias(categories, count_items(items[mine[users]], train.n_items), catalogue)
         columns = {"bias_train": before, "bias": after, "bias_disparity": bias_disparity(after, before)}

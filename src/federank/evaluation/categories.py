@@ -1,9 +1,10 @@
-"""Categories to report on: few enough to read, and told apart from items that have none.
+"""Categories of items to report on, few enough to read; and groups of users.
 
 Check-in data comes with hundreds of kinds of places ("Pizza Place", "Ramen / Noodle House"). The papers report on
 nine top categories, and `foursquare_categories.toml` says which kind belongs to which. Genres of films are few
 already and stay as they are. Categories can also come from a file of two columns, `item category`, as Elliot has
-them; items that the file leaves out are counted, and items that the data does not know are too.
+them; items that the file leaves out are counted, and items that the data does not know are too. Groups of users
+come in the same form, `user group`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -55,13 +57,8 @@ def read_categories(path: str | os.PathLike[str], data: Interactions) -> tuple[C
 
     An item may stand on several lines, one per category. The columns are separated by a tab; there is no header.
     """
-    path = Path(path)
-    fields = pl.col("text").str.splitn("\t", 2).struct.rename_fields(["item", "category"])
-    rows = numbered_lines(path, _NEEDED).select("line", fields).unnest("text")
-    unfit = rows.filter(pl.col("category").is_null() | pl.col("category").str.contains("\t", literal=True))
-    if len(unfit):
-        raise BadFile(f"Line {unfit['line'][0]} of {path} has other than two columns; {_NEEDED}.")
-    named = rows["item"].unique(maintain_order=True)
+    rows = _two_columns(Path(path), _NEEDED)
+    named = rows["first"].unique(maintain_order=True)
     numbers = match_ids(np.array(named.to_list(), dtype=np.dtypes.StringDType()), data.item_ids)
     if (numbers < 0).all():
         raise BadFile(
@@ -70,7 +67,31 @@ def read_categories(path: str | os.PathLike[str], data: Interactions) -> tuple[C
         )
     number = dict(zip(named.to_list(), numbers.tolist(), strict=True))
     lists: list[list[str]] = [[] for _ in range(data.n_items)]
-    for item, category in rows.select("item", "category").iter_rows():
+    for item, category in rows.select("first", "second").iter_rows():
         if number[item] >= 0:
             lists[number[item]].append(category)
     return Categories.from_lists(lists), int((numbers < 0).sum())
+
+
+def read_groups(path: str | os.PathLike[str], data: Interactions) -> tuple[dict[Any, str], int]:
+    """Groups of users from a file of two columns, user and group; and how many of its users the data do not know."""
+    path = Path(path)
+    rows = _two_columns(path, "a user, a tab and a group are needed on every line, and no header")
+    twice = rows.filter(~pl.col("first").is_first_distinct())
+    if len(twice):
+        line, user, _ = twice.row(0)
+        raise BadFile(f"Line {line} of {path} gives user {user} a second group; each user can be in one.")
+    places = match_ids(np.array(rows["first"].to_list(), dtype=np.dtypes.StringDType()), data.user_ids)
+    ids = data.user_ids.tolist()
+    groups = {ids[place]: group for place, group in zip(places.tolist(), rows["second"], strict=True) if place >= 0}
+    return groups, int((places < 0).sum())
+
+
+def _two_columns(path: Path, needed: str) -> pl.DataFrame:
+    """The lines of a file of two columns: their number, what comes first and what second."""
+    fields = pl.col("text").str.splitn("\t", 2).struct.rename_fields(["first", "second"])
+    rows = numbered_lines(path, needed).select("line", fields).unnest("text")
+    unfit = rows.filter(pl.col("second").is_null() | pl.col("second").str.contains("\t", literal=True))
+    if len(unfit):
+        raise BadFile(f"Line {unfit['line'][0]} of {path} has other than two columns; {needed}.")
+    return rows

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from federank.arrays import IntMatrix, LongVector, RealVector
+from federank.arrays import IntMatrix, IntVector, LongVector, RealVector
 from federank.data.interactions import Profiles
 from federank.data.statistics import gini as corrected_gini
 
 
-def count_items(items: IntMatrix, n_items: int) -> LongVector:
+def count_items(items: IntMatrix | IntVector, n_items: int) -> LongVector:
     """How often each item of a catalogue of `n_items` is in the lists."""
     return np.bincount(items[items >= 0], minlength=n_items).astype(np.int64)
 
