@@ -93,6 +93,12 @@ def test_what_was_left_out_is_told():
     assert "Lists of fewer than 2 items, the places they lack counted as misses: 1." in notes
 
 
+def test_items_that_training_never_shows_may_be_recommended_and_are_told():
+    found = evaluate(lists(ann="zc", bob="z", cat="e"), world(), at=2)
+    assert found.per_user["recall@2"].to_list() == [1, 0, 1]
+    assert "Places filled with items that training never shows, counted like any other: 3." in found.notes
+
+
 def test_nothing_is_told_where_nothing_was_left_out():
     split = world({"ann": "ab", "bob": "ac"}, {"ann": "c", "bob": "b"})
     assert evaluate(lists(ann="c", bob="b"), split, at=1).notes == ()

@@ -121,9 +121,7 @@ def evaluate(
         )
         means |= _bias_means(biases, wanted)
     means |= {"users": len(users), "user_coverage": float((lengths > 0).mean())}
-    return Evaluation(
-        means, _table(users, split, columns), biases, tuple(_notes(split, users, lengths, cuts[-1], kinds)), cuts
-    )
+    return Evaluation(means, _table(users, split, columns), biases, tuple(_notes(split, users, items, kinds)), cuts)
 
 
 def _exposure(items: IntMatrix, users: IntVector, split: Split) -> tuple[dict[str, float], dict[str, RealVector]]:
@@ -171,17 +169,19 @@ def _table(users: IntVector, split: Split, columns: dict[str, Any]) -> pl.DataFr
     return pl.DataFrame({"user": series, **columns}).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _notes(split: Split, users: IntVector, lengths: IntVector, n: int, kinds: Categories | None) -> list[str]:
+def _notes(split: Split, users: IntVector, items: IntMatrix, kinds: Categories | None) -> list[str]:
     """Sentences on what was left out or counted in a special way, where there was any."""
-    untested = int(np.count_nonzero(split.train.profiles.sizes)) - int(
-        np.count_nonzero(split.train.profiles.sizes[users])
-    )
+    train, n = split.train, items.shape[1]
+    lengths = (items >= 0).sum(axis=1)
+    untested = int(np.count_nonzero(train.profiles.sizes) - np.count_nonzero(train.profiles.sizes[users]))
     empty, short = int((lengths == 0).sum()), int(((lengths > 0) & (lengths < n)).sum())
-    bare = 0 if kinds is None else items_without_category(kinds, split.train)
+    unseen = int(np.count_nonzero(train.popularity[items[items >= 0]] == 0))
+    bare = 0 if kinds is None else items_without_category(kinds, train)
     told = {
         f"Users of training without a test item, left out: {untested:,}.": untested,
         f"Users without recommendations, counted as zero: {empty:,} of {len(users):,}.": empty,
         f"Lists of fewer than {n} items, the places they lack counted as misses: {short:,}.": short,
+        f"Places filled with items that training never shows, counted like any other: {unseen:,}.": unseen,
         f"Training items without a category, counted in the whole only: {bare:,}.": bare,
     }
     return [sentence for sentence, count in told.items() if count]
