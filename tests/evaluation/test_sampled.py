@@ -50,6 +50,10 @@ def test_an_item_that_beats_all_others_is_found_and_one_that_loses_every_tie_com
     assert hit_rate(9) == 0.5
     assert hit_rate(10) == 1
 
+    # Person 0 has two of the twelve items in training and one in test: what is in test is never drawn.
+    with pytest.raises(SettingError, match="User 0 leaves only 9 items to draw 10 negatives from"):
+        evaluate_with_sampled_negatives(model, split, negatives=10)
+
 
 def test_the_same_seed_draws_the_same_negatives():
     split = split_of_strangers()
