@@ -83,9 +83,10 @@ def server_step(
     gradient: FloatMatrix = np.float32(-2) * summed + np.float32(2) * objective.regulariser * item_factors
     steps = memory.steps + 1
     mean = np.float32(beta1) * memory.mean + np.float32(1 - beta1) * gradient
-    square = np.float32(beta2) * memory.square + np.float32(1 - beta2) * np.square(gradient)
+    square = np.float32(beta2) * memory.square + np.float32(1 - beta2) * gradient * gradient
     size = np.float32(learning_rate * np.sqrt(1 - beta2**steps) / (1 - beta1**steps))
-    return item_factors - size * mean / (np.sqrt(square) + np.float32(1e-8)), Adam(mean, square, steps)
+    stepped: FloatMatrix = item_factors - size * mean / (np.sqrt(square) + np.float32(1e-8))
+    return stepped, Adam(mean, square, steps)
 
 
 def solve_users(objective: Objective, item_factors: FloatMatrix, profiles: Profiles) -> FloatMatrix:

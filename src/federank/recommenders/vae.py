@@ -1,0 +1,181 @@
+"""Mult-VAE as a recommender (Liang et al., 2018): the strongest of the papers' centralised baselines that is learnt.
+
+1. Where early stopping is asked for, hold back a share of each user's history, the newest where times are known.
+2. Each epoch takes all users in random order, batch by batch; only a batch is ever made dense. The weight of the
+   divergence grows from 0 to beta over the first epochs (annealing).
+3. After each epoch, look how well the held-back items are ranked (nDCG@100); keep the best network so far, and stop
+   once it has not been bettered for a while.
+
+Recommendations are made from the whole history, held-back items included. It needs the extra `vae` to learn; a
+model that has learnt can be loaded and used without it.
+"""
+
+# ruff: noqa: ARG002 (the parameters are those of every Recommender)
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, IntVector
+from federank.data.interactions import Interactions
+from federank.data.splits import split_random, split_temporal
+from federank.errors import Diverged, ModelError, SettingError
+from federank.models.topn import top_n
+from federank.models.vae import (
+    Network,
+    initial_network,
+    make_step,
+    network_scores,
+    network_shapes,
+    unit_length,
+    with_dropout,
+)
+from federank.recommenders.recommender import Arrays, Recommender
+
+_JUDGED = 100
+_USERS_AT_A_TIME = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultVAESettings:
+    """What can be chosen about the network and its training."""
+
+    topology: str = "600-200-600"
+    """Widths of the layers, hidden-latent-hidden; the papers try 200-100-200, 300-100-300 and 600-200-600."""
+    epochs: int = 200
+    """Passes over all users, if training is not stopped earlier."""
+    validation: float = 0.1
+    """Share of each user's history held back to stop early by (0: learn from everything, for all epochs)."""
+    patience: int = 20
+    """Stop after this many epochs without a better ranking of what was held back."""
+    batch_size: int = 100
+    """Users per step."""
+    learning_rate: float = 0.001
+    """Size of a step (Adam)."""
+    dropout: float = 0.5
+    """Probability that an item of a history is hidden from the network in a step."""
+    beta: float = 0.2
+    """Largest weight of the divergence, which keeps the latent numbers near a normal distribution."""
+    anneal_epochs: int = 100
+    """Epochs over which that weight grows from 0 (0: the full weight at once)."""
+    seed: int = 1
+    """Names the run: the same seed gives the same model on the same machine."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[1-9]\d*-[1-9]\d*-[1-9]\d*", self.topology):
+            raise SettingError(f"topology is {self.topology!r}; three widths are needed, such as 200-100-200.")
+        for name, least in (("epochs", 1), ("patience", 1), ("batch_size", 1), ("anneal_epochs", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be {least} or more.")
+        for name in ("validation", "dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise SettingError(f"{name} is {getattr(self, name)}; it must be a share from 0 to below 1.")
+        if not 0 < self.learning_rate < inf:
+            raise SettingError(f"learning_rate is {self.learning_rate}; it must be above 0.")
+        if not 0 <= self.beta < inf:
+            raise SettingError(f"beta is {self.beta}; it must be 0 or more.")
+
+
+class MultVAE(Recommender):
+    """A variational autoencoder for histories, with a multinomial likelihood; see `MultVAESettings`."""
+
+    name = "vae"
+    settings_type = MultVAESettings
+    settings: MultVAESettings
+    network: Network
+
+    def _learn(self, train: Interactions, *, after_epoch: Callable[[int], None] | None = None, **how: Any) -> None:
+        """Train the network; `after_epoch` is called with each epoch's number."""
+        jax = _jax()
+        chosen, begin = self.settings, time.perf_counter()
+        shown, held_back = _hold_back(train, chosen.validation, chosen.seed)
+        histories = shown.matrix()
+        rng = np.random.default_rng(chosen.seed)
+        key = jax.random.key(chosen.seed)
+        start, step = make_step(chosen.learning_rate)
+        network = jax.tree.map(jax.numpy.asarray, initial_network(self._shapes(), rng))
+        memory = start(network)
+        best, best_epoch, epoch, steps = -inf, 0, 0, 0
+        while epoch < chosen.epochs and (held_back is None or epoch - best_epoch < chosen.patience):
+            anneal = min(1.0, epoch / chosen.anneal_epochs) if chosen.anneal_epochs else 1.0
+            order = rng.permutation(train.n_users)
+            for first in range(0, train.n_users, chosen.batch_size):
+                batch = histories[order[first : first + chosen.batch_size]]
+                inputs = with_dropout(unit_length(batch), chosen.dropout, rng).toarray()
+                noise, beta = jax.random.fold_in(key, steps), np.float32(chosen.beta * anneal)
+                network, memory, value = step(network, memory, inputs, batch.toarray(), noise, beta)
+                steps += 1
+            epoch += 1
+            if not np.isfinite(value):
+                raise Diverged(
+                    f"After epoch {epoch} the loss is no longer a finite number: learning_rate "
+                    f"{chosen.learning_rate:g} is too large for this data; try a smaller one."
+                )
+            now = epoch if held_back is None else _ndcg(_as_numpy(network), shown, held_back)
+            if now > best:
+                best, best_epoch, self.network = now, epoch, _as_numpy(network)
+            if after_epoch is not None:
+                after_epoch(epoch)
+        self.report |= {"seconds": time.perf_counter() - begin, "epochs": epoch, "best_epoch": best_epoch}
+        if held_back is not None:
+            self.report["validation_ndcg"] = float(best)
+
+    def _shapes(self) -> Network:
+        first, latent, last = (int(width) for width in self.settings.topology.split("-"))
+        return network_shapes(self.training.n_items, first, latent, last)
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        return network_scores(self.network, self.training.matrix()[users])
+
+    def _shared_arrays(self) -> Arrays:
+        return self.network._asdict()
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        for name, shape in self._shapes()._asdict().items():
+            array = shared.get(name)
+            if array is None or array.dtype != np.float32 or array.shape != shape:
+                found = "none" if array is None else f"{array.dtype} of shape {array.shape}"
+                raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {found}.")
+        self.network = Network(*(shared[name] for name in Network._fields))
+
+
+def _jax() -> Any:
+    try:
+        import jax
+        import optax  # noqa: F401 (needed by the step)
+    except ImportError as reason:
+        raise SettingError(
+            'Mult-VAE learns with JAX and optax, and they are not installed; run: pip install "federank[vae]"'
+        ) from reason
+    return jax
+
+
+def _hold_back(train: Interactions, share: float, seed: int) -> tuple[Interactions, Interactions | None]:
+    """What to learn from, and what to stop early by: the newest of each user, or any where there are no times."""
+    split = split_random(train, share, seed=seed) if train.times is None else split_temporal(train, share)
+    return split.train, split.test if len(split.test) else None
+
+
+def _ndcg(network: Network, shown: Interactions, held_back: Interactions) -> float:
+    """How well the held-back items are ranked among all that a user was not shown: mean nDCG of the first 100."""
+    width = min(_JUDGED, shown.n_items)
+    discounts = 1 / np.log2(np.arange(2, width + 2))
+    users = np.flatnonzero(held_back.profiles.sizes).astype(np.int32)
+    histories, wanted, total = shown.matrix(), held_back.matrix(), 0.0
+    for first in range(0, len(users), _USERS_AT_A_TIME):
+        block = users[first : first + _USERS_AT_A_TIME]
+        ranked, _ = top_n(network_scores(network, histories[block]), block, shown.profiles, width)
+        hits = np.take_along_axis(wanted[block].toarray(), ranked, axis=1) * (ranked >= 0)
+        ideal = np.cumsum(discounts)[np.minimum(held_back.profiles.sizes[block], width) - 1]
+        total += float((hits @ discounts / ideal).sum())
+    return total / len(users)
+
+
+def _as_numpy(network: Network) -> Network:
+    return Network(*(np.array(array) for array in network))
