@@ -80,13 +80,13 @@ def server_step(
     beta2: float,
 ) -> tuple[FloatMatrix, Adam]:
     """On the server: the item factors after one step of Adam (Kingma and Ba, 2015), from the sum of all uploads."""
-    gradient: FloatMatrix = np.float32(-2) * summed + np.float32(2) * objective.regulariser * item_factors
+    gradient: FloatMatrix = 2 * (objective.regulariser * item_factors - summed)
     steps = memory.steps + 1
-    mean = np.float32(beta1) * memory.mean + np.float32(1 - beta1) * gradient
-    square = np.float32(beta2) * memory.square + np.float32(1 - beta2) * gradient * gradient
+    mean: FloatMatrix = memory.mean * np.float32(beta1) + gradient * np.float32(1 - beta1)
+    square: FloatMatrix = memory.square * np.float32(beta2) + gradient * gradient * np.float32(1 - beta2)
     size = np.float32(learning_rate * np.sqrt(1 - beta2**steps) / (1 - beta1**steps))
-    stepped: FloatMatrix = item_factors - size * mean / (np.sqrt(square) + np.float32(1e-8))
-    return stepped, Adam(mean, square, steps)
+    direction: FloatMatrix = np.divide(mean, np.sqrt(square) + np.float32(1e-8))
+    return item_factors - direction * size, Adam(mean, square, steps)
 
 
 def solve_users(objective: Objective, item_factors: FloatMatrix, profiles: Profiles) -> FloatMatrix:
