@@ -29,23 +29,34 @@ class UserKNNSettings:
     """How many neighbours, and how much to trust those who share little."""
 
     k: int = 50
-    """How many nearest neighbours count."""
+    """How many of the most similar users count."""
     shrinkage: float = 0.0
-    """Added to the cosine's denominator: the larger, the less a few shared entries count (0: plain cosine)."""
+    """Added to the cosine's denominator: the larger, the less a few shared items count (0: plain cosine)."""
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise SettingError(f"k is {self.k}; at least 1 neighbour is needed.")
-        if not 0 <= self.shrinkage < np.inf:
-            raise SettingError(f"shrinkage is {self.shrinkage}; it must be 0 or more.")
+        _check(self.k, self.shrinkage)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemKNNSettings(UserKNNSettings):
-    """The same for items, and whether what a neighbourhood adds up to is taken as a share of all it could."""
+class ItemKNNSettings:
+    """How many neighbours, how much to trust those that share little, and whether their sum is taken as a share."""
 
+    k: int = 50
+    """How many of the most similar items count."""
+    shrinkage: float = 0.0
+    """Added to the cosine's denominator: the larger, the less a few shared users count (0: plain cosine)."""
     normalised: bool = False
-    """Divide by the similarities of all k neighbours: more even lists, mostly less precise; as the papers' tables."""
+    """Divide by the similarities of all k neighbours: more even lists, less precise ones on dense data."""
+
+    def __post_init__(self) -> None:
+        _check(self.k, self.shrinkage)
+
+
+def _check(k: int, shrinkage: float) -> None:
+    if k < 1:
+        raise SettingError(f"k is {k}; at least 1 neighbour is needed.")
+    if not 0 <= shrinkage < np.inf:
+        raise SettingError(f"shrinkage is {shrinkage}; it must be 0 or more.")
 
 
 class UserKNN(Recommender):

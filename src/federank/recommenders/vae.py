@@ -50,8 +50,8 @@ class MultVAESettings:
     """Widths of the layers, hidden-latent-hidden; the papers try 200-100-200, 300-100-300 and 600-200-600."""
     epochs: int = 200
     """Passes over all users, if training is not stopped earlier."""
-    validation: float = 0.1
-    """Share of each user's history held back to stop early by (0: learn from everything, for all epochs)."""
+    held_back: float = 0.1
+    """Share of each user's history, the newest, kept back to stop early by (0: learn from all, for all epochs)."""
     patience: int = 20
     """Stop after this many epochs without a better ranking of what was held back."""
     batch_size: int = 100
@@ -73,7 +73,7 @@ class MultVAESettings:
         for name, least in (("epochs", 1), ("patience", 1), ("batch_size", 1), ("anneal_epochs", 0), ("seed", 0)):
             if getattr(self, name) < least:
                 raise SettingError(f"{name} is {getattr(self, name)}; it must be {least} or more.")
-        for name in ("validation", "dropout"):
+        for name in ("held_back", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise SettingError(f"{name} is {getattr(self, name)}; it must be a share from 0 to below 1.")
         if not 0 < self.learning_rate < inf:
@@ -94,7 +94,7 @@ class MultVAE(Recommender):
         """Train the network; `after_epoch` is called with each epoch's number."""
         jax = _jax()
         chosen, begin = self.settings, time.perf_counter()
-        shown, held_back = _hold_back(train, chosen.validation, chosen.seed)
+        shown, held_back = _hold_back(train, chosen.held_back, chosen.seed)
         histories = shown.matrix()
         rng = np.random.default_rng(chosen.seed)
         key = jax.random.key(chosen.seed)
@@ -124,7 +124,7 @@ class MultVAE(Recommender):
                 after_epoch(epoch)
         self.report |= {"seconds": time.perf_counter() - begin, "epochs": epoch, "best_epoch": best_epoch}
         if held_back is not None:
-            self.report["validation_ndcg"] = float(best)
+            self.report["held_back_ndcg"] = float(best)
 
     def _shapes(self) -> Network:
         first, latent, last = (int(width) for width in self.settings.topology.split("-"))
