@@ -43,14 +43,17 @@ def code_folder() -> str:
     return str(folder)
 
 
-def compiled(function: Function | None = None, **options: Any) -> Any:
+def compiled(function: Function | None = None, *, allocates: bool = True, **options: Any) -> Any:
     """Compile a function with Numba on first call, and keep the machine code for the next process.
 
     Arithmetic is as written, but that a product and a sum may be fused; division by zero gives infinity, as in NumPy.
+    A function that makes no arrays can say so (`allocates=False`): then none of its arrays' references are counted,
+    which in a short loop with branches is most of the time.
     """
 
     def compile_later(function: Function) -> Any:
         settings = {"error_model": "numpy", "fastmath": {"contract", "nsz"}, "nogil": True, "cache": True, **options}
+        settings["_nrt"] = allocates
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = code_folder()
         try:

@@ -7,7 +7,7 @@ from tests.worlds import federation, random_world, two_tastes
 from federank.data.interactions import Interactions
 from federank.errors import BadFile, SettingError, UnknownId
 from federank.models.bpr import item_gradient, pair_slope, user_gradient
-from federank.protocol.computation import draw_pair
+from federank.protocol.computation import NO_BITS, draw_pair
 from federank.protocol.draws import SELECT, SERVER, below, words, words_wrap_around
 from federank.recommenders.bpr import BPR
 from federank.recommenders.enrolling import enrol
@@ -58,7 +58,9 @@ def test_bpr_is_a_plain_loop_over_pairs(user_draw):
     with words_wrap_around():
         for step in range(2 * len(data)):
             u = people[below(words(9, SERVER, SELECT, step, 0)[0], len(people))]
-            i, j, _ = draw_pair(9, u, step, 0, data.profiles.items, starts[u], starts[u + 1] - starts[u], data.n_items)
+            i, j, _ = draw_pair(
+                9, u, step, 0, data.profiles.items, starts[u], starts[u + 1] - starts[u], data.n_items, NO_BITS
+            )
             p, q_i, q_j = P[u].copy(), Q[i].copy(), Q[j].copy()
             g = pair_slope(p, q_i, q_j, b[i], b[j])
             P[u] += rate * user_gradient(g, p, q_i, q_j, strong)

@@ -1,1 +1,1 @@
-"""Reading real rating data and preparing it as the papers do: readers, known sets, filters, splits, statistics, a city."""
+"""Reading real rating data and preparing it as the papers do: readers, filters, splits, statistics, a city."""

@@ -18,7 +18,15 @@ import numpy as np
 
 from federank.compiling import compiled
 from federank.data.interactions import Profiles
-from federank.engines.kernels import LOST, draw_pairs, empty_pairs, next_block
+from federank.engines.kernels import (
+    LOST,
+    Histories,
+    draw_pairs,
+    histories_of,
+    next_block,
+    pairs_of_shard,
+    room_for_pairs,
+)
 from federank.models.rows import inlined
 from federank.protocol.communication import communication_cost, freshness, normalised_freshness
 from federank.protocol.distribution import choose_clients
@@ -33,7 +41,7 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
     mean_triples = float(np.mean(recipe.triples[recipe.participants]))
     rows_up = np.zeros(2 * int(recipe.triples.max()) + 1, dtype=np.int64)  # how many Updates had so many rows
     rows_down = np.zeros(n_items + 1, dtype=np.int64)  # how many downloads of changed rows had so many
-    _count(recipe, profiles, n_items, rounds, rows_up, rows_down)
+    _count(recipe, histories_of(profiles, n_items), n_items, rounds, rows_up, rows_down)
     downloads, uploads = int(rows_down.sum()), int(rows_up.sum())
     interactions_per_epoch = recipe.clients_per_round * recipe.rounds_per_epoch
     training_interactions = len(profiles.items)
@@ -104,8 +112,8 @@ def _number_anew(alive: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) 
 
 
 @compiled
-def _count(recipe: Recipe, profiles: Profiles, n_items: int, rounds: int, rows_up: Any, rows_down: Any) -> None:
-    n_users = len(profiles.starts) - 1
+def _count(recipe: Recipe, histories: Histories, n_items: int, rounds: int, rows_up: Any, rows_down: Any) -> None:
+    n_users = len(histories.starts) - 1
     n_blocks = 8 * n_items // _TICKS_PER_BLOCK + 8
     alive = np.zeros(n_blocks * _TICKS_PER_BLOCK, np.uint8)
     blocks = np.zeros(n_blocks, np.int64)
@@ -117,7 +125,7 @@ def _count(recipe: Recipe, profiles: Profiles, n_items: int, rounds: int, rows_u
     changed = np.empty(n_items, np.int32)
     in_round = np.full(n_items, -1, np.int64)  # the last round that changed this row
     in_update = np.full(n_items, -1, np.int64)  # the last Update that had this row
-    pairs = empty_pairs()
+    pairs = pairs_of_shard(room_for_pairs(1), 0)
     update = 0
     for r in range(rounds):
         if next_tick + n_items > len(alive):
@@ -135,7 +143,7 @@ def _count(recipe: Recipe, profiles: Profiles, n_items: int, rounds: int, rows_u
         client, counter, n_changed, rows = 0, 0, 0, 0
         while client < m:
             count, client, counter = next_block(recipe, chosen[:m], r, client, counter, pairs)
-            draw_pairs(recipe, profiles, n_items, pairs, count)
+            draw_pairs(recipe, histories, n_items, pairs, count)
             for k in range(count):
                 if pairs.counters[k] == 0:
                     update += 1

@@ -20,14 +20,14 @@ def play(federation: Federation, rounds: int, threads: int = 1) -> None:
     width = (0,) * federation.item_vectors.shape[1]
     tables = (federation.item_vectors, federation.item_biases, federation.user_vectors)
     if recipe.clients_per_round == 1 and np.all(recipe.triples[recipe.participants] == 1):
-        play_single_pairs(recipe, federation.profiles, *tables, federation.round_number, rounds, width)
+        play_single_pairs(recipe, federation.histories, *tables, federation.round_number, rounds, width)
     else:
         sums = _room_for_sums(recipe, *federation.item_vectors.shape)
         play_them = play_rounds
         if threads > 1 and len(sums.counts) > 1:
             numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
             play_them = play_rounds_in_parallel
-        play_them(recipe, federation.profiles, *tables, sums, federation.round_number, rounds, width)
+        play_them(recipe, federation.histories, *tables, sums, federation.round_number, rounds, width)
     federation.round_number += rounds
 
 

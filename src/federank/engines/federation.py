@@ -7,11 +7,14 @@ and `profiles` are the devices'. Rows are padded (see models/rows.py); the paddi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector
 from federank.data.interactions import Profiles
+from federank.engines.kernels import Histories, histories_of
 from federank.models.rows import padded_width
 from federank.protocol.draws import ITEM_BIASES, ITEM_FACTORS, USER_FACTORS
 from federank.protocol.initial import normal_rows
@@ -28,6 +31,30 @@ class Federation:
     item_biases: FloatVector
     user_vectors: FloatMatrix
     round_number: int = 0
+
+    @cached_property
+    def histories(self) -> Histories:
+        """The devices' profiles as the compiled engine wants them."""
+        return histories_of(self.profiles, len(self.item_biases))
+
+    @property
+    def rounds_per_epoch(self) -> int:
+        """How many rounds make an epoch."""
+        return self.recipe.rounds_per_epoch
+
+    @property
+    def steps_per_round(self) -> float:
+        """How many triples a round learns from on average."""
+        return self.recipe.clients_per_round * float(np.mean(self.recipe.triples[self.recipe.participants]))
+
+    @property
+    def learning_rate(self) -> float:
+        """The size of a step."""
+        return float(self.recipe.learning_rate)
+
+    def tables(self) -> dict[str, Any]:
+        """What changes while rounds are played: the content of a checkpoint."""
+        return {name: getattr(self, name) for name in ("item_vectors", "item_biases", "user_vectors")}
 
     @classmethod
     def founded(cls, settings: FPLSettings, recipe: Recipe, profiles: Profiles, n_items: int) -> Federation:

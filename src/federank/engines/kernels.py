@@ -20,20 +20,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import prange
 
-from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector
 from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.models.bpr import item_gradient, pair_slope, user_gradient
-from federank.models.rows import inlined, load_row, store_row
+from federank.models.rows import fetch_row, inlined, load_row, store_row
+from federank.protocol.computation import pair_of_words
 from federank.protocol.distribution import choose_clients
-from federank.protocol.draws import DROPOUT, SELECT, SERVER, TRIPLE, absent_item, below, happens, words
+from federank.protocol.draws import DROPOUT, SELECT, SERVER, TRIPLE, below, happens, words
 from federank.protocol.recipes import Recipe
 from federank.protocol.transmission import may_send
 
 BLOCK = 512
+AHEAD = 6
+_MOST_BIT_BYTES = 2**27
 
 LOST, NEGATIVE_ONLY, BOTH = 0, 1, 2
 """How many of a pair's two gradients reach the server; one alone is the negative's."""
+
+
+class Histories(NamedTuple):
+    """What the devices hold: everyone's items, ascending, and the same as bits where they are few enough."""
+
+    starts: LongVector
+    items: IntVector
+    bits: np.ndarray[Any, np.dtype[np.uint64]]  # users x words of 64 items; no rows where it would be too large
 
 
 class Pairs(NamedTuple):
@@ -44,6 +55,7 @@ class Pairs(NamedTuple):
     counters: np.ndarray[Any, np.dtype[np.uint32]]
     first: np.ndarray[Any, np.dtype[np.uint32]]
     second: np.ndarray[Any, np.dtype[np.uint32]]
+    third: np.ndarray[Any, np.dtype[np.uint32]]
     coins: np.ndarray[Any, np.dtype[np.uint32]]
     positives: IntVector
     negatives: IntVector
@@ -69,41 +81,86 @@ class ShardSum(NamedTuple):
     touched: IntVector
 
 
+@compiled(allocates=False)
+def _set_bits(starts: LongVector, items: IntVector, bits: Any) -> None:
+    for user in range(len(bits)):
+        for place in range(starts[user], starts[user + 1]):
+            bits[user, items[place] >> 6] |= np.uint64(1) << np.uint64(items[place] & 63)
+
+
+def histories_of(profiles: Profiles, n_items: int) -> Histories:
+    """Everyone's history as the kernels want it."""
+    n_users, row = len(profiles.starts) - 1, -(-n_items // 64)
+    bits = np.zeros((n_users, row) if 8 * n_users * row <= _MOST_BIT_BYTES else (0, row), dtype=np.uint64)
+    _set_bits(profiles.starts, profiles.items, bits)
+    return Histories(profiles.starts, profiles.items, bits)
+
+
 @inlined
-def empty_pairs() -> Any:
-    """Room for a block of pairs."""
+def room_for_pairs(shards: Any) -> Any:
+    """A block of pairs for each shard, as the rows of every column."""
     return Pairs(
-        np.empty(BLOCK, np.int32),
-        np.empty(BLOCK, np.uint32),
-        np.zeros(BLOCK, np.uint32),
-        np.empty(BLOCK, np.uint32),
-        np.empty(BLOCK, np.uint32),
-        np.empty(BLOCK, np.uint32),
-        np.empty(BLOCK, np.int32),
-        np.empty(BLOCK, np.int32),
-        np.empty(BLOCK, np.int8),
+        np.empty((shards, BLOCK), np.int32),
+        np.empty((shards, BLOCK), np.uint32),
+        np.zeros((shards, BLOCK), np.uint32),
+        np.empty((shards, BLOCK), np.uint32),
+        np.empty((shards, BLOCK), np.uint32),
+        np.empty((shards, BLOCK), np.uint32),
+        np.empty((shards, BLOCK), np.uint32),
+        np.empty((shards, BLOCK), np.int32),
+        np.empty((shards, BLOCK), np.int32),
+        np.empty((shards, BLOCK), np.int8),
     )
 
 
-@compiled
-def draw_pairs(recipe: Recipe, profiles: Profiles, n_items: int, pairs: Pairs, count: int) -> None:
+@inlined
+def pairs_of_shard(room: Any, s: Any) -> Any:
+    """One shard's block."""
+    return Pairs(
+        room.users[s],
+        room.rounds[s],
+        room.counters[s],
+        room.first[s],
+        room.second[s],
+        room.third[s],
+        room.coins[s],
+        room.positives[s],
+        room.negatives[s],
+        room.arrives[s],
+    )
+
+
+@compiled(allocates=False)
+def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs, count: int) -> None:
     """Fill the items of a block whose users, rounds and counters are set, and what of each pair arrives."""
     # The words first, alone: this loop runs eight draws at a time in vector registers.
     for k in range(count):
-        first, second, coin, _ = words(recipe.seed, pairs.users[k], TRIPLE, pairs.rounds[k], pairs.counters[k])
+        first, second, third, coin = words(recipe.seed, pairs.users[k], TRIPLE, pairs.rounds[k], pairs.counters[k])
         pairs.first[k] = first
         pairs.second[k] = second
+        pairs.third[k] = third
         pairs.coins[k] = coin
     for k in range(count):
-        user = pairs.users[k]
-        start = profiles.starts[user]
-        size = profiles.starts[user + 1] - start
-        positive = profiles.items[start + below(pairs.first[k], size)]
-        pairs.positives[k] = positive
-        pairs.negatives[k] = absent_item(profiles.items, start, size, below(pairs.second[k], n_items - size))
-        sent = may_send(
-            recipe.mask_per_row, recipe.seed, user, pairs.rounds[k], positive, pairs.coins[k], recipe.pi[user]
+        user, r = pairs.users[k], pairs.rounds[k]
+        start = histories.starts[user]
+        size = histories.starts[user + 1] - start
+        i, j = pair_of_words(
+            pairs.first[k],
+            pairs.second[k],
+            pairs.third[k],
+            recipe.seed,
+            user,
+            r,
+            pairs.counters[k],
+            histories.items,
+            start,
+            size,
+            n_items,
+            histories.bits,
         )
+        pairs.positives[k] = i
+        pairs.negatives[k] = j
+        sent = may_send(recipe.mask_per_row, recipe.seed, user, r, i, pairs.coins[k], recipe.pi[user])
         pairs.arrives[k] = BOTH if sent else NEGATIVE_ONLY
     if recipe.dropout > 0.0:
         for k in range(count):
@@ -128,7 +185,7 @@ def next_block(recipe: Any, clients: Any, round_number: Any, client: Any, counte
     return count, client, counter
 
 
-@compiled
+@compiled(allocates=False)
 def _choose_one_each(recipe: Recipe, first_round: int, count: int, marks: Any, chosen: IntVector, pairs: Pairs) -> int:
     """The one client of each of these rounds; rounds for which nobody is there are left out."""
     if recipe.online >= 1.0 and len(recipe.trace) == 0:
@@ -149,10 +206,38 @@ def _choose_one_each(recipe: Recipe, first_round: int, count: int, marks: Any, c
     return found
 
 
+@inlined
+def _fetch_ahead(P: Any, Q: Any, pairs: Any, k: Any, width: Any) -> None:
+    """Ask memory for the rows of a pair that is about to be stepped."""
+    fetch_row(P, pairs.users[k], width)
+    fetch_row(Q, pairs.positives[k], width)
+    fetch_row(Q, pairs.negatives[k], width)
+
+
+@compiled(allocates=False)
+def _step_one_by_one(
+    recipe: Recipe, Q: FloatMatrix, b: FloatVector, P: FloatMatrix, pairs: Pairs, count: int, width: Any
+) -> None:
+    """Step a block of pairs, each on what the one before it left."""
+    rate = recipe.learning_rate
+    for k in range(count):
+        _fetch_ahead(P, Q, pairs, min(k + AHEAD, count - 1), width)
+        user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
+        p, q_i, q_j = load_row(P, user, width), load_row(Q, i, width), load_row(Q, j, width)
+        g = pair_slope(p, q_i, q_j, b[i], b[j])
+        store_row(P, user, p + rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser))
+        if arrives != LOST:
+            store_row(Q, j, q_j + rate * item_gradient(-g, p, q_j, recipe.negative_regulariser))
+            b[j] -= rate * g
+        if arrives == BOTH:
+            store_row(Q, i, q_i + rate * item_gradient(g, p, q_i, recipe.positive_regulariser))
+            b[i] += rate * g
+
+
 @compiled
 def play_single_pairs(
     recipe: Recipe,
-    profiles: Profiles,
+    histories: Histories,
     Q: FloatMatrix,
     b: FloatVector,
     P: FloatMatrix,
@@ -161,24 +246,13 @@ def play_single_pairs(
     width: Any,
 ) -> None:
     """Rounds of one client with one pair each: what it sends is folded in before the next round."""
-    pairs = empty_pairs()
+    pairs = pairs_of_shard(room_for_pairs(1), 0)
     marks = np.zeros(len(P), np.int64)
     chosen = np.empty(len(P), np.int32)
-    rate = recipe.learning_rate
     for begin in range(0, rounds, BLOCK):
         count = _choose_one_each(recipe, first_round + begin, min(BLOCK, rounds - begin), marks, chosen, pairs)
-        draw_pairs(recipe, profiles, len(b), pairs, count)
-        for k in range(count):
-            user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
-            p, q_i, q_j = load_row(P, user, width), load_row(Q, i, width), load_row(Q, j, width)
-            g = pair_slope(p, q_i, q_j, b[i], b[j])
-            store_row(P, user, p + rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser))
-            if arrives != LOST:
-                store_row(Q, j, q_j + rate * item_gradient(-g, p, q_j, recipe.negative_regulariser))
-                b[j] -= rate * g
-            if arrives == BOTH:
-                store_row(Q, i, q_i + rate * item_gradient(g, p, q_i, recipe.positive_regulariser))
-                b[i] += rate * g
+        draw_pairs(recipe, histories, len(b), pairs, count)
+        _step_one_by_one(recipe, Q, b, P, pairs, count, width)
 
 
 @inlined
@@ -195,45 +269,64 @@ def _add(total: Any, count: Any, stamp: Any, item: Any, row: Any, bias: Any, wid
     return count + 1
 
 
-@compiled
+@compiled(allocates=False)
+def _step_and_sum(
+    recipe: Recipe,
+    Q: FloatMatrix,
+    b: FloatVector,
+    P: FloatMatrix,
+    pairs: Pairs,
+    count: int,
+    total: ShardSum,
+    touched_count: int,
+    moves: FloatMatrix,
+    width: Any,
+) -> int:
+    """Step a block of pairs on the shared model as the round found it, and add what arrives to the shard's sum."""
+    rate, stamp = recipe.learning_rate, np.int64(pairs.rounds[0]) + 1
+    for k in range(count):
+        _fetch_ahead(P, Q, pairs, min(k + AHEAD, count - 1), width)
+        user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
+        p, q_i, q_j = load_row(P, user, width), load_row(Q, i, width), load_row(Q, j, width)
+        g = pair_slope(p, q_i, q_j, b[i], b[j])
+        move = rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser)
+        if recipe.summed:
+            if pairs.counters[k] > 0:
+                move = move + load_row(moves, 0, width)
+            store_row(moves, 0, move)
+            if pairs.counters[k] + 1 == recipe.triples[user]:
+                store_row(P, user, p + move)
+        else:
+            store_row(P, user, p + move)
+        if arrives != LOST:
+            row = item_gradient(-g, p, q_j, recipe.negative_regulariser)
+            touched_count = _add(total, touched_count, stamp, j, row, -g, width)
+        if arrives == BOTH:
+            row = item_gradient(g, p, q_i, recipe.positive_regulariser)
+            touched_count = _add(total, touched_count, stamp, i, row, g, width)
+    return touched_count
+
+
+@compiled(allocates=False)
 def _play_clients(
     recipe: Recipe,
-    profiles: Profiles,
+    histories: Histories,
     Q: FloatMatrix,
     b: FloatVector,
     P: FloatMatrix,
     round_number: int,
     clients: IntVector,
+    pairs: Pairs,
     total: ShardSum,
+    moves: FloatMatrix,
     width: Any,
 ) -> int:
     """The clients of one shard, one after the other; how many rows their sum has."""
-    pairs = empty_pairs()
-    moves = np.zeros((1, len(width)), np.float32)
-    rate, stamp = recipe.learning_rate, round_number + 1
     client, counter, touched_count = 0, 0, 0
     while client < len(clients):
         count, client, counter = next_block(recipe, clients, round_number, client, counter, pairs)
-        draw_pairs(recipe, profiles, len(b), pairs, count)
-        for k in range(count):
-            user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
-            p, q_i, q_j = load_row(P, user, width), load_row(Q, i, width), load_row(Q, j, width)
-            g = pair_slope(p, q_i, q_j, b[i], b[j])
-            move = rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser)
-            if recipe.summed:
-                if pairs.counters[k] > 0:
-                    move = move + load_row(moves, 0, width)
-                store_row(moves, 0, move)
-                if pairs.counters[k] + 1 == recipe.triples[user]:
-                    store_row(P, user, p + move)
-            else:
-                store_row(P, user, p + move)
-            if arrives != LOST:
-                row = item_gradient(-g, p, q_j, recipe.negative_regulariser)
-                touched_count = _add(total, touched_count, stamp, j, row, -g, width)
-            if arrives == BOTH:
-                row = item_gradient(g, p, q_i, recipe.positive_regulariser)
-                touched_count = _add(total, touched_count, stamp, i, row, g, width)
+        draw_pairs(recipe, histories, len(b), pairs, count)
+        touched_count = _step_and_sum(recipe, Q, b, P, pairs, count, total, touched_count, moves, width)
     return touched_count
 
 
@@ -244,9 +337,31 @@ def _fold_row(recipe: Any, Q: Any, b: Any, vectors: Any, biases: Any, item: Any,
     b[item] += recipe.learning_rate * biases[item]
 
 
+@compiled(allocates=False)
+def _fold_touched(recipe: Recipe, Q: FloatMatrix, b: FloatVector, total: ShardSum, count: int, width: Any) -> None:
+    """Fold in the rows that one shard has touched."""
+    for place in range(count):
+        _fold_row(recipe, Q, b, total.vectors, total.biases, total.touched[place], width)
+
+
+@compiled(allocates=False)
+def _fold_items(
+    recipe: Recipe, Q: FloatMatrix, b: FloatVector, total: ShardSum, stamp: int, first: int, last: int, width: Any
+) -> None:
+    """Fold in what one shard has for a range of items."""
+    for item in range(first, last):
+        if total.stamps[item] == stamp:
+            _fold_row(recipe, Q, b, total.vectors, total.biases, item, width)
+
+
+@inlined
+def _sum_of_shard(sums: Any, s: Any) -> Any:
+    return ShardSum(sums.vectors[s], sums.biases[s], sums.stamps[s], sums.touched[s])
+
+
 def _play_rounds(
     recipe: Recipe,
-    profiles: Profiles,
+    histories: Histories,
     Q: FloatMatrix,
     b: FloatVector,
     P: FloatMatrix,
@@ -259,36 +374,28 @@ def _play_rounds(
     shards, n_items = sums.stamps.shape
     marks = np.zeros(len(P), np.int64)
     chosen = np.empty(len(P), np.int32)
+    room = room_for_pairs(shards)
+    moves = np.zeros((shards, 1, len(width)), np.float32)
     for r in range(first_round, first_round + rounds):
         m = choose_clients(
             recipe.seed, r, recipe.participants, recipe.clients_per_round, recipe.online, recipe.trace, marks, chosen
         )
         for s in prange(shards):
-            sums.counts[s] = _play_clients(
-                recipe,
-                profiles,
-                Q,
-                b,
-                P,
-                r,
-                chosen[s * m // shards : (s + 1) * m // shards],
-                ShardSum(sums.vectors[s], sums.biases[s], sums.stamps[s], sums.touched[s]),
-                width,
-            )
+            clients = chosen[s * m // shards : (s + 1) * m // shards]
+            pairs, total = pairs_of_shard(room, s), _sum_of_shard(sums, s)
+            sums.counts[s] = _play_clients(recipe, histories, Q, b, P, r, clients, pairs, total, moves[s], width)
         rows = 0
         for s in range(shards):
             rows += sums.counts[s]
         # Either way each item meets the shards in their order, so both give the same bits.
         if shards == 1 or 2 * rows < n_items:
             for s in range(shards):
-                for place in range(sums.counts[s]):
-                    _fold_row(recipe, Q, b, sums.vectors[s], sums.biases[s], sums.touched[s, place], width)
+                _fold_touched(recipe, Q, b, _sum_of_shard(sums, s), sums.counts[s], width)
         else:
             for part in prange(shards):
-                for item in range(part * n_items // shards, (part + 1) * n_items // shards):
-                    for s in range(shards):
-                        if sums.stamps[s, item] == r + 1:
-                            _fold_row(recipe, Q, b, sums.vectors[s], sums.biases[s], item, width)
+                first, last = part * n_items // shards, (part + 1) * n_items // shards
+                for s in range(shards):
+                    _fold_items(recipe, Q, b, _sum_of_shard(sums, s), r + 1, first, last, width)
 
 
 play_rounds = compiled(_play_rounds)

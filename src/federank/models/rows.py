@@ -42,6 +42,14 @@ def inlined(function: Function) -> Function:
     return cast(Function, register_jitable(forceinline=True)(function))
 
 
+def outlined(function: Function) -> Function:
+    """The same for a rare branch: kept as a function of its own, so that it does not swell the loop around it.
+
+    Its arguments should be numbers: handing arrays to a function that is not inlined costs a count of references.
+    """
+    return cast(Function, register_jitable(function))
+
+
 def padded_width(factors: int) -> int:
     """How wide a table's rows are for this many factors."""
     return -(-factors // LANES) * LANES
@@ -55,6 +63,10 @@ def load_row(table: FloatMatrix, row: int, width: Any) -> Any:
 def store_row(table: FloatMatrix, row: int, value: Any) -> None:
     """Write a value back into its table."""
     table[row] = value
+
+
+def fetch_row(table: FloatMatrix, row: int, width: Any) -> None:
+    """Say that a row will be needed soon, so that memory can bring it near; changes nothing."""
 
 
 def dot(one: Any, other: Any) -> Any:
@@ -122,6 +134,23 @@ def _load(typing_context: Any, table: Any, row: Any, width: Any) -> Any:
 
 
 @intrinsic
+def _fetch(typing_context: Any, table: Any, row: Any, width: Any) -> Any:
+    n = len(width)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        places = _addresses(context, builder, signature.args[0], args[0], args[1], n)
+        # One request per 64-byte line; a row that does not start on a line ends in one more.
+        for place in (*places[:: 64 // (4 * LANES)], places[-1]):
+            builder.call(prefetch, [builder.bitcast(place, pointer), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(table, types.int64, width), codegen
+
+
+@intrinsic
 def _store(typing_context: Any, table: Any, row: Any, value: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         width = signature.args[2].width
@@ -156,6 +185,11 @@ def _load_row(table: Any, row: Any, width: Any) -> Any:
 @overload(store_row, jit_options={"forceinline": True}, strict=False)
 def _store_row(table: Any, row: Any, value: Any) -> Any:
     return lambda table, row, value: _store(table, row, value)
+
+
+@overload(fetch_row, jit_options={"forceinline": True}, strict=False)
+def _fetch_row(table: Any, row: Any, width: Any) -> Any:
+    return lambda table, row, width: _fetch(table, row, width)
 
 
 @overload(dot, jit_options={"forceinline": True}, strict=False)

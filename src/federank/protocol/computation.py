@@ -13,8 +13,8 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.models.bpr import item_gradient, pair_slope, user_gradient
-from federank.models.rows import inlined
-from federank.protocol.draws import TRIPLE, absent_item, below, words
+from federank.models.rows import inlined, outlined
+from federank.protocol.draws import NEGATIVE, TRIPLE, absent_item, below, holds, words
 from federank.protocol.messages import Broadcast, Private
 from federank.protocol.recipes import Recipe
 
@@ -32,13 +32,60 @@ class Gradients(NamedTuple):
 
 @inlined
 def draw_pair(
-    seed: Any, user: Any, round_number: Any, counter: Any, profile: Any, start: Any, size: Any, n_items: Any
+    seed: Any, user: Any, round_number: Any, counter: Any, profile: Any, start: Any, size: Any, n_items: Any, bits: Any
 ) -> Any:
     """One pair: an item of the profile (with replacement), one that is not in it, and a word for the coin."""
-    first, second, coin, _ = words(seed, user, TRIPLE, round_number, counter)
+    first, second, third, coin = words(seed, user, TRIPLE, round_number, counter)
+    i, j = pair_of_words(first, second, third, seed, user, round_number, counter, profile, start, size, n_items, bits)
+    return i, j, coin
+
+
+@inlined
+def pair_of_words(
+    first: Any,
+    second: Any,
+    third: Any,
+    seed: Any,
+    user: Any,
+    round_number: Any,
+    counter: Any,
+    profile: Any,
+    start: Any,
+    size: Any,
+    n_items: Any,
+    bits: Any,
+) -> Any:
+    """The pair that three random words stand for.
+
+    The papers draw a negative again while it is in the profile. So does this, once; should both tries meet the
+    profile, it draws the negative's rank among the missing items: the same distribution, and an end even where a
+    single item is missing.
+    """
     positive = profile[start + below(first, size)]
-    negative = absent_item(profile, start, size, below(second, n_items - size))
-    return positive, negative, coin
+    negative = below(second, n_items)
+    if has_item(bits, user, profile, start, size, negative):
+        negative = below(third, n_items)
+        if has_item(bits, user, profile, start, size, negative):
+            word = _word_of_negative(seed, user, round_number, counter)
+            negative = absent_item(profile, start, size, below(word, n_items - size))
+    return positive, negative
+
+
+@outlined
+def _word_of_negative(seed: Any, user: Any, round_number: Any, counter: Any) -> Any:
+    word, _, _, _ = words(seed, user, NEGATIVE, round_number, counter)
+    return word
+
+
+@inlined
+def has_item(bits: Any, user: Any, profile: Any, start: Any, size: Any, item: Any) -> Any:
+    """Whether a user has an item: one bit of `bits` (users x words of 64 items) where they are given, else a search."""
+    if len(bits) > 0:
+        return (bits[user, item >> 6] >> np.uint64(item & 63)) & np.uint64(1) != 0
+    return holds(profile, start, size, item)
+
+
+NO_BITS = np.zeros((0, 0), dtype=np.uint64)
 
 
 def compute(recipe: Recipe, private: Private, broadcast: Broadcast) -> Gradients:
@@ -55,6 +102,7 @@ def compute(recipe: Recipe, private: Private, broadcast: Broadcast) -> Gradients
             0,
             len(private.profile),
             len(broadcast.items),
+            NO_BITS,
         )
         q_i, q_j = broadcast.vectors[i], broadcast.vectors[j]
         g = pair_slope(p, q_i, q_j, broadcast.biases[i], broadcast.biases[j])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector
-from federank.models.rows import inlined
+from federank.models.rows import inlined, outlined
 from federank.protocol.draws import ONLINE, SELECT, SERVER, below, happens, words
 from federank.protocol.messages import Broadcast
 
@@ -27,8 +27,13 @@ def is_online(seed: Any, user: Any, round_number: Any, online: Any, trace: Any) 
         return trace[np.int64(round_number) % len(trace), user]
     if online >= 1.0:
         return True
+    return happens(_word_of_device(seed, user, round_number), online)
+
+
+@outlined
+def _word_of_device(seed: Any, user: Any, round_number: Any) -> Any:
     word, _, _, _ = words(seed, user, ONLINE, round_number, 0)
-    return happens(word, online)
+    return word
 
 
 @inlined

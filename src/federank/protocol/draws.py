@@ -26,6 +26,10 @@ DROPOUT = 5  # the world: does a device vanish before it has answered
 USER_FACTORS = 6  # first values, drawn on the device
 ITEM_FACTORS = 7  # first values, drawn by the server
 ITEM_BIASES = 8
+NEGATIVE = 9  # a device: a negative, where two tries have met its own items
+IMPLICIT_FACTORS = 10  # first values of SVD++'s second item vectors, drawn by the server
+VIRTUAL = 11  # a device: which items it has not rated get a virtual rating
+ORDER = 12  # learning without a federation: in which order the users' ratings are met
 
 SERVER = 0xFFFFFFFF  # stands for the user in choices that no user makes
 WORDS = 2.0**32
@@ -119,12 +123,19 @@ def happens(word: Any, probability: Any) -> Any:
 
 
 @inlined
-def absent_item(profile: Any, start: Any, size: Any, rank: Any) -> Any:
-    """The item that is number `rank` (from 0) among those missing from an ascending profile.
+def holds(profile: Any, start: Any, size: Any, item: Any) -> Any:
+    """Whether an ascending profile has this item."""
+    low, span = np.int64(start), np.int64(size)
+    while span > 1:
+        half = span >> 1
+        low += half if profile[low + half] <= item else 0
+        span -= half
+    return size > 0 and profile[low] == item
 
-    The papers draw a negative again while it is in the profile; drawing its rank among the missing items is the
-    same distribution, takes one draw, and ends even where a single item is missing.
-    """
+
+@inlined
+def absent_item(profile: Any, start: Any, size: Any, rank: Any) -> Any:
+    """The item that is number `rank` (from 0) among those missing from an ascending profile."""
     # profile[k] - k items are missing below profile[k]: find how many of the profile's items lie below the wanted one.
     low, high = np.int64(0), np.int64(size)
     while low < high:

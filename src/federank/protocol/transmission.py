@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from federank.models.rows import inlined
+from federank.models.rows import inlined, outlined
 from federank.protocol.computation import Gradients
 from federank.protocol.draws import MASK, happens, words
 from federank.protocol.messages import Private, Update
@@ -23,9 +23,14 @@ from federank.protocol.recipes import Recipe
 def may_send(per_row: Any, seed: Any, user: Any, round_number: Any, item: Any, coin: Any, pi: Any) -> Any:
     """Whether the owner's pi lets this positive item's gradient go."""
     if per_row:
-        word, _, _, _ = words(seed, user, MASK, round_number, item)
-        return happens(word, pi)
+        return happens(_word_of_row(seed, user, round_number, item), pi)
     return happens(coin, pi)
+
+
+@outlined
+def _word_of_row(seed: Any, user: Any, round_number: Any, item: Any) -> Any:
+    word, _, _, _ = words(seed, user, MASK, round_number, item)
+    return word
 
 
 def share(recipe: Recipe, private: Private, round_number: int, gradients: Gradients) -> Update:
