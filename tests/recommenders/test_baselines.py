@@ -1,0 +1,259 @@
+"""The baselines of the papers, one by one: known answers on tiny worlds, then the papers' tables on real data."""
+
+import subprocess
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from tests.worlds import random_world, two_tastes
+
+from federank.data.interactions import Interactions
+from federank.data.loading import load
+from federank.data.splits import split_temporal
+from federank.errors import Diverged, SettingError
+from federank.evaluation.evaluate import evaluate
+from federank.recommenders.fcf import FCF
+from federank.recommenders.neighbours import ItemKNN, UserKNN
+from federank.recommenders.popular import MostPopular, Random
+from federank.recommenders.registry import METHODS, recommender_class
+from federank.recommenders.storage import load_model
+from federank.recommenders.vae import MultVAE
+
+TASTES = two_tastes()
+
+
+def timed(world):
+    """The same people and items, each met a second after the one before."""
+    return Interactions.from_columns(world.users, world.items, times=np.arange(len(world)))
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "sentence"),
+    [
+        ("random", {"seed": -1}, "seed is -1; it must be 0 or more"),
+        ("userknn", {"k": 0}, "k is 0; at least 1 neighbour is needed"),
+        ("itemknn", {"shrinkage": -0.5}, "shrinkage is -0.5; it must be 0 or more"),
+        ("itemknn", {"shrinkage": float("nan")}, "shrinkage is nan"),
+        ("fcf", {"factors": 0}, "factors is 0; it must be 1 or more"),
+        ("fcf", {"rounds": 0}, "rounds is 0; it must be 1 or more"),
+        ("fcf", {"seed": 2**32}, "seed is 4294967296; it must be from 0 to 4294967295"),
+        ("fcf", {"regulariser": 0.0}, "regulariser is 0.0; it must be above 0"),
+        ("fcf", {"learning_rate": float("inf")}, "learning_rate is inf; it must be above 0"),
+        ("fcf", {"alpha": -1.0}, "alpha is -1.0; it must be 0 or more"),
+        ("fcf", {"unobserved_weight": 1.5}, "unobserved_weight is 1.5; it must be from 0 to 1"),
+        ("fcf", {"beta1": 1.0}, "beta1 is 1.0; it must be from 0 to below 1"),
+        ("vae", {"topology": "200-100"}, "topology is '200-100'; three widths are needed, such as 200-100-200"),
+        ("vae", {"topology": "0-1-2"}, "three widths are needed"),
+        ("vae", {"epochs": 0}, "epochs is 0; it must be 1 or more"),
+        ("vae", {"dropout": 1.0}, "dropout is 1.0; it must be a share from 0 to below 1"),
+        ("vae", {"held_back": -0.1}, "held_back is -0.1; it must be a share from 0 to below 1"),
+        ("vae", {"learning_rate": 0.0}, "learning_rate is 0.0; it must be above 0"),
+        ("vae", {"beta": -1.0}, "beta is -1.0; it must be 0 or more"),
+    ],
+)
+def test_a_setting_out_of_its_range_is_one_sentence(method, settings, sentence):
+    with pytest.raises(SettingError, match=sentence):
+        recommender_class(method)(**settings)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_setting_can_be_left_out(method):
+    kind = recommender_class(method)
+    assert {field.name for field in fields(kind().settings)} == {field.name for field in fields(kind.settings_type)}
+
+
+def test_the_most_popular_come_first_and_equals_by_number():
+    data = Interactions.from_columns([1, 2, 3, 1, 2, 3, 4, 4], ["c", "c", "c", "b", "a", "a", "b", "d"])
+    listed = [entry.item for entry in MostPopular().fit(data).recommend(4, n=4)]
+    assert listed == ["c", "a"]  # 4 has b and d
+    assert [entry.item for entry in MostPopular().fit(data).recommend(1, n=4)] == ["a", "d"]
+
+
+def test_random_lists_follow_their_seed():
+    lists = {seed: Random(seed=seed).fit(TASTES).recommend(n=5).items.tolist() for seed in (1, 2)}
+    assert lists[1] != lists[2]
+    assert Random(seed=1).fit(TASTES).recommend(n=5).items.tolist() == lists[1]
+
+
+def cosine(data):
+    """Similarities between all users, without those to themselves."""
+    table = data.matrix().toarray().astype(np.float64)
+    sizes = np.sqrt(table.sum(axis=1))
+    similarity = table @ table.T / np.outer(sizes, sizes)
+    np.fill_diagonal(similarity, 0)
+    return table, similarity
+
+
+def nearest_only(similarity, k):
+    """The k largest of each row, the rest zero; of equals the smaller number stays."""
+    kept = np.zeros_like(similarity)
+    for row, values in enumerate(similarity):
+        best = np.lexsort((np.arange(len(values)), -values.astype(np.float32)))[:k]
+        kept[row, best] = values[best]
+    return kept
+
+
+@pytest.mark.parametrize("k", [1, 3, 100])
+def test_user_knn_adds_up_the_similarities_of_neighbours_who_have_the_item(k):
+    data = random_world(users=15, items=20, interactions=120, seed=8).compact()
+    table, similarity = cosine(data)
+    model = UserKNN(k=k).fit(data)
+    expected = nearest_only(similarity, k) @ table
+    for user in data.user_ids.tolist():
+        scores = model.score(user, data.item_ids)
+        np.testing.assert_allclose(scores, expected[data.user_index(user)], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 3, 100])
+@pytest.mark.parametrize("normalised", [False, True])
+def test_item_knn_adds_up_the_similarities_of_an_items_neighbours_in_the_history(k, normalised):
+    data = random_world(users=20, items=15, interactions=120, seed=9).compact()
+    turned = Interactions.from_columns(data.items, data.users)
+    table, similarity = cosine(turned)
+    kept = nearest_only(similarity, k)
+    expected = table.T @ kept.T
+    if normalised:
+        expected = expected / kept.sum(axis=1)
+    model = ItemKNN(k=k, normalised=normalised).fit(data)
+    for user in data.user_ids.tolist():
+        scores = model.score(user, data.item_ids)
+        np.testing.assert_allclose(scores, expected[data.user_index(user)], rtol=1e-5, atol=1e-6)
+
+
+def test_an_item_without_neighbours_scores_zero_when_normalised():
+    data = Interactions.from_columns([0, 0, 1, 1, 2], [0, 1, 0, 1, 2])
+    assert ItemKNN(normalised=True).fit(data).score(0, [2]).tolist() == [0.0]
+
+
+def test_fcf_counts_a_dense_upload_of_every_device_in_every_round():
+    model = FCF(factors=3, rounds=7).fit(TASTES)
+    sent = model.report["communication"]
+    people, items = TASTES.n_users, TASTES.n_items
+    assert sent["uploads"] == people * 7
+    assert sent["up"]["floats_per_device_per_round"] == items * 3
+    assert sent["up"]["bytes"] == people * 7 * items * 3 * 4
+    assert sent["downloads"] == people * 8
+    assert sent["down_dense"]["bytes"] == people * 8 * (items * 3 + 3 * 3) * 4
+
+
+def test_fcf_lowers_its_cost_round_by_round():
+    data = TASTES.compact()
+    liked = data.matrix().toarray()
+    confidence = np.where(liked == 1, 2.0, 1.0)
+    costs = []
+    model = FCF(factors=4, rounds=30, learning_rate=0.02)
+
+    def note(number):
+        users, items = model.user_factors, model.item_factors
+        misses = (confidence * (liked - users @ items.T) ** 2).sum()
+        costs.append(misses + (users**2).sum() + (items**2).sum())
+
+    model.fit(data, after_epoch=note)
+    assert len(costs) == 30
+    assert np.all(np.diff(costs) < 0)
+
+
+def test_fcf_with_another_seed_starts_elsewhere():
+    one, other = (FCF(factors=3, rounds=1, seed=seed).fit(TASTES).item_factors for seed in (1, 2))
+    assert not np.array_equal(one, other)
+
+
+def test_fcf_that_leaves_the_range_of_numbers_says_what_to_do():
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        pytest.raises(Diverged, match="learning_rate 1e\\+38 is too large"),
+    ):
+        FCF(factors=3, rounds=5, learning_rate=1e38).fit(TASTES)
+
+
+def test_the_vae_stops_early_and_keeps_the_best_network():
+    pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
+    seen = []
+    model = MultVAE(topology="16-4-16", epochs=200, patience=3, batch_size=8, learning_rate=0.05, held_back=0.25)
+    model.fit(timed(TASTES), after_epoch=lambda _: seen.append(model.network.output_weights.copy()))
+    assert model.report["epochs"] == model.report["best_epoch"] + 3 == len(seen)
+    np.testing.assert_array_equal(model.network.output_weights, seen[model.report["best_epoch"] - 1])
+    assert 0 < model.report["held_back_ndcg"] <= 1
+
+
+def test_the_vae_learns_from_all_for_all_epochs_when_nothing_is_held_back():
+    pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
+    model = MultVAE(topology="8-2-8", epochs=4, batch_size=8, held_back=0.0, anneal_epochs=0).fit(TASTES)
+    assert model.report["epochs"] == model.report["best_epoch"] == 4
+    assert "held_back_ndcg" not in model.report
+
+
+def test_the_vae_that_leaves_the_range_of_numbers_says_what_to_do():
+    pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
+    with pytest.raises(Diverged, match="learning_rate 1e\\+30 is too large for this data"):
+        MultVAE(topology="8-2-8", epochs=20, learning_rate=1e30, held_back=0.0).fit(TASTES)
+
+
+def test_without_jax_the_vae_names_the_extra_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)  # what Python keeps for a package that cannot be imported
+    with pytest.raises(SettingError, match=r'they are not installed; run: pip install "federank\[vae\]"'):
+        MultVAE(epochs=1).fit(TASTES)
+
+
+def test_a_trained_vae_can_be_used_without_jax(tmp_path, monkeypatch):
+    pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
+    model = MultVAE(topology="8-2-8", epochs=2, batch_size=8).fit(TASTES)
+    model.save(tmp_path / "model")
+    monkeypatch.setitem(sys.modules, "jax", None)
+    monkeypatch.setitem(sys.modules, "optax", None)
+    loaded = load_model(tmp_path / "model").recommend(n=5)
+    np.testing.assert_array_equal(loaded.items, model.recommend(n=5).items)
+
+
+def test_jax_is_not_imported_before_it_is_needed():
+    program = "import sys, federank.recommenders.vae; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def amazon(real_data):
+    data = load(real_data / "amazon-digital-music" / "AmazonDigitalMusic.tsv.gz")
+    return split_temporal(data.keep_users(min_interactions=20), test=0.2)
+
+
+@pytest.fixture(scope="module")
+def movielens(real_data):
+    return split_temporal(load(real_data / "ml-1m" / "ml-1m.zip").keep_users(min_interactions=20), test=0.2)
+
+
+def figures(model, split):
+    found = evaluate(model.fit(split.train), split, at=10).means
+    return [found[name] for name in ("precision@10", "recall@10", "item_coverage@10", "gini@10")]
+
+
+def test_most_popular_on_amazon_is_the_papers_row(amazon):
+    precision, recall, coverage, gini = figures(MostPopular(), amazon)
+    assert (round(precision, 5), round(recall, 5), coverage, round(gini, 5)) == (0.00469, 0.00603, 24, 0.00023)
+
+
+@pytest.mark.slow
+def test_most_popular_on_movielens_is_close_to_the_papers_row(movielens):
+    precision, recall, coverage, gini = figures(MostPopular(), movielens)
+    assert precision == pytest.approx(0.10224, abs=0.0005)
+    assert recall == pytest.approx(0.03924, abs=0.0005)
+    assert coverage == pytest.approx(118, abs=2)
+    assert gini == pytest.approx(0.00569, abs=0.0001)
+
+
+@pytest.mark.slow
+def test_user_knn_on_movielens_is_close_to_the_papers_row(movielens):
+    found = figures(UserKNN(k=100), movielens)
+    np.testing.assert_allclose(found, [0.12613, 0.06701, 737, 0.04636], rtol=0.02)
+
+
+@pytest.mark.slow
+def test_item_knn_on_movielens_is_close_to_the_papers_row_when_normalised(movielens):
+    found = figures(ItemKNN(k=20, normalised=True), movielens)
+    np.testing.assert_allclose(found, [0.08873, 0.05475, 2134, 0.19292], rtol=0.01)
+
+
+def test_user_knn_on_amazon_is_close_to_the_papers_precision(amazon):
+    precision, recall, _, _ = figures(UserKNN(k=60), amazon)
+    assert precision == pytest.approx(0.01940, rel=0.03)
+    assert recall == pytest.approx(0.02757, rel=0.03)
