@@ -27,6 +27,7 @@ from federank.data.interactions import Profiles
 
 NOBODY = -1
 _ROWS_AT_A_TIME = 64
+_STRETCHES = 256
 
 
 class Neighbours(NamedTuple):
@@ -65,11 +66,12 @@ def _nearest(
     similarities: FloatMatrix,
 ) -> None:
     count = len(starts) - 1
-    # Rows in a stretch share one array of counts; stretches are handed to the cores one by one.
-    for stretch in numba.prange(-(-count // _ROWS_AT_A_TIME)):
+    # Rows in a stretch share one array of counts, as long as the table: few stretches, but more than there are cores.
+    together = max(_ROWS_AT_A_TIME, -(-count // _STRETCHES))
+    for stretch in numba.prange(-(-count // together)):
         shared = np.zeros(count, dtype=np.int32)
         met = np.empty(count, dtype=np.int32)
-        for row in range(stretch * _ROWS_AT_A_TIME, min(count, (stretch + 1) * _ROWS_AT_A_TIME)):
+        for row in range(stretch * together, min(count, (stretch + 1) * together)):
             n_met = _count_shared(row, starts, entries, owner_starts, owners, shared, met)
             size = float(starts[row + 1] - starts[row])
             for other in met[:n_met]:
