@@ -10,7 +10,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
@@ -22,7 +22,7 @@ def settings_options(settings: type[Any]) -> list[click.Option]:
     hints, texts = get_type_hints(settings), field_texts(settings)
     return [
         click.Option(
-            [f"--{field.name.replace('_', '-')}"],
+            [_flag(field.name, hints[field.name])],
             type=_kind(hints[field.name]),
             help=_help(texts.get(field.name, ""), field.default),
             metavar=_metavar(hints[field.name]),
@@ -32,8 +32,21 @@ def settings_options(settings: type[Any]) -> list[click.Option]:
     ]
 
 
+def _flag(name: str, hint: Any) -> str:
+    """`--name`; for what is true or false `--name/--no-name`."""
+    flag = name.replace("_", "-")
+    return f"--{flag}/--no-{flag}" if hint is bool else f"--{flag}"
+
+
 def field_texts(settings: type[Any]) -> dict[str, str]:
-    """The docstring below each field of a dataclass, by the field's name."""
+    """The docstring below each field of a dataclass, by the field's name, also of fields it inherits."""
+    found: dict[str, str] = {}
+    for part in reversed([part for part in settings.__mro__ if is_dataclass(part)]):
+        found |= _own_texts(part)
+    return found
+
+
+def _own_texts(settings: type[Any]) -> dict[str, str]:
     body = ast.parse(textwrap.dedent(inspect.getsource(settings))).body[0]
     assert isinstance(body, ast.ClassDef)
     found = {}
@@ -67,7 +80,15 @@ def _kind(hint: Any) -> Any:
 
 def _metavar(hint: Any) -> str | None:
     kinds = set(get_args(hint)) or {hint}
-    return None if get_origin(hint) is Literal else "TEXT" if str in kinds else "N" if int in kinds else "X"
+    return (
+        None
+        if get_origin(hint) is Literal or hint is bool
+        else "TEXT"
+        if str in kinds
+        else "N"
+        if int in kinds
+        else "X"
+    )
 
 
 class _NumberOrText(click.ParamType[Any]):

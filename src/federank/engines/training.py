@@ -11,25 +11,53 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from federank.engines import compiled, reference
-from federank.engines.federation import Federation
 from federank.errors import Diverged, ModelError, SettingError
 
-ENGINES = {"compiled": compiled.play, "reference": reference.play}
 EngineName = Literal["compiled", "reference"]
+Play = Callable[[Any, int, int], None]
+"""Plays rounds of a federation: which one, how many, on how many threads."""
+
+ENGINES: dict[EngineName, Play] = {"compiled": compiled.play, "reference": reference.play}
+"""The engines of pair-wise learning."""
 
 _CHUNK_SECONDS = 0.2
 _CHECKPOINT_SECONDS = 30.0
+
+
+class Federated(Protocol):
+    """Any federation whose rounds can be played, cut and gone on with."""
+
+    round_number: int
+
+    @property
+    def rounds_per_epoch(self) -> int:
+        """How many rounds make an epoch."""
+        ...
+
+    @property
+    def steps_per_round(self) -> float:
+        """How many triples or ratings a round learns from on average."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """The size of a step."""
+        ...
+
+    def tables(self) -> dict[str, Any]:
+        """The arrays that change while rounds are played, by the names of their attributes."""
+        ...
 
 
 class Progress(NamedTuple):
@@ -39,7 +67,7 @@ class Progress(NamedTuple):
     epochs: int
     round_number: int
     rounds: int
-    triples_per_second: float
+    triples_per_second: float  # or ratings, where it is these that are learnt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +100,19 @@ class Stopped(KeyboardInterrupt):
     """The run was stopped by its user, and its state is in the checkpoint (if one was named)."""
 
 
-def train(federation: Federation, epochs: int, conduct: Conduct, identity: str) -> float:
+def train(
+    federation: Federated,
+    epochs: int,
+    conduct: Conduct,
+    identity: str,
+    engines: Mapping[EngineName, Play] = ENGINES,
+) -> float:
     """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of."""
-    play = ENGINES[conduct.engine]
-    recipe = federation.recipe
+    play = engines[conduct.engine]
     if conduct.resume and conduct.checkpoint is not None:
         _resume(federation, conduct.checkpoint, identity)
-    per_round = recipe.clients_per_round * float(np.mean(recipe.triples[recipe.participants]))
-    rounds, per_epoch = epochs * recipe.rounds_per_epoch, recipe.rounds_per_epoch
+    per_round, per_epoch = federation.steps_per_round, federation.rounds_per_epoch
+    rounds = epochs * per_epoch
     chunk = max(1, int(20_000 / per_round)) if conduct.engine == "compiled" else 1
     play(federation, 0, conduct.threads)  # no round, but whatever needs compiling is compiled now, outside the clock
     playing, last_saved = 0.0, time.perf_counter()
@@ -109,29 +142,25 @@ def train(federation: Federation, epochs: int, conduct: Conduct, identity: str) 
     return playing
 
 
-def save_checkpoint(federation: Federation, path: Path, identity: str) -> None:
+def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
     """Write the state between two rounds, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".tmp")
     save_file(
-        {
-            "item_vectors": federation.item_vectors,
-            "item_biases": federation.item_biases,
-            "user_vectors": federation.user_vectors,
-        },
+        federation.tables(),
         draft,
         metadata={"federank-checkpoint": json.dumps({"round": federation.round_number, "run": identity})},
     )
     draft.replace(path)
 
 
-def _resume(federation: Federation, path: Path, identity: str) -> None:
+def _resume(federation: Federated, path: Path, identity: str) -> None:
     if not path.is_file():
         raise ModelError(f"There is no checkpoint at {path} to resume from; start the run without --resume.")
     try:
         with safe_open(path, framework="numpy") as content:
             told = json.loads((content.metadata() or {})["federank-checkpoint"])
-            arrays = {name: content.get_tensor(name) for name in ("item_vectors", "item_biases", "user_vectors")}
+            arrays = {name: content.get_tensor(name) for name in federation.tables()}
             number, run = int(told["round"]), str(told["run"])
     except (SafetensorError, KeyError, ValueError, TypeError) as reason:
         raise ModelError(f"{path} is not a checkpoint of ours, or it is damaged ({reason}); start anew.") from reason
@@ -140,7 +169,7 @@ def _resume(federation: Federation, path: Path, identity: str) -> None:
             f"{path} belongs to a run with other settings or other data; resume with the same, or start anew."
         )
     for name, array in arrays.items():
-        if array.shape != getattr(federation, name).shape or not np.isfinite(array).all():
+        if array.shape != federation.tables()[name].shape or not np.isfinite(array).all():
             raise ModelError(
                 f"{path} has {name} of an unexpected shape or with values that are not finite; start anew."
             )
@@ -148,13 +177,13 @@ def _resume(federation: Federation, path: Path, identity: str) -> None:
     federation.round_number = number
 
 
-def _refuse_divergence(federation: Federation, checkpoint: Path | None) -> None:
-    if np.isfinite(federation.item_vectors).all() and np.isfinite(federation.item_biases).all():
+def _refuse_divergence(federation: Federated, checkpoint: Path | None) -> None:
+    if all(np.isfinite(table).all() for name, table in federation.tables().items() if name != "user_vectors"):
         return
     kept = f" The last good state is in {checkpoint}." if checkpoint is not None and checkpoint.exists() else ""
     raise Diverged(
         f"By round {federation.round_number:,} the factors are no longer finite numbers: learning_rate "
-        f"{federation.recipe.learning_rate:g} is too large for this data; try a smaller one.{kept}"
+        f"{federation.learning_rate:g} is too large for this data; try a smaller one.{kept}"
     )
 
 

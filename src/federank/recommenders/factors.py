@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,6 +12,7 @@ from federank.engines.federation import Federation
 from federank.engines.training import Conduct, train
 from federank.errors import ModelError
 from federank.protocol.recipes import FPLSettings, Recipe
+from federank.recommenders.identity import run_identity
 from federank.recommenders.recommender import Arrays, Recommender
 
 
@@ -31,7 +29,7 @@ class PairwiseFactors(Recommender):
         conduct = Conduct(**how)
         federation = Federation.founded(settings, recipe, data.profiles, data.n_items)
         self._follow(federation)
-        seconds = train(federation, settings.epochs, conduct, self._identity(data))
+        seconds = train(federation, settings.epochs, conduct, run_identity(self.name, self.settings, data))
         self._follow(federation)
         triples = int(recipe.triples[recipe.participants].mean() * recipe.clients_per_round * federation.round_number)
         self.report |= {
@@ -48,11 +46,6 @@ class PairwiseFactors(Recommender):
         self.item_vectors = federation.item_vectors[:, :factors]
         self.item_biases = federation.item_biases
         self.user_vectors = federation.user_vectors[:, :factors]
-
-    def _identity(self, data: Interactions) -> str:
-        """Names a run by its settings and its data, so that a checkpoint of another is never resumed."""
-        told = json.dumps([self.name, asdict(self.settings), data.fingerprint], sort_keys=True, default=list)
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
         return self.user_vectors[users] @ self.item_vectors.T + self.item_biases

@@ -18,6 +18,12 @@ METHODS = {
         "BPR",
         "BPR-MF, centralised: the same maths with everyone's history in one place.",
     ),
+    "pmf": ("federank.recommenders.pmf", "PMF", "FedRec: federated rating prediction by matrix factorisation."),
+    "svdpp": (
+        "federank.recommenders.svdpp",
+        "SVDPlusPlus",
+        "FedRec with SVD++: which items a person has rated counts too.",
+    ),
     "popular": ("federank.recommenders.popular", "MostPopular", "The most popular items, for everyone the same."),
     "random": ("federank.recommenders.popular", "Random", "Items at random: the floor under every method."),
     "userknn": ("federank.recommenders.neighbours", "UserKNN", "What similar users have (cosine)."),

@@ -1,0 +1,205 @@
+"""Recipes of federated rating prediction: FedRec (Lin et al., 2020), in the reading of its paper and of its code.
+
+`PMFSettings` and `SVDPlusPlusSettings` are what a person chooses; `rating_recipe` works them out for a population.
+An *iteration* shows every user's ratings about once, and the learning rate falls after each. In batch style it is one
+round with all clients; in stochastic style it is n rounds with one client each, drawn with replacement.
+
+The paper's text and the authors' code differ in four points. Each is a setting, whose first value is the code's:
+the published figures come from it.
+
+    item_gradients     `before`         V's gradients are taken with U as it was before its step, or `after` it
+    client_rate        `participation`  a client's rate falls each time it takes part, or with every `iteration`
+    filling_start      `late`           virtual ratings are predicted from iteration T_predict + 2 on, or T_predict
+    local_training     `copy`           passes before a prediction train a copy of the user's vector, or its `own`
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from federank.arrays import IntVector, LongVector
+from federank.errors import SettingError
+from federank.models.rows import inlined
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatingSettings:
+    """What can be chosen about learning to predict ratings; the defaults are the authors' values."""
+
+    style: Literal["stochastic", "batch"] = "stochastic"
+    """One client a round, whose vector moves with every rating; or all clients, with mean gradients."""
+    federated: bool = True
+    """Through the rounds of a federation; or with everyone's ratings in one place."""
+    filling: Literal["hybrid", "average", "none"] = "hybrid"
+    """Virtual ratings: first averages, later predictions (hybrid); the user's average; or none."""
+    rho: float = 0.0
+    """Virtual ratings for every rating a user has given, on items drawn anew each time."""
+    t_predict: int = 5
+    """Iterations before virtual ratings are predicted (T_predict; hybrid filling only)."""
+    t_local: int = 15
+    """Passes over the own ratings before virtual ratings are predicted (T_local; hybrid filling only)."""
+    factors: int = 20
+    """Length of the vectors that describe users and items."""
+    iterations: int = 100
+    """How many times every user's ratings are met."""
+    learning_rate: float | None = None
+    """Size of a step; the papers' values if not given: 0.8 in batch style, 0.01 in stochastic style."""
+    decay: float = 0.9
+    """What the learning rate is multiplied with after an iteration."""
+    regulariser: float = 0.001
+    """Pull of all vectors towards zero (lambda)."""
+    initial_range: float = 0.01
+    """First values of all vectors are uniform in a range of this width around zero."""
+    item_gradients: Literal["before", "after"] = "before"
+    """Item gradients use the user's vector before its step (the authors' code) or after it (the paper)."""
+    client_rate: Literal["participation", "iteration"] = "participation"
+    """A client's learning rate falls when it takes part (the authors' code) or with iterations (the paper)."""
+    filling_start: Literal["late", "early"] = "late"
+    """Predicted virtual ratings begin with iteration T_predict + 2 (the authors' code) or T_predict (the paper)."""
+    local_training: Literal["copy", "own"] = "copy"
+    """Local passes train a copy of the user's vector (the authors' code) or the vector itself (the paper)."""
+    lowest: float = 1.0
+    """The lowest rating there can be."""
+    highest: float = 5.0
+    """The highest rating there can be; predictions are clipped to the range, in tests and answers only."""
+    seed: int = 1
+    """Names the run: the same seed gives the same model."""
+
+    def __post_init__(self) -> None:
+        check_rating_settings(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PMFSettings(RatingSettings):
+    """What can be chosen about PMF."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SVDPlusPlusSettings(RatingSettings):
+    """What can be chosen about SVD++."""
+
+    style: Literal["stochastic"] = "stochastic"
+    """One client a round, whose vectors move with every rating."""
+
+
+class RatingRecipe(NamedTuple):
+    """Settings worked out for a population; plain numbers and arrays that every engine can use."""
+
+    seed: int
+    factors: int
+    federated: bool
+    batch: bool
+    implicit: bool  # SVD++: items have a second vector
+    learning_rate: float
+    decay: float
+    regulariser: np.float32
+    hybrid: bool
+    predict_from: int  # the iteration, from 0, whose virtual ratings are the first to be predicted
+    local_passes: int
+    local_own: bool  # local passes move the user's own vectors, not a copy
+    after: bool  # item gradients are taken after the user's step
+    rate_by_participation: bool
+    participants: IntVector  # the users who have rated anything
+    virtual: IntVector  # per user: how many items get a virtual rating in a round
+    clients_per_round: int
+    rounds_per_epoch: int  # an epoch is what the paper calls an iteration
+
+
+def rating_recipe(settings: RatingSettings, sizes: LongVector, n_items: int) -> RatingRecipe:
+    """Work the settings out for users who have rated this many of `n_items` items."""
+    batch = settings.style == "batch"
+    participants = np.flatnonzero(sizes > 0).astype(np.int32)
+    default_rate = 0.8 if batch else 0.01
+    # The paper counts iterations from 1; t_predict + 2 there is t_predict + 1 here.
+    start = settings.t_predict + 1 if settings.filling_start == "late" else max(settings.t_predict - 1, 0)
+    wanted = np.floor(settings.rho * sizes + 1e-9)  # the last decimal of rho times a size is not to cost an item
+    return RatingRecipe(
+        seed=settings.seed,
+        factors=settings.factors,
+        federated=settings.federated,
+        batch=batch,
+        implicit=isinstance(settings, SVDPlusPlusSettings),
+        learning_rate=float(default_rate if settings.learning_rate is None else settings.learning_rate),
+        decay=float(settings.decay),
+        regulariser=np.float32(settings.regulariser),
+        hybrid=settings.filling == "hybrid",
+        predict_from=start,
+        local_passes=settings.t_local,
+        local_own=settings.local_training == "own",
+        after=settings.item_gradients == "after",
+        rate_by_participation=settings.client_rate == "participation" and settings.federated and not batch,
+        participants=participants,
+        virtual=np.minimum(wanted, n_items - sizes).astype(np.int32),
+        clients_per_round=len(participants) if batch else 1,
+        rounds_per_epoch=1 if batch else len(participants),
+    )
+
+
+@inlined
+def rate_after(recipe: Any, times: Any) -> Any:
+    """The learning rate once it has fallen this many times."""
+    return np.float32(recipe.learning_rate * recipe.decay ** np.float64(times))
+
+
+@inlined
+def predicts(recipe: Any, iteration: Any) -> Any:
+    """Whether this iteration's virtual ratings are predictions."""
+    return recipe.hybrid and iteration >= recipe.predict_from
+
+
+def check_rating_settings(settings: RatingSettings) -> None:
+    """Refuse what cannot be, with a sentence."""
+    styles = ("stochastic",) if isinstance(settings, SVDPlusPlusSettings) else ("stochastic", "batch")
+    _one_of("style", settings.style, styles)
+    _one_of("filling", settings.filling, ("hybrid", "average", "none"))
+    _one_of("item_gradients", settings.item_gradients, ("before", "after"))
+    _one_of("client_rate", settings.client_rate, ("participation", "iteration"))
+    _one_of("filling_start", settings.filling_start, ("late", "early"))
+    _one_of("local_training", settings.local_training, ("copy", "own"))
+    for name, least, most in (
+        ("factors", 1, math.inf),
+        ("iterations", 1, math.inf),
+        ("t_predict", 0, math.inf),
+        ("t_local", 0, math.inf),
+        ("seed", 0, 2**32 - 1),
+    ):
+        _whole(name, getattr(settings, name), least, most)
+    for name in ("initial_range", "decay", "learning_rate"):
+        value = getattr(settings, name)
+        if value is not None and not (_is_number(value) and 0 < value < math.inf):
+            raise SettingError(f"{name} is {value}; a finite number above 0 is needed.")
+    for name in ("rho", "regulariser"):
+        value = getattr(settings, name)
+        if not (_is_number(value) and 0 <= value < math.inf):
+            raise SettingError(f"{name} is {value}; a finite number, 0 or more, is needed.")
+    if not -math.inf < settings.lowest < settings.highest < math.inf:
+        raise SettingError(
+            f"Ratings are declared to lie between {settings.lowest} and {settings.highest}; a lowest and a greater "
+            "highest are needed."
+        )
+    if settings.rho > 0 and settings.filling == "none":
+        raise SettingError(f"rho is {settings.rho:g}, but filling is none; choose average or hybrid, or rho 0.")
+    if settings.rho > 0 and not settings.federated:
+        raise SettingError(
+            f"rho is {settings.rho:g}, but without a federation nothing is sent that virtual ratings could hide; "
+            "choose rho 0, or federated."
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _one_of(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise SettingError(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
+
+
+def _whole(name: str, value: Any, least: int, most: float) -> None:
+    if not _is_number(value) or value != value or not least <= value <= most or value != int(value):
+        span = f"{least} or more" if most == math.inf else f"from {least} to {int(most)}"
+        raise SettingError(f"{name} is {value}; a whole number, {span}, is needed.")

@@ -1,0 +1,53 @@
+"""Virtual ratings: items a person has not rated, rated all the same, so that an upload does not say which are which.
+
+Before each round a device samples rho |I_u| of the items its owner has not rated (never more than there are) and
+gives each a rating (FedRec, 2020, Algorithm 3):
+
+    user averaging    the mean of the owner's ratings (Eq. 5)
+    hybrid filling    that mean at first; later the prediction of the owner's vectors (Eq. 6), trained for T_local more
+                      passes over the own ratings
+
+How much that hides is a question to be measured, not assumed: sampled items change with every round and rated ones
+do not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from federank.models.rows import inlined
+from federank.protocol.draws import VIRTUAL, absent_item, below, words
+
+
+@inlined
+def sample_unrated(
+    seed: Any,
+    user: Any,
+    round_number: Any,
+    profile: Any,
+    start: Any,
+    size: Any,
+    n_items: Any,
+    marks: Any,
+    stamp: Any,
+    sampled: Any,
+    count: Any,
+) -> None:
+    """Fill the first `count` places of `sampled` with different items that are missing from an ascending profile.
+
+    Every set of that many is equally likely (Floyd's method: one draw for each item). `marks` has a whole number for
+    every item of the catalogue and is kept between calls; `stamp` must differ from those of earlier calls.
+    """
+    drawn = np.empty(count, np.uint32)
+    for k in range(count):  # alone in their loop, the draws run eight at a time in vector registers
+        word, _, _, _ = words(seed, user, VIRTUAL, round_number, k)
+        drawn[k] = word
+    for k in range(count):
+        last = n_items - size - count + k
+        rank = below(drawn[k], last + 1)
+        if marks[rank] == stamp:
+            rank = last
+        marks[rank] = stamp
+        sampled[k] = absent_item(profile, start, size, rank)
