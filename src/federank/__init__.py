@@ -26,14 +26,35 @@ if TYPE_CHECKING:
     from federank.data.statistics import statistics as statistics
     from federank.evaluation.evaluate import Evaluation as Evaluation
     from federank.evaluation.evaluate import evaluate as evaluate
+    from federank.recommenders.bpr import BPR as BPR
+    from federank.recommenders.enrolling import enrol as enrol
+    from federank.recommenders.fcf import FCF as FCF
+    from federank.recommenders.fpl import FPL as FPL
+    from federank.recommenders.neighbours import ItemKNN as ItemKNN
+    from federank.recommenders.neighbours import UserKNN as UserKNN
+    from federank.recommenders.popular import MostPopular as MostPopular
+    from federank.recommenders.popular import Random as Random
+    from federank.recommenders.storage import load_model as load_model
+    from federank.recommenders.storage import load_split as load_split
+    from federank.recommenders.vae import MultVAE as MultVAE
 
 _HOMES = {
-    "Evaluation": "federank.evaluation.evaluate",
-    "Interactions": "federank.data.interactions",
-    "Split": "federank.data.splits",
+    "BPR": "federank.recommenders.bpr",
     "city": "federank.data.city",
+    "enrol": "federank.recommenders.enrolling",
     "evaluate": "federank.evaluation.evaluate",
+    "Evaluation": "federank.evaluation.evaluate",
+    "FCF": "federank.recommenders.fcf",
+    "FPL": "federank.recommenders.fpl",
+    "Interactions": "federank.data.interactions",
+    "ItemKNN": "federank.recommenders.neighbours",
     "load": "federank.data.loading",
+    "load_model": "federank.recommenders.storage",
+    "load_split": "federank.recommenders.storage",
+    "MostPopular": "federank.recommenders.popular",
+    "MultVAE": "federank.recommenders.vae",
+    "Random": "federank.recommenders.popular",
+    "Split": "federank.data.splits",
     "split_folds": "federank.data.splits",
     "split_given": "federank.data.splits",
     "split_leave_last_out": "federank.data.splits",
@@ -41,6 +62,7 @@ _HOMES = {
     "split_temporal": "federank.data.splits",
     "split_temporal_global": "federank.data.splits",
     "statistics": "federank.data.statistics",
+    "UserKNN": "federank.recommenders.neighbours",
 }
 
 __all__ = list(_HOMES)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import llvmlite.binding
 import numba
@@ -43,6 +43,12 @@ def code_folder() -> str:
     return str(folder)
 
 
+@overload
+def compiled(function: Function) -> Function: ...
+@overload
+def compiled(*, allocates: bool = True, **options: Any) -> Callable[[Function], Function]: ...
+@overload
+def compiled(function: Function, *, allocates: bool = True, **options: Any) -> Function: ...
 def compiled(function: Function | None = None, *, allocates: bool = True, **options: Any) -> Any:
     """Compile a function with Numba on first call, and keep the machine code for the next process.
 

@@ -24,9 +24,16 @@ def test_the_demo_shows_the_city_in_numbers_and_splits_it():
     for number in ("1,000", "1,500", "40,000"):
         assert number in told
     parts = {line.split()[0]: int(line.split()[1].replace(",", "")) for line in told.splitlines() if _is_part(line)}
-    assert list(parts) == ["train", "validation", "test"]
-    assert parts["train"] > parts["test"] > parts["validation"] > 0
+    assert list(parts) == ["train", "test"]
+    assert parts["train"] > parts["test"] > 0
     assert sum(parts.values()) <= 40_000
+
+
+def test_in_the_demo_a_federation_learns_more_than_what_is_popular():
+    told = {line.strip()[:26].strip(): line.split() for line in story().splitlines()}
+    precision = {name: float(words[-3]) for name, words in told.items() if name.startswith(("FPL", "Most popular"))}
+    assert precision["FPL, 30 % of the time"] > 1.5 * precision["Most popular (centralised)"]
+    assert precision["FPL, never"] < precision["FPL, 10 % of the time"]
 
 
 def test_the_demo_tells_the_same_story_twice_and_another_with_another_seed():
@@ -46,4 +53,4 @@ def test_the_demo_runs_on_its_own_and_writes_nothing(tmp_path):
 
 
 def _is_part(line: str) -> bool:
-    return line.split()[:1] in (["train"], ["validation"], ["test"])
+    return line.split()[:1] in (["train"], ["test"])

@@ -19,6 +19,7 @@ COMMANDS = {
     "split": ("federank.cli.split", "A data set as files to train on and to test on (`data split`)."),
     "train": ("federank.cli.train", "Train a method and keep it in a folder."),
     "recommend": ("federank.cli.recommend", "Recommendations of a trained model, for one person or for all."),
+    "predict": ("federank.cli.predict", "The rating that a person would give an item (pmf and svdpp models)."),
     "evaluate": ("federank.cli.evaluate", "How good a model's recommendations are, or those in a file."),
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
     "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),

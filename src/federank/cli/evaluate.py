@@ -102,27 +102,37 @@ def evaluate(
       federank evaluate runs/city --at 5,10
       federank evaluate --recommendations recs.tsv --split city-split --json
     """
+    from federank.cli.evaluate_folds import evaluate_folds, rating_figures, show_errors
     from federank.evaluation.evaluate import evaluate as judge
+    from federank.recommenders.folds import is_folds
     from federank.recommenders.storage import load_model
 
     if (model is None) == (recommendations is None):
         raise SettingError("Say what to judge: a model's folder, or a file with --recommendations; one of them.")
     if split_folder is None and model is None:
         raise SettingError("A file of recommendations does not say what to judge it by; add --split DIR.")
+    if model is not None and is_folds(model):
+        if split_folder or category_file or group_file or per_user or part != "test":
+            raise SettingError(f"{model} holds folds, each with its own test part; only --at and --json go with them.")
+        evaluate_folds(model, at, as_json=as_json)
+        return
     split = read_any_split(split_folder or model)  # type: ignore[arg-type]
     categories, groups, strangers = _read_files(category_file, group_file, split)
-    source = recommendations if model is None else load_model(model)
+    loaded = None if model is None else load_model(model)
+    source = recommendations if loaded is None else loaded
     found = judge(source, split, at=at, part=part, categories=categories, groups=groups)
-    notes = [*found.notes, *strangers]
+    errors, fallbacks = rating_figures(loaded, split if part == "test" else split.development)
+    notes = [*fallbacks, *found.notes, *strangers]
     if per_user is not None:
         found.write_per_user(per_user)
     if as_json:
-        told: dict[str, Any] = {**found.means, "part": part, "split": split.how, "notes": notes}
+        told: dict[str, Any] = {**errors, **found.means, "part": part, "split": split.how, "notes": notes}
         if groups is not None and found.bias is not None:
             told["bias_of_groups"] = found.bias.to_dicts()
         click.echo(json.dumps(told, indent=2))
         return
     click.echo(f"{split.train.name}, judged by the {part} part\nSplit: {split.how}\n")
+    show_errors(errors)
     _show(found)
     for note in notes:
         click.echo(f"  {note}")

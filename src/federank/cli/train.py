@@ -80,7 +80,8 @@ def train() -> None:
     "--test", type=float, metavar="SHARE", default=0.2, show_default=True, help="Share held out for the test."
 )
 @click.option("--validation", type=float, metavar="SHARE", default=0.0, help="Share of the rest held out for choosing.")
-@click.option("--split-seed", type=int, metavar="N", default=1, help="Seed of a random split.")
+@click.option("--split-seed", type=int, metavar="N", default=1, help="Seed of a random split, or of folds.")
+@click.option("--folds", type=int, metavar="K", help="Train K models, each tested on another random part of the data.")
 @click.option(
     "--engine", type=click.Choice(["compiled", "reference"]), default="compiled", help="How rounds are played."
 )
@@ -111,6 +112,7 @@ def _train(
     test: float,
     validation: float,
     split_seed: int,
+    folds: int | None,
     engine: str,
     threads: int,
     resume: bool,
@@ -121,18 +123,38 @@ def _train(
     **values: Any,
 ) -> None:
     from federank.cli.settings_flags import given_settings
+    from federank.cli.training_report import count_communication, tell
     from federank.protocol.recipes import PRESETS
 
     settings = (PRESETS[preset] if preset else {}) | given_settings(method.settings_type, values)
     model = method(**settings)
     checkpoint = out.with_name(out.name + ".checkpoint")
-    _refuse_lost_work(out, checkpoint, overwrite=overwrite, resume=resume)
+    how: dict[str, Any] = {"engine": engine, "threads": threads} if method.in_rounds else {}
+    if folds is not None:
+        from federank.cli.train_folds import train_folds
+
+        _refuse_other_split(way, validation)
+        with watching(method, quiet) as watch:
+            train_folds(
+                method,
+                settings,
+                Reading(**values),
+                out,
+                how | ({} if watch is None else {"watch": watch}),
+                folds=folds,
+                split_seed=split_seed,
+                overwrite=overwrite,
+                resume=resume,
+                count=count,
+                as_json=as_json,
+            )
+        return
+    refuse_lost_work(out, checkpoint, overwrite=overwrite, resume=resume)
     split = _split(Reading(**values), way, test, validation, split_seed)
     part = split.train if not isinstance(split, tuple) else split[0]
-    how: dict[str, Any] = {}
     if method.in_rounds:
-        how = {"engine": engine, "threads": threads, "checkpoint": checkpoint, "resume": resume}
-    with _watching(quiet or not method.in_rounds) as watch:
+        how |= {"checkpoint": checkpoint, "resume": resume}
+    with watching(method, quiet) as watch:
         if watch is not None:
             how["watch"] = watch
         try:
@@ -141,29 +163,34 @@ def _train(
             if checkpoint.exists():
                 click.echo(f"\nThe run is kept in {checkpoint}; the same command with --resume goes on.", err=True)
             raise
-    if count and hasattr(model, "communication"):
-        model.report["communication"] = model.communication()
+    count_communication(model, count)
     model.save(out, None if isinstance(split, tuple) else split)
     checkpoint.unlink(missing_ok=True)
     if as_json:
         click.echo(json.dumps({"out": str(out), **model.report}))
     else:
-        _tell(model, out, part)
+        tell(model, out, part)
 
 
-def _refuse_lost_work(out: Path, checkpoint: Path, *, overwrite: bool, resume: bool) -> None:
+def refuse_lost_work(out: Path, checkpoint: Path, *, overwrite: bool, resume: bool) -> None:
     """Nothing that took time to make is replaced unless its owner says so."""
+    from federank.recommenders.folds import is_folds
     from federank.recommenders.storage import is_model
 
     if overwrite:
         checkpoint.unlink(missing_ok=True)
         return
-    if is_model(out):
+    if is_model(out) or is_folds(out):
         raise ModelError(f"{out} holds a model already; choose another --out, or add --overwrite to replace it.")
     if checkpoint.exists() and not resume:
         raise ModelError(
             f"{checkpoint} is left of an interrupted run; add --resume to go on with it, or --overwrite to start anew."
         )
+
+
+def _refuse_other_split(way: str, validation: float) -> None:
+    if way != "temporal" or validation:
+        raise SettingError("--folds divides the data at random by itself; leave out --split and --validation.")
 
 
 def _split(reading: Reading, way: str, test: float, validation: float, seed: int) -> Split | tuple[Interactions]:
@@ -189,9 +216,9 @@ def _split(reading: Reading, way: str, test: float, validation: float, seed: int
 
 
 @contextmanager
-def _watching(quiet: bool) -> Iterator[Any]:
-    """A bar on stderr: epoch, pairs per second, time left."""
-    if quiet:
+def watching(method: type[Recommender], quiet: bool) -> Iterator[Any]:
+    """A bar on stderr: epoch, triples or ratings per second, time left."""
+    if quiet or not method.in_rounds:
         yield None
         return
     from rich.console import Console
@@ -201,7 +228,7 @@ def _watching(quiet: bool) -> Iterator[Any]:
     columns = (
         TextColumn("epoch {task.fields[epoch]}"),
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%  {task.fields[speed]} million triples/s"),
+        TextColumn(f"{{task.percentage:>3.0f}}%  {{task.fields[speed]}} million {method.learns_from}/s"),
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -213,38 +240,3 @@ def _watching(quiet: bool) -> Iterator[Any]:
             bar.update(task, completed=now.round_number, total=now.rounds, epoch=epoch, speed=speed)
 
         yield watch
-
-
-def _tell(model: Recommender, out: Path, part: Interactions) -> None:
-    from federank.cli.tables import new_table, plain, show
-
-    report = model.report
-    click.echo(f"{type(model).__name__} learnt from {len(part):,} interactions of {plain(part.name)}.")
-    if "rounds" in report:
-        speed = report["triples"] / max(report["seconds"], 1e-9) / 1e6
-        click.echo(
-            f"{report['rounds']:,} rounds with {report['triples']:,} triples in {report['seconds']:.1f} s "
-            f"({speed:.1f} million a second)."
-        )
-    if report.get("skipped_users"):
-        click.echo(
-            f"{report['skipped_users']:,} users have the whole catalogue; no pair can be drawn, so they were skipped."
-        )
-    if "communication" in report:
-        sent = report["communication"]
-        click.echo(f"\nWhat was sent, in {sent['downloads']:,} downloads and {sent['uploads']:,} uploads:\n")
-        table = new_table("", "Rows>", "Rows a round>", "Megabytes>")
-        for name, key in (
-            ("up", "up"),
-            ("down, changed rows only", "down_changed"),
-            ("down, whole model", "down_dense"),
-        ):
-            way = sent[key]
-            table.add_row(name, f"{way['rows']:,}", f"{way['rows_per_round']:,.1f}", f"{way['bytes'] / 1e6:,.1f}")
-        show(table)
-        papers = sent["papers"]
-        click.echo(
-            f"The papers' measures: CCE {papers['cce']:,.0f} rows an epoch, freshness {papers['freshness']:,} "
-            f"(normalised {papers['normalised_freshness']:.4g})."
-        )
-    click.echo(f"\nKept in {out}. Next: federank recommend {out} --user {part.user_ids[part.users[0]]}")

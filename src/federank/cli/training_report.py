@@ -1,0 +1,64 @@
+"""What `federank train` tells when it is done: how much was learnt from, how fast, and what was sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Interactions
+    from federank.recommenders.recommender import Recommender
+
+_WAYS = {"up": "up", "down_changed": "down, changed rows only", "down_dense": "down, whole model"}
+
+
+def count_communication(model: Recommender, wanted: bool) -> None:
+    """Put into the report what the run has sent, where the method sends anything."""
+    if wanted and hasattr(model, "communication") and (sent := model.communication()):
+        model.report["communication"] = sent
+
+
+def tell(model: Recommender, out: Path, part: Interactions) -> None:
+    """Print the report, and what to do next."""
+    from federank.cli.tables import plain
+
+    report, learnt_from = model.report, model.learns_from
+    click.echo(f"{type(model).__name__} learnt from {len(part):,} interactions of {plain(part.name)}.")
+    if learnt_from in report:
+        speed = report[learnt_from] / max(report["seconds"], 1e-9) / 1e6
+        click.echo(
+            f"{report['rounds']:,} rounds with {report[learnt_from]:,} {learnt_from} in {report['seconds']:.1f} s "
+            f"({speed:.1f} million a second)."
+        )
+    if report.get("skipped_users"):
+        click.echo(
+            f"{report['skipped_users']:,} users have the whole catalogue; no pair can be drawn, so they were skipped."
+        )
+    if "papers" in report.get("communication", {}):
+        _tell_communication(report["communication"])
+    click.echo(f"\nKept in {out}. Next: federank recommend {out} --user {part.user_ids[part.users[0]]}")
+
+
+def _tell_communication(sent: dict[str, Any]) -> None:
+    from federank.cli.tables import new_table, show
+
+    click.echo(f"\nWhat was sent, in {sent['downloads']:,} downloads and {sent['uploads']:,} uploads:\n")
+    table = new_table("", "Rows>", "Rows a round>", "Megabytes>")
+    for key, name in _WAYS.items():
+        if key in sent:
+            way = sent[key]
+            table.add_row(name, f"{way['rows']:,}", f"{way['rows_per_round']:,.1f}", f"{way['bytes'] / 1e6:,.1f}")
+    show(table)
+    papers = sent["papers"]
+    if "cce" in papers:
+        click.echo(
+            f"The papers' measures: CCE {papers['cce']:,.0f} rows an epoch, freshness {papers['freshness']:,} "
+            f"(normalised {papers['normalised_freshness']:.4g})."
+        )
+    else:
+        click.echo(
+            f"An iteration's traffic: {papers['counted_per_iteration'] / 1e6:,.1f} megabytes; by the paper's formula "
+            f"(PMF, bare numbers) {papers['bytes_per_iteration'] / 1e6:,.1f}."
+        )

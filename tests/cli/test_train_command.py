@@ -1,0 +1,187 @@
+"""`federank train` and `federank recommend`, from a first run to an interrupted one."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from federank.cli import federank
+from federank.cli.settings_flags import field_texts
+from federank.errors import FedeRankError, ModelError, SettingError
+from federank.protocol.recipes import FPLSettings
+from federank.recommenders.storage import load_model, load_split
+from tests.worlds import two_tastes
+
+QUICK = ("--factors", "4", "--epochs", "2", "--quiet")
+
+
+def run(*words):
+    return CliRunner().invoke(federank, [str(word) for word in words])
+
+
+def told(*words):
+    result = run(*words)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.stdout
+
+
+def complaint(*words):
+    result = run(*words)
+    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
+    return result.exception
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """A small file of people with two tastes."""
+    data = two_tastes()
+    path = tmp_path / "shop.csv"
+    rows = zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)
+    path.write_text("user,item,time\n" + "".join(f"{u},{i},{1_600_000_000 + n}\n" for n, (u, i) in enumerate(rows)))
+    return path
+
+
+def test_a_trained_model_is_kept_with_its_split(shop, tmp_path):
+    out = tmp_path / "run"
+    answer = told("train", "fpl", "--data", shop, "--pi", "0.5", "--out", out, *QUICK)
+    assert "20 rounds" not in answer
+    assert "What was sent" in answer
+    assert f"federank recommend {out} --user" in answer
+    model, split = load_model(out), load_split(out)
+    assert model.settings.pi == 0.5
+    assert len(split.train) + len(split.test) == 160
+    assert len(split.test) == 20
+    assert len(json.loads(told("recommend", out, "--user", "3", "-n", "4", "--json"))) == 4
+
+
+def test_every_published_configuration_has_a_name(shop, tmp_path):
+    for preset, clients in (("sfpl", 1), ("sfpl+", 1), ("pfpl", 20), ("pfpl+", 20)):
+        answer = told("train", "fpl", "--data", shop, "--preset", preset, "--out", tmp_path / preset, "--json", *QUICK)
+        report = json.loads(answer)
+        assert report["communication"]["downloads"] == clients * report["rounds"]
+    override = told(
+        "train", "fpl", "--data", shop, "--preset", "pfpl", "--triples", "3", "--out", tmp_path / "o", "--json", *QUICK
+    )
+    assert json.loads(override)["triples"] == 3 * 20 * json.loads(override)["rounds"]
+
+
+def test_each_setting_has_a_flag_with_its_own_words():
+    shown = "".join(told("train", "fpl", "--help").split())
+    for name, text in field_texts(FPLSettings).items():
+        assert f"--{name.replace('_', '-')}" in shown
+        assert "".join(text.split()) in shown
+
+
+def test_training_holds_out_what_it_is_told_to(shop, tmp_path):
+    told("data", "split", shop, "--temporal", "0.25", "--out", tmp_path / "parts")
+    told("train", "popular", "--split", tmp_path / "parts", "--out", tmp_path / "parts-run")
+    assert len(load_split(tmp_path / "parts-run").test) == 40
+    told("train", "popular", "--data", shop, "--split", "leave-last-out", "--out", tmp_path / "last")
+    assert len(load_split(tmp_path / "last").test) == 20
+    told("train", "popular", "--data", shop, "--split", "none", "--out", tmp_path / "all")
+    assert len(load_model(tmp_path / "all").training) == 160
+    with pytest.raises(ModelError, match="without its split"):
+        load_split(tmp_path / "all")
+
+
+def test_somebody_new_is_recommended_their_taste(shop, tmp_path):
+    told("train", "fpl", "--data", shop, "--out", tmp_path / "run", "--factors", "4", "--epochs", "40", "--quiet")
+    listed = json.loads(
+        told("recommend", tmp_path / "run", "--like", "1", "--like", "3", "--like", "5", "-n", "4", "--json")
+    )
+    assert np.mean([row["item"] % 2 for row in listed]) > 0.7
+
+
+def test_everyones_recommendations_go_to_a_file(shop, tmp_path):
+    told("train", "popular", "--data", shop, "--out", tmp_path / "run")
+    told("recommend", tmp_path / "run", "--all", "-n", "3", "--out", tmp_path / "all.tsv")
+    assert len((tmp_path / "all.tsv").read_text().splitlines()) == 60
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--pi", "1.5"), "pi is 1.5"),
+        (("--pi", "nowhere.csv"), "There is no file nowhere.csv"),
+        (("--triples", "0"), "triples is 0"),
+        (("--clients-per-round", "21"), "only 20 users can take part"),
+        (("--factors", "0"), "factors is 0"),
+        (("--learning-rate", "nan"), "learning_rate is nan"),
+        (("--learning-rate", "-1"), "learning_rate is -1"),
+        (("--split", "sideways"), "--split is 'sideways'"),
+        (("--threads", "0"), "threads is 0"),
+        (("--resume",), "no checkpoint"),
+        (("--learning-rate", "1e20", "--triples", "5"), "no longer finite"),
+    ],
+)
+def test_bad_settings_are_one_sentence_and_nothing_is_written(shop, tmp_path, words, sentence):
+    out = tmp_path / "out" / "run"
+    assert sentence in str(complaint("train", "fpl", "--data", shop, "--out", out, *QUICK, *words))
+    assert not out.exists()
+
+
+def test_an_earlier_model_is_not_replaced_unasked(shop, tmp_path):
+    out = tmp_path / "run"
+    told("train", "popular", "--data", shop, "--out", out)
+    assert "--overwrite" in str(complaint("train", "random", "--data", shop, "--out", out))
+    assert load_model(out).name == "popular"
+    told("train", "random", "--data", shop, "--out", out, "--overwrite")
+    assert load_model(out).name == "random"
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("keep me")
+    assert "is not a model" in str(complaint("train", "popular", "--data", shop, "--out", tmp_path / "notes"))
+
+
+def test_recommending_needs_to_know_for_whom(shop, tmp_path):
+    told("train", "popular", "--data", shop, "--out", tmp_path / "run")
+    assert "Say for whom" in str(complaint("recommend", tmp_path / "run"))
+    assert "--out FILE" in str(complaint("recommend", tmp_path / "run", "--all"))
+    assert "No user" in str(complaint("recommend", tmp_path / "run", "--user", "99"))
+    assert "cannot take somebody new" in str(complaint("recommend", tmp_path / "run", "--like", "1"))
+    assert "ask for at least 1" in str(complaint("recommend", tmp_path / "run", "--user", "1", "-n", "0"))
+    assert "is not a model" in str(complaint("recommend", tmp_path / "nowhere", "--user", "1"))
+
+
+def test_an_unknown_method_names_the_known_ones():
+    from federank.recommenders.registry import recommender_class
+
+    with pytest.raises(SettingError, match="Did you mean 'fpl'"):
+        recommender_class("fpll")
+    assert run("train", "fpll").exit_code == 2
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_the_run_and_resume_ends_where_it_would_have(tmp_path):
+    # The product, but that it writes its checkpoint after every chunk, so that we see when it is training.
+    eager = "import federank.engines.training as t; t._CHECKPOINT_SECONDS = 0; from federank.cli import main; main()"
+    words = ["train", "fpl", "--data", "city", "--quiet", "--epochs", "400", "--no-count"]
+    words += ["--clients-per-round", "all", "--triples", "mean", "--out"]
+
+    def finished(out, *more):
+        command = [sys.executable, "-m", "federank", *words, out, *more]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert finished("whole").returncode == 0
+    running = subprocess.Popen(
+        [sys.executable, "-c", eager, *words, "cut"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    while running.poll() is None and not (tmp_path / "cut.checkpoint").exists():
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, complaints = running.communicate()
+    assert running.returncode == 130
+    assert "--resume goes on" in complaints
+    assert not (tmp_path / "cut").exists()
+    refused = finished("cut")
+    assert refused.returncode == 2
+    assert "--resume" in refused.stderr
+    assert finished("cut", "--resume").returncode == 0
+    cut, whole = load_model(tmp_path / "cut"), load_model(tmp_path / "whole")
+    np.testing.assert_array_equal(cut.item_vectors, whole.item_vectors)
+    np.testing.assert_array_equal(cut.user_vectors, whole.user_vectors)
+    assert not (tmp_path / "cut.checkpoint").exists()
