@@ -45,6 +45,7 @@ class RatingFactors(Recommender):
     """Predicts r = U_u . V_i, with what SVD++ adds to U_u."""
 
     in_rounds = True
+    learns_from = "ratings"
     settings: RatingSettings
     item_vectors: FloatMatrix
     user_vectors: FloatMatrix

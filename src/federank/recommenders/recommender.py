@@ -34,6 +34,8 @@ class Recommender(ABC):
     """What the command line calls it."""
     in_rounds: ClassVar[bool] = False
     """Whether it is trained in rounds, which can be watched, stopped and resumed (see engines/training.py)."""
+    learns_from: ClassVar[str] = "triples"
+    """What is counted while it is trained in rounds."""
     settings_type: ClassVar[type[Any]]
     """The frozen, keyword-only dataclass of what can be chosen; its fields become the command line's flags."""
     settings: Any

@@ -45,7 +45,7 @@ def save_model(model: Recommender, folder: Path, split: Split | None = None) -> 
     draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         _write(model, draft, split)
-        _put_in_place(draft, folder)
+        put_in_place(draft, folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -128,7 +128,7 @@ def _write(model: Recommender, folder: Path, split: Split | None) -> None:
     (folder / "model.json").write_text(json.dumps(told, indent=2, default=_plain) + "\n", encoding="utf-8")
 
 
-def _put_in_place(draft: Path, folder: Path) -> None:
+def put_in_place(draft: Path, folder: Path) -> None:
     """Rename the finished folder into place; an older one is moved aside first and removed after."""
     if not folder.exists():
         draft.rename(folder)
