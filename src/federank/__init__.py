@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from federank.recommenders.fpl import FPL as FPL
     from federank.recommenders.neighbours import ItemKNN as ItemKNN
     from federank.recommenders.neighbours import UserKNN as UserKNN
+    from federank.recommenders.pmf import PMF as PMF
     from federank.recommenders.popular import MostPopular as MostPopular
     from federank.recommenders.popular import Random as Random
     from federank.recommenders.storage import load_model as load_model
     from federank.recommenders.storage import load_split as load_split
+    from federank.recommenders.svdpp import SVDPlusPlus as SVDPlusPlus
     from federank.recommenders.vae import MultVAE as MultVAE
 
 _HOMES = {
@@ -53,6 +55,7 @@ _HOMES = {
     "load_split": "federank.recommenders.storage",
     "MostPopular": "federank.recommenders.popular",
     "MultVAE": "federank.recommenders.vae",
+    "PMF": "federank.recommenders.pmf",
     "Random": "federank.recommenders.popular",
     "Split": "federank.data.splits",
     "split_folds": "federank.data.splits",
@@ -62,6 +65,7 @@ _HOMES = {
     "split_temporal": "federank.data.splits",
     "split_temporal_global": "federank.data.splits",
     "statistics": "federank.data.statistics",
+    "SVDPlusPlus": "federank.recommenders.svdpp",
     "UserKNN": "federank.recommenders.neighbours",
 }
 

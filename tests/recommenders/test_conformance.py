@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.rated_worlds import two_opinions
 from tests.worlds import two_tastes
 
 from federank.data.interactions import Interactions
@@ -16,15 +17,21 @@ SETTINGS = {
     "itemknn": {"k": 5},
     "vae": {"topology": "16-4-16", "epochs": 80, "batch_size": 8, "learning_rate": 0.01, "held_back": 0.0},
     "fcf": {"factors": 4, "rounds": 40},
+    "pmf": {"factors": 4, "learning_rate": 0.05, "decay": 0.98, "initial_range": 0.5},
+    "svdpp": {"factors": 4, "learning_rate": 0.05, "decay": 0.98, "initial_range": 0.5},
 }
 WITHOUT_TASTE = {"random", "popular"}
-WORLD = two_tastes()
+WORLD, RATED_WORLD = two_tastes(), two_opinions()
 
 
 def new(method):
     if method == "vae":
         pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
     return recommender_class(method)(**SETTINGS.get(method, {}))
+
+
+def world(method):
+    return RATED_WORLD if method in ("pmf", "svdpp") else WORLD
 
 
 @pytest.fixture(scope="module", params=METHODS)
@@ -34,7 +41,7 @@ def method(request):
 
 @pytest.fixture(scope="module")
 def model(method):
-    return new(method).fit(WORLD)
+    return new(method).fit(world(method))
 
 
 def assert_same_lists(one, other):
@@ -120,11 +127,13 @@ def test_a_saved_model_recommends_the_same_bit_for_bit(method, model, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_model(method, model):
-    assert_same_lists(new(method).fit(WORLD).recommend(n=8), model.recommend(n=8))
+    assert_same_lists(new(method).fit(world(method)).recommend(n=8), model.recommend(n=8))
 
 
 def test_text_ids_and_gaps_in_the_numbering_are_no_hindrance(method):
-    named = Interactions.from_columns([f"person {user}" for user in WORLD.users], [f"item {i:02}" for i in WORLD.items])
+    data = world(method)
+    users, items = [f"person {user:02}" for user in data.users], [f"item {i:02}" for i in data.items]
+    named = Interactions.from_columns(users, items, data.ratings)
     part = named.take(named.users != 2)  # one person and perhaps an item are numbered but have no row
     table = new(method).fit(part).recommend(n=3)
     assert len(table) == named.n_users - 1
@@ -132,10 +141,11 @@ def test_text_ids_and_gaps_in_the_numbering_are_no_hindrance(method):
 
 
 def test_who_has_the_whole_catalogue_gets_an_empty_list(method):
-    everything = 3
-    users = np.concatenate((WORLD.users, np.full(WORLD.n_items, everything)))
-    items = np.concatenate((WORLD.items, np.arange(WORLD.n_items)))
-    fitted = new(method).fit(Interactions.from_columns(users, items))
+    everything, data = 3, world(method)
+    users = np.concatenate((data.users, np.full(data.n_items, everything)))
+    items = np.concatenate((data.items, np.arange(data.n_items)))
+    ratings = None if data.ratings is None else np.concatenate((data.ratings, np.full(data.n_items, 3.0)))
+    fitted = new(method).fit(Interactions.from_columns(users, items, ratings))
     assert fitted.recommend(everything, n=5) == []
     assert len(fitted.recommend(0, n=5)) == 5
 
