@@ -9,13 +9,13 @@ import time
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.worlds import two_tastes
 
 from federank.cli import federank
 from federank.cli.settings_flags import field_texts
 from federank.errors import FedeRankError, ModelError, SettingError
 from federank.protocol.recipes import FPLSettings
 from federank.recommenders.storage import load_model, load_split
-from tests.worlds import two_tastes
 
 QUICK = ("--factors", "4", "--epochs", "2", "--quiet")
 

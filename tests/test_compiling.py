@@ -1,0 +1,39 @@
+"""Compiled code is kept between processes, and never outlives the sources it was made from."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import federank
+
+FIRST_NUMBER = """
+from federank.protocol.initial import normal_rows, _fill
+print(normal_rows(1, 1, seed=1, purpose=1, scale=1.0)[0, 0], sum(_fill.stats.cache_hits.values()))
+"""
+
+
+def first_number(package: Path, cache: Path) -> tuple[float, int]:
+    """A number that a kernel draws with functions of another file, and whether its machine code was found."""
+    environment = os.environ | {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(cache)}
+    command = [sys.executable, "-c", FIRST_NUMBER]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    number, hits = answer.stdout.split()
+    return float(number), int(hits)
+
+
+@pytest.mark.slow
+def test_an_edit_in_another_file_is_noticed_and_no_edit_is_not_compiled_again(tmp_path):
+    package = tmp_path / "federank"
+    shutil.copytree(Path(federank.__file__).parent, package)
+    before, found = first_number(package, tmp_path)
+    assert found == 0
+    assert first_number(package, tmp_path) == (before, 1)
+    draws = package / "protocol" / "draws.py"
+    draws.write_text(draws.read_text().replace("_mixed(a, b, c, d, 10, 26)", "_mixed(a, b, c, d, 9, 26)"))
+    after, found = first_number(package, tmp_path)
+    assert found == 0
+    assert after != before
