@@ -76,7 +76,7 @@ def _lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: An
         room.calls[0] += 1
         profile, sampled = room.items[:size], room.items[size : size + count]
         sample_unrated(
-            recipe.seed, user, round_number, profile, 0, size, n_items, room.marks, room.calls[0], sampled, count
+            recipe.seed, user, round_number, profile, size, n_items, room.marks, room.calls[0], sampled, count
         )
         for k in range(size, size + count):
             room.values[k] = raters.means[user]

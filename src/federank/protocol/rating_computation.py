@@ -118,7 +118,6 @@ def _with_virtual(
         private.user,
         broadcast.round_number,
         private.items,
-        0,
         len(private.items),
         n_items,
         np.zeros(n_items, np.int64),

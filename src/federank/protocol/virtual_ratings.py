@@ -27,7 +27,6 @@ def sample_unrated(
     user: Any,
     round_number: Any,
     profile: Any,
-    start: Any,
     size: Any,
     n_items: Any,
     marks: Any,
@@ -37,17 +36,35 @@ def sample_unrated(
 ) -> None:
     """Fill the first `count` places of `sampled` with different items that are missing from an ascending profile.
 
-    Every set of that many is equally likely (Floyd's method: one draw for each item). `marks` has a whole number for
-    every item of the catalogue and is kept between calls; `stamp` must differ from those of earlier calls.
+    Every set of that many is equally likely. `marks` has a whole number for every item of the catalogue and is kept
+    between calls; `stamp` must differ from those of earlier calls.
     """
     drawn = np.empty(count, np.uint32)
     for k in range(count):  # alone in their loop, the draws run eight at a time in vector registers
         word, _, _, _ = words(seed, user, VIRTUAL, round_number, k)
         drawn[k] = word
-    for k in range(count):
-        last = n_items - size - count + k
-        rank = below(drawn[k], last + 1)
-        if marks[rank] == stamp:
-            rank = last
-        marks[rank] = stamp
-        sampled[k] = absent_item(profile, start, size, rank)
+    if 2 * (size + count) <= n_items:
+        # Most items are free: draw again what is rated or sampled already.
+        for k in range(size):
+            marks[profile[k]] = stamp
+        found, tried = 0, 0
+        while found < count:
+            if tried < count:
+                word = drawn[tried]
+            else:
+                word, _, _, _ = words(seed, user, VIRTUAL, round_number, tried)
+            tried += 1
+            item = below(word, n_items)
+            if marks[item] != stamp:
+                marks[item] = stamp
+                sampled[found] = item
+                found += 1
+    else:
+        # Few are: draw ranks among the missing items, each at the first try (Floyd's method).
+        for k in range(count):
+            last = n_items - size - count + k
+            rank = below(drawn[k], last + 1)
+            if marks[rank] == stamp:
+                rank = last
+            marks[rank] = stamp
+            sampled[k] = absent_item(profile, 0, size, rank)
