@@ -9,7 +9,6 @@ from federank.engines.communication import count_communication
 from federank.engines.kernels import _choose_one_each, draw_pairs, pairs_of_shard, room_for_pairs
 from federank.engines.reference import FleetInMemory
 from federank.protocol.aggregation import Shared
-from federank.protocol.communication import communication_cost, normalised_freshness
 from federank.protocol.messages import Update, broadcast_bytes, encode
 from federank.protocol.recipes import PRESETS
 from federank.protocol.round import play_round
@@ -80,15 +79,6 @@ def test_counting_goes_on_when_its_ticks_run_out():
         changed_in[[pairs.positives[0], pairs.negatives[0]]] = number
     counted = count_communication(recipe, DATA.profiles, DATA.n_items, rounds)
     assert counted["down_changed"]["rows"] == fetched
-
-
-def test_the_papers_cost_of_an_epoch_in_brazil():
-    interactions, users, items = 599_958, 17_473, 47_270
-    assert round(communication_cost(interactions, items, interactions / users, 0.0)) == pytest.approx(
-        28_380_614_992, abs=400_000
-    )
-    assert communication_cost(interactions, items, 1, 0.0) == 28_360_614_618
-    assert normalised_freshness(interactions / users, interactions) == pytest.approx(1 / users)
 
 
 def test_one_client_a_round_is_as_fresh_as_can_be():

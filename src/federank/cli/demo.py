@@ -5,11 +5,13 @@ Each step says what it does and shows what came of it. Nothing is read, fetched 
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from federank.recommenders.registry import recommender_class
 
-CONTENDERS = (
+CONTENDERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("Random", "random", {}),
     ("Most popular (centralised)", "popular", {}),
     ("Item-kNN (centralised)", "itemknn", {}),

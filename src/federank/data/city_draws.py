@@ -47,7 +47,7 @@ def draw_words(key: tuple[int, ...], *shape: int) -> Words:
 
 def uniform(words: Words) -> RealVector:
     """Numbers in [0, 1): the upper 53 bits of each word, all that a float holds."""
-    return (words >> np.uint64(11)) * 2.0**-53
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def shuffle(key: tuple[int, ...], count: int) -> LongVector:

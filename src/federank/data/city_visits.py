@@ -118,4 +118,5 @@ def _whatever_comes_next(
     fresh = offered[visits[np.searchsorted(visits, offered) % len(visits)] != offered]
     who = fresh // places
     turn = np.arange(len(fresh)) - np.searchsorted(who, who)
-    return fresh[turn < missing[who]]
+    kept: LongVector = fresh[turn < missing[who]]
+    return kept

@@ -28,7 +28,7 @@ from federank.engines.kernels import (
     room_for_pairs,
 )
 from federank.models.rows import inlined
-from federank.protocol.communication import communication_cost, freshness, normalised_freshness
+from federank.protocol.communication import communication_cost, conversations, freshness, normalised_freshness
 from federank.protocol.distribution import choose_clients
 from federank.protocol.messages import broadcast_bytes, update_bytes
 from federank.protocol.recipes import Recipe
@@ -43,8 +43,8 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
     rows_down = np.zeros(n_items + 1, dtype=np.int64)  # how many downloads of changed rows had so many
     _count(recipe, histories_of(profiles, n_items), n_items, rounds, rows_up, rows_down)
     downloads, uploads = int(rows_down.sum()), int(rows_up.sum())
-    interactions_per_epoch = recipe.clients_per_round * recipe.rounds_per_epoch
     training_interactions = len(profiles.items)
+    rho = conversations(recipe.clients_per_round, recipe.rounds_per_epoch)
     pi = float(np.mean(recipe.pi[recipe.participants]))
     return {
         "rounds": rounds,
@@ -59,7 +59,7 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
         },
         "down_changed": _total(rows_down, recipe.factors, broadcast_bytes, rounds),
         "papers": {
-            "cce": communication_cost(interactions_per_epoch, n_items, mean_triples, pi),
+            "cce": communication_cost(rho, n_items, mean_triples, pi),
             "freshness": freshness(recipe.rounds_per_epoch),
             "normalised_freshness": normalised_freshness(recipe.rounds_per_epoch, training_interactions),
         },

@@ -92,8 +92,11 @@ def histories_of(profiles: Profiles, n_items: int) -> Histories:
     """Everyone's history as the kernels want it."""
     n_users, row = len(profiles.starts) - 1, -(-n_items // 64)
     bits = np.zeros((n_users, row) if 8 * n_users * row <= _MOST_BIT_BYTES else (0, row), dtype=np.uint64)
-    _set_bits(profiles.starts, profiles.items, bits)
-    return Histories(profiles.starts, profiles.items, bits)
+    starts, items = np.ascontiguousarray(profiles.starts).view(), np.ascontiguousarray(profiles.items).view()
+    # Not to be written to, whoever made them: one form of array, so that one compilation serves every caller.
+    starts.flags.writeable = items.flags.writeable = False
+    _set_bits(starts, items, bits)
+    return Histories(starts, items, bits)
 
 
 @inlined

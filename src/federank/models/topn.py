@@ -31,7 +31,8 @@ def top_n(scores: FloatMatrix, users: IntVector, seen: Profiles, n: int) -> tupl
     items = np.full((len(users), n), -1, dtype=np.int32)
     best = np.full((len(users), n), -np.inf, dtype=scores.dtype)
     if n and scores.size:
-        _fill(*(_read_only(array) for array in (scores, users, seen.starts, seen.items)), items, best)
+        scores, users, starts, has = (_read_only(array) for array in (scores, users, seen.starts, seen.items))
+        _fill(scores, users, starts, has, items, best)
     return items, best.astype(np.float32, copy=False)
 
 
@@ -42,8 +43,8 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-@compiled
-def _fill(scores, users, starts, seen_items, items, best):  # type: ignore[no-untyped-def]
+@compiled(allocates=False)
+def _fill(scores: Any, users: Any, starts: Any, seen_items: Any, items: Any, best: Any) -> Any:
     """Fill a row of `items` and `best` for each row of scores."""
     n_items = scores.shape[1]
     n = items.shape[1]
@@ -74,8 +75,8 @@ def _fill(scores, users, starts, seen_items, items, best):  # type: ignore[no-un
         _sort_best_first(heap, heap_items, size)
 
 
-@compiled
-def _has(seen_items, first, last, item):  # type: ignore[no-untyped-def]
+@compiled(allocates=False)
+def _has(seen_items: Any, first: Any, last: Any, item: Any) -> Any:
     """Whether `item` is among the sorted `seen_items[first:last]`."""
     while first < last:
         middle = (first + last) // 2
@@ -88,14 +89,14 @@ def _has(seen_items, first, last, item):  # type: ignore[no-untyped-def]
     return False
 
 
-@compiled
-def _worse(score, item, other_score, other_item):  # type: ignore[no-untyped-def]
+@compiled(allocates=False)
+def _worse(score: Any, item: Any, other_score: Any, other_item: Any) -> Any:
     """Whether an item comes after another one in a list: a lower score, or a tie and a larger number."""
     return score < other_score or (score == other_score and item > other_item)
 
 
-@compiled
-def _rise(heap, heap_items, size, score, item):  # type: ignore[no-untyped-def]
+@compiled(allocates=False)
+def _rise(heap: Any, heap_items: Any, size: Any, score: Any, item: Any) -> Any:
     """Add one item to a heap of `size`, whose top is the worst."""
     place = size
     while place:
@@ -107,8 +108,8 @@ def _rise(heap, heap_items, size, score, item):  # type: ignore[no-untyped-def]
     heap[place], heap_items[place] = score, item
 
 
-@compiled
-def _sink(heap, heap_items, size, score, item):  # type: ignore[no-untyped-def]
+@compiled(allocates=False)
+def _sink(heap: Any, heap_items: Any, size: Any, score: Any, item: Any) -> Any:
     """Put one item in the place of the top of a heap of `size`."""
     place = 0
     while 2 * place + 1 < size:
@@ -122,8 +123,8 @@ def _sink(heap, heap_items, size, score, item):  # type: ignore[no-untyped-def]
     heap[place], heap_items[place] = score, item
 
 
-@compiled
-def _sort_best_first(heap, heap_items, size):  # type: ignore[no-untyped-def]
+@compiled(allocates=False)
+def _sort_best_first(heap: Any, heap_items: Any, size: Any) -> Any:
     """Turn a heap into a list: its top, the worst, goes to the end, again and again."""
     for last in range(size - 1, 0, -1):
         score, item = heap[last], heap_items[last]

@@ -1,22 +1,28 @@
-"""What the papers say a federation costs (FPL, 2020, section 3.2).
+"""What an epoch of federated pair-wise learning costs on the wire (Anelli et al., FPL, 2020, section 3.2).
 
-With |U-| clients a round and rpe rounds an epoch, an epoch has rho = |U-| rpe interactions between a client and the
-server. Each sends the whole catalogue down and T (1 + pi) item rows up:
+A server calls |U-| devices in each of rpe rounds per epoch, so there are rho = |U-| rpe conversations. In each, the
+whole catalogue of |I| item vectors goes down, and for each of T triples the negative's and, with probability pi,
+the positive's vector comes back:
 
-    CCE = rho (|I| + T (1 + pi))        communication cost of an epoch, in item rows
-    freshness = rpe                     how often the shared model is renewed in an epoch
-    normalised freshness = rpe / X+     1 for one client a round, less for more
+    CCE = rho (|I| + T (1 + pi))         item vectors sent per epoch
 
-The formula counts a row sent twice in one message as two, and every download as the whole model;
+Freshness is how often the shared model is renewed in an epoch, rpe; divided by the number of training
+interactions X+ it can be compared between data sets. T is taken as it is, not rounded: X+ / |U| in the "+"
+variants. The formula counts a row sent twice in one message as two, and every download as the whole model;
 `engines/communication.py` counts what a run really sends.
 """
 
 from __future__ import annotations
 
 
-def communication_cost(interactions: float, n_items: int, triples: float, pi: float) -> float:
-    """CCE: item rows sent in an epoch of this many client-server interactions."""
-    return interactions * (n_items + triples * (1 + pi))
+def conversations(clients_per_round: float, rounds_per_epoch: float) -> float:
+    """Rho: how often a device and the server talk in an epoch."""
+    return clients_per_round * rounds_per_epoch
+
+
+def communication_cost(rho: float, n_items: int, triples: float, pi: float) -> float:
+    """CCE: how many item vectors are sent per epoch, down and up."""
+    return rho * (n_items + triples * (1 + pi))
 
 
 def freshness(rounds_per_epoch: float) -> float:
@@ -24,6 +30,6 @@ def freshness(rounds_per_epoch: float) -> float:
     return rounds_per_epoch
 
 
-def normalised_freshness(rounds_per_epoch: float, training_interactions: int) -> float:
-    """Freshness beside that of one client a round."""
-    return rounds_per_epoch / training_interactions
+def normalised_freshness(rounds_per_epoch: float, interactions: int) -> float:
+    """Freshness for each training interaction: 1 where every single one renews the model."""
+    return rounds_per_epoch / interactions

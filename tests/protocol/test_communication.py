@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federank.evaluation.communication import (
-    communication_cost,
-    conversations,
-    expected_bytes,
-    freshness,
-    normalised_freshness,
-)
+from federank.protocol.communication import communication_cost, conversations, freshness, normalised_freshness
 
 BRAZIL = {"users": 17_473, "items": 47_270, "interactions": 599_958}
 
@@ -35,9 +29,3 @@ def test_calling_everybody_at_once_costs_the_same_and_renews_the_model_less_ofte
 def test_each_positive_that_is_sent_adds_its_vector(pi, triples):
     nothing = communication_cost(10, 100, triples, 0)
     assert communication_cost(10, 100, triples, pi) - nothing == pytest.approx(10 * triples * pi)
-
-
-def test_bytes_are_the_vectors_with_their_bias_and_upwards_with_the_number_of_their_item():
-    down, up = expected_bytes(rho=2, n_items=100, triples=3, pi=0.5, factors=20)
-    assert down == 2 * 100 * 21 * 4
-    assert up == 2 * 3 * 1.5 * (21 * 4 + 4)

@@ -1,0 +1,175 @@
+"""A round of FedRec: what is computed, what crosses the wire, and what the server makes of it."""
+
+import numpy as np
+import pytest
+from tests.rated_worlds import rated_world, rating_federation
+
+from federank.data.interactions import Interactions
+from federank.engines import rating_reference
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.messages import BadMessage
+from federank.protocol.rating_aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
+from federank.protocol.rating_computation import compute_ratings
+from federank.protocol.rating_messages import (
+    RatingUpdate,
+    encode_rating_message,
+    rating_broadcast_bytes,
+    rating_update_bytes,
+)
+from federank.protocol.rating_round import choose_raters
+from federank.protocol.rating_transmission import share_ratings
+
+
+def one_person(**settings):
+    """Somebody who rated item 0 with 4, in a world of two items and one factor; U = 1, V = (2, 3), W = (1, 5)."""
+    data = Interactions.from_columns([0, 1], [0, 1], [4, 2])
+    federation = rating_federation(data, factors=1, **({"learning_rate": 0.1, "regulariser": 0.5} | settings))
+    federation.user_vectors[:, 0] = 1
+    federation.item_vectors[:, 0] = [2, 3]
+    federation.implicit_vectors[:, 0] = [1, 5][: len(federation.implicit_vectors)]
+    return federation
+
+
+def update_of(federation, user=0, round_number=0):
+    """What a device sends, and the device afterwards."""
+    fleet = rating_reference.RatersInMemory(federation)
+    factors = federation.recipe.factors
+    shared = SharedFactors(federation.item_vectors[:, :factors], federation.implicit_vectors[:, :factors], round_number)
+    device = fleet.devices[user]
+    with words_wrap_around():
+        update = share_ratings(compute_ratings(federation.recipe, device, make_rating_broadcast(shared)))
+    return update, device
+
+
+# U = 1, V = 2, r = 4: e = -2; the gradient of U is -2 * 2 + .5 * 1 = -3.5, so U becomes 1.35.
+@pytest.mark.parametrize("style", ["stochastic", "batch"])
+def test_one_rating_by_hand_as_the_authors_code_has_it(style):
+    update, device = update_of(one_person(style=style))
+    assert device.vector[0] == pytest.approx(1.35)
+    assert update.items.tolist() == [0]
+    assert update.vectors[0, 0] == pytest.approx(-2 * 1 + 0.5 * 2)
+
+
+@pytest.mark.parametrize("style", ["stochastic", "batch"])
+def test_one_rating_by_hand_as_the_paper_has_it(style):
+    update, device = update_of(one_person(style=style, item_gradients="after"))
+    assert device.vector[0] == pytest.approx(1.35)
+    assert update.vectors[0, 0] == pytest.approx((1.35 * 2 - 4) * 1.35 + 0.5 * 2)
+
+
+def test_a_virtual_rating_is_the_users_mean():
+    update, device = update_of(one_person(style="batch", filling="average", rho=1))
+    assert update.items.tolist() == [0, 1]
+    # Item 1 is virtually rated 4, the only rating there is: e = 1 * 3 - 4 = -1.
+    assert update.vectors[1, 0] == pytest.approx(-1 * 1 + 0.5 * 3)
+    assert device.vector[0] == pytest.approx(1 - 0.1 * ((-2 * 2 - 1 * 3) / 2 + 0.5))
+
+
+@pytest.mark.parametrize(("training", "own_vector"), [("copy", 1.0), ("own", 1.35)])
+def test_a_predicted_rating_comes_from_a_vector_trained_locally(training, own_vector):
+    chosen = {"filling": "hybrid", "rho": 1, "t_predict": 0, "t_local": 1, "filling_start": "early"}
+    update, _ = update_of(one_person(style="batch", local_training=training, **chosen))
+    # One local pass makes U 1.35, so item 1 is virtually rated 1.35 * 3.
+    error = own_vector * 3 - 1.35 * 3
+    assert update.vectors[1, 0] == pytest.approx(error * own_vector + 0.5 * 3, abs=1e-6)
+
+
+def test_the_only_rated_item_of_svdpp_has_no_w_to_speak_for_it():
+    update, device = update_of(one_person(method="svdpp"))
+    assert device.vector[0] == pytest.approx(1.35)
+    assert update.implicit_items.tolist() == [0]
+    assert update.implicit_vectors[0, 0] == 0
+
+
+def test_w_learns_from_a_virtual_rating_by_hand():
+    update, _ = update_of(one_person(method="svdpp", filling="average", rho=1))
+    # The rated item makes U 1.35; then the bracket is 1.35 + 1, e = 2.35 * 3 - 4 = 3.05, and W's gradient 3.05 * 3 + .5.
+    assert update.implicit_vectors[0, 0] == pytest.approx(3.05 * 3 + 0.5, rel=1e-5)
+    assert update.vectors[1, 0] == pytest.approx(3.05 * 2.35 + 0.5 * 3, rel=1e-5)
+
+
+def test_w_is_sent_for_rated_items_only():
+    data = rated_world()
+    update, device = update_of(rating_federation(data, "svdpp", filling="average", rho=2), user=3)
+    np.testing.assert_array_equal(update.implicit_items, device.items)
+    assert len(update.items) == 3 * len(device.items)
+
+
+def test_an_update_lists_rated_and_sampled_items_together_ascending():
+    update, device = update_of(rating_federation(rated_world(), filling="average", rho=1), user=2)
+    assert len(update.items) == 2 * len(device.items)
+    assert np.isin(device.items, update.items).all()
+    assert np.all(np.diff(update.items) > 0)
+
+
+def test_a_clients_rate_falls_when_it_takes_part_or_with_iterations():
+    for reading, expected in (("participation", 0.1 * 0.9), ("iteration", 0.1 * 0.9**5)):
+        federation = one_person(client_rate=reading)
+        federation.participations[:] = 1
+        _, device = update_of(federation, round_number=5 * federation.rounds_per_epoch)
+        assert device.vector[0] == pytest.approx(1 + expected * 3.5, rel=1e-6)
+        assert device.participations == 2
+
+
+def test_nothing_but_a_broadcast_or_an_update_can_be_encoded():
+    federation = one_person()
+    update, device = update_of(federation)
+    assert encode_rating_message(update)
+    for private in (device, device.items, federation):
+        with pytest.raises(TypeError, match="only a Broadcast or an Update may cross the wire"):
+            encode_rating_message(private)
+
+
+def test_the_counted_bytes_are_those_of_real_messages():
+    federation = rating_federation(rated_world(), "svdpp", filling="average", rho=1)
+    update, device = update_of(federation, user=1)
+    rated = len(device.items)
+    assert len(encode_rating_message(update)) == rating_update_bytes(2 * rated, rated, 4)
+    shared = SharedFactors(federation.item_vectors[:, :4], federation.implicit_vectors[:, :4], 3)
+    n_items = len(federation.item_vectors)
+    assert len(encode_rating_message(make_rating_broadcast(shared))) == rating_broadcast_bytes(
+        n_items, 4, implicit=True
+    )
+
+
+def test_the_server_steps_by_the_mean_of_what_it_was_sent():
+    recipe = rating_federation(rated_world(), factors=1, style="batch", learning_rate=0.5).recipe
+    shared = SharedFactors(np.zeros((3, 1), np.float32), np.zeros((0, 1), np.float32))
+    nothing = np.empty(0, np.int32), np.empty((0, 1), np.float32)
+    sent = [
+        RatingUpdate(np.int32([0, 1]), np.float32([[2], [4]]), *nothing),
+        RatingUpdate(np.int32([1]), np.float32([[8]]), *nothing),
+    ]
+    aggregate_ratings(recipe, shared, sent)
+    assert shared.vectors[:, 0].tolist() == [-1, -3, 0]
+    assert shared.round_number == 1
+
+
+@pytest.mark.parametrize(
+    ("update", "sentence"),
+    [
+        (RatingUpdate(np.int32([1, 0]), np.ones((2, 1), "f4"), np.int32([]), np.ones((0, 1), "f4")), "must ascend"),
+        (RatingUpdate(np.int32([9]), np.ones((1, 1), "f4"), np.int32([]), np.ones((0, 1), "f4")), "within 0 to 2"),
+        (RatingUpdate(np.int32([1]), np.ones((1, 2), "f4"), np.int32([]), np.ones((0, 1), "f4")), "needs vectors of"),
+        (RatingUpdate(np.int64([1]), np.ones((1, 1), "f4"), np.int32([]), np.ones((0, 1), "f4")), "32-bit"),
+        (RatingUpdate(np.int32([1]), np.full((1, 1), np.nan, "f4"), np.int32([]), np.ones((0, 1), "f4")), "not finite"),
+        (RatingUpdate(np.int32([1]), np.ones((1, 1), "f4"), np.int32([1]), np.ones((1, 1), "f4")), "rows of W too"),
+    ],
+)
+def test_an_update_that_breaks_the_protocol_changes_nothing(update, sentence):
+    recipe = rating_federation(rated_world(), factors=1).recipe
+    shared = SharedFactors(np.zeros((3, 1), np.float32), np.zeros((0, 1), np.float32))
+    with pytest.raises(BadMessage, match=sentence):
+        aggregate_ratings(recipe, shared, [update])
+    assert not shared.vectors.any()
+    assert shared.round_number == 0
+
+
+def test_everyone_takes_part_in_batch_style_and_one_at_a_time_in_stochastic_style():
+    batch, stochastic = (rating_federation(rated_world(), style=style).recipe for style in ("batch", "stochastic"))
+    with words_wrap_around():
+        assert choose_raters(batch, 5).tolist() == list(range(12))
+        drawn = [choose_raters(stochastic, number).tolist() for number in range(2000)]
+    assert all(len(clients) == 1 for clients in drawn)
+    counts = np.bincount(np.concatenate(drawn), minlength=12)
+    assert np.all(abs(counts - 2000 / 12) < 5 * (2000 / 12) ** 0.5)
