@@ -83,7 +83,7 @@ def test_the_only_rated_item_of_svdpp_has_no_w_to_speak_for_it():
 
 def test_w_learns_from_a_virtual_rating_by_hand():
     update, _ = update_of(one_person(method="svdpp", filling="average", rho=1))
-    # The rated item makes U 1.35; then the bracket is 1.35 + 1, e = 2.35 * 3 - 4 = 3.05, and W's gradient 3.05 * 3 + .5.
+    # The rated item makes U 1.35; then the bracket is 1.35 + 1, e = 2.35 * 3 - 4 = 3.05, W's gradient 3.05 * 3 + .5.
     assert update.implicit_vectors[0, 0] == pytest.approx(3.05 * 3 + 0.5, rel=1e-5)
     assert update.vectors[1, 0] == pytest.approx(3.05 * 2.35 + 0.5 * 3, rel=1e-5)
 

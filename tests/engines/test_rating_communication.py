@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from tests.rated_worlds import rated_world, rating_federation
+
+from federank.data.interactions import Interactions
+from federank.engines.rating_communication import bytes_of_paper, count_rating_communication
+from federank.engines.rating_reference import RatersInMemory
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.rating_aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
+from federank.protocol.rating_messages import encode_rating_message
+from federank.protocol.rating_round import choose_raters
+
+
+def test_the_papers_formula_counts_rows_up_and_the_whole_model_down():
+    # Two users, three items, four ratings, d = 5, rho = 1: up 4 * 2 rows, down 3 rows for each user.
+    assert bytes_of_paper(4, 1, 3, 2, 5) == 4 * 5 * (4 * 2 + 3 * 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("pmf", {"style": "stochastic"}),
+        ("pmf", {"style": "batch", "filling": "average", "rho": 2}),
+        ("svdpp", {"filling": "hybrid", "rho": 1.5, "t_predict": 0}),
+    ],
+)
+def test_what_is_counted_is_what_a_run_really_sends(method, settings):
+    federation, rounds = rating_federation(rated_world(), method, **settings), 7
+    recipe = federation.recipe
+    fleet = RatersInMemory(federation)
+    shared = SharedFactors(federation.item_vectors[:, :4], federation.implicit_vectors[:, :4])
+    rows = up = down = talks = 0
+    with words_wrap_around():
+        for _ in range(rounds):
+            clients, broadcast = choose_raters(recipe, shared.round_number), make_rating_broadcast(shared)
+            updates = list(fleet.train(clients, broadcast))
+            talks += len(updates)
+            rows += sum(len(update.items) + len(update.implicit_items) for update in updates)
+            up += sum(len(encode_rating_message(update)) for update in updates)
+            down += len(clients) * len(encode_rating_message(broadcast))
+            aggregate_ratings(recipe, shared, updates)
+    sizes, n_items = federation.profiles.sizes, len(federation.item_vectors)
+    counted = count_rating_communication(recipe, sizes, n_items, rounds, settings.get("rho", 0))
+    assert counted["uploads"] == counted["downloads"] == talks
+    assert (counted["up"]["rows"], counted["up"]["bytes"]) == (rows, up)
+    assert counted["down_dense"]["bytes"] == down
+    per_iteration = (up + down) / rounds * recipe.rounds_per_epoch
+    assert counted["papers"]["counted_per_iteration"] == pytest.approx(per_iteration)
+
+
+def test_real_bytes_are_the_papers_and_the_frame_of_messages():
+    # Many factors make the frame small; everyone takes part once in an iteration of batch style.
+    rng = np.random.default_rng(0)
+    data = Interactions.from_columns(rng.integers(0, 20, 900), rng.integers(0, 200, 900), rng.integers(1, 6, 900))
+    federation = rating_federation(data, style="batch", factors=64, filling="average", rho=1)
+    counted = count_rating_communication(federation.recipe, federation.profiles.sizes, data.n_items, 3, 1)
+    papers = counted["papers"]
+    assert 1 < papers["counted_per_iteration"] / papers["bytes_per_iteration"] < 1.05
