@@ -1,0 +1,180 @@
+"""`federank train pmf`, `federank predict` and folds, as typed."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.rated_worlds import two_opinions
+
+import federank as fr
+from federank.cli import federank
+from federank.errors import FedeRankError, UnknownId
+from federank.recommenders.storage import load_model
+
+QUICK = ("--factors", "4", "--iterations", "40", "--learning-rate", "0.05", "--decay", "0.98", "--initial-range", "0.5")
+
+
+def run(*words):
+    return CliRunner().invoke(federank, [str(word) for word in words])
+
+
+def told(*words):
+    result = run(*words)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.stdout
+
+
+def complaint(*words):
+    result = run(*words)
+    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
+    return str(result.exception)
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """A small file of people with two opinions."""
+    data = two_opinions()
+    rows = zip(data.user_ids[data.users], data.item_ids[data.items], data.ratings, strict=True)
+    lines = [f"{user},{item},{rating:g},{number}\n" for number, (user, item, rating) in enumerate(rows)]
+    path = tmp_path / "shop.csv"
+    path.write_text("user,item,rating,time\n" + "".join(lines))
+    return path
+
+
+def test_folds_are_trained_and_judged_together(shop, tmp_path):
+    out = tmp_path / "runs"
+    told("train", "pmf", "--data", shop, "--style", "stochastic", "--federated", "--rho", "0", "--folds", "4",
+         "--seed", "1", "--out", out, "--quiet", *QUICK)  # fmt: skip
+    found = json.loads(told("evaluate", out, "--json"))
+    assert found["folds"] == len(found["per_fold"]) == 4
+    for name in ("mae", "rmse"):
+        values = [fold[name] for fold in found["per_fold"]]
+        assert found[name] == pytest.approx(np.mean(values))
+        assert found[f"{name}_std"] == pytest.approx(np.std(values))
+        assert found[f"{name}_std"] > 0
+    assert found["mae"] < 1
+    assert found["precision@10"] > 0
+    model = load_model(out / "fold-2")
+    expected = fr.split_folds(fr.load(shop), 4, seed=1)[1].train.compact()
+    assert model.training.fingerprint == expected.fingerprint
+    table = told("evaluate", out)
+    assert "4 folds" in table
+    assert "MAE" in table
+
+
+def test_the_split_seed_divides_anew(shop, tmp_path):
+    parts = []
+    for seed in (1, 2):
+        out = tmp_path / f"runs-{seed}"
+        told("train", "pmf", "--data", shop, "--folds", "2", "--split-seed", seed, "--out", out, "--quiet", *QUICK)
+        parts.append(load_model(out / "fold-1").training.fingerprint)
+    assert parts[0] != parts[1]
+
+
+@pytest.mark.parametrize("method", ["pmf", "svdpp"])
+def test_one_model_is_trained_judged_and_asked(method, shop, tmp_path):
+    out = tmp_path / "run"
+    answer = told("train", method, "--data", shop, "--split", "random", "--filling", "hybrid", "--rho", "1",
+                  "--t-predict", "3", "--t-local", "4", "--out", out, "--quiet", *QUICK)  # fmt: skip
+    assert "million a second" in answer
+    assert "by the paper's formula" in answer
+    found = json.loads(told("evaluate", out, "--json"))
+    assert found["mae"] < 1.5
+    assert found["rmse"] >= found["mae"]
+    assert "ndcg@10" in found
+    assert "MAE" in told("evaluate", out)
+    assert len(json.loads(told("recommend", out, "--user", "3", "-n", "4", "--json"))) == 4
+    rating = json.loads(told("predict", out, "--user", "3", "--item", "5", "--json"))
+    assert rating["rating"] == pytest.approx(load_model(out).predict(3, 5))
+    assert rating["fallback"] is None
+    assert told("predict", out, "--user", "3", "--item", "5").strip() == f"{rating['rating']:.2f}"
+
+
+def test_without_a_federation_nothing_is_sent(shop, tmp_path):
+    answer = told("train", "pmf", "--data", shop, "--no-federated", "--out", tmp_path / "run", "--quiet", *QUICK)
+    assert "What was sent" not in answer
+    assert not load_model(tmp_path / "run").settings.federated
+
+
+def test_a_rating_is_predicted_by_the_models_that_have_not_seen_it(shop, tmp_path):
+    out = tmp_path / "runs"
+    told("train", "svdpp", "--data", shop, "--folds", "3", "--out", out, "--quiet", *QUICK)
+    models = [load_model(out / f"fold-{number}") for number in (1, 2, 3)]
+    data = fr.load(shop)
+    user, item = data.users[0].item(), data.items[0].item()
+    blind = [model for model in models if model.training.item_index(item) not in
+             model.training.profiles.of(model.training.user_index(user))]  # fmt: skip
+    assert len(blind) == 1
+    answer = json.loads(told("predict", out, "--user", user, "--item", item, "--json"))
+    assert answer["models"] == 1
+    assert answer["rating"] == pytest.approx(blind[0].predict(user, item))
+    unrated = int(np.setdiff1d(data.item_ids, data.item_ids[data.profiles.of(user)])[0])
+    answer = json.loads(told("predict", out, "--user", user, "--item", unrated, "--json"))
+    assert answer["models"] == 3
+    assert answer["rating"] == pytest.approx(np.mean([model.predict(user, unrated) for model in models]))
+
+
+def test_a_fallback_is_said(shop, tmp_path):
+    out = tmp_path / "run"
+    told("train", "pmf", "--data", shop, "--split", "none", "--out", out, "--quiet", *QUICK)
+    result = run("predict", out, "--user", "3", "--item", "777")
+    mean = fr.load(shop).ratings[fr.load(shop).users == 3].mean()
+    assert result.stdout == f"{mean:.2f}\n"
+    assert "Item 777 was never rated in training; this is the mean rating of user 3." in result.stderr
+    assert json.loads(told("predict", out, "--user", "3", "--item", "777", "--json"))["fallback"] == "user mean"
+    assert isinstance(run("predict", out, "--user", "4711", "--item", "1").exception, UnknownId)
+
+
+def test_a_model_that_only_ranks_predicts_no_ratings(shop, tmp_path):
+    told("train", "popular", "--data", shop, "--out", tmp_path / "run", "--quiet")
+    answer = complaint("predict", tmp_path / "run", "--user", "3", "--item", "5")
+    assert answer == "A popular model ranks items and predicts no ratings; pmf and svdpp models do."
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--rho", "-1"), "rho is -1.0; a finite number, 0 or more, is needed."),
+        (("--rho", "nan"), "rho is nan; a finite number, 0 or more, is needed."),
+        (("--rho", "1", "--filling", "none"), "rho is 1, but filling is none"),
+        (("--highest", "4"), "ratings lie outside the declared range from 1 to 4"),
+        (("--ratings", "none"), "has no ratings to learn from"),
+        (("--folds", "1"), "folds is 1; it must lie between 2 and the 480 interactions."),
+        (("--folds", "3", "--split", "random"), "--folds divides the data at random by itself"),
+        (("--folds", "3", "--resume"), "There is no interrupted run at"),
+        (("--folds", "3", "--highest", "4"), "ratings lie outside the declared range"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(words, sentence, shop, tmp_path):
+    answer = complaint("train", "pmf", "--data", shop, "--out", tmp_path / "out", "--quiet", *words)
+    assert sentence in answer
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["shop.csv"]
+
+
+def test_an_unknown_filling_ends_with_the_choices(shop, tmp_path):
+    result = run("train", "pmf", "--data", shop, "--filling", "zero", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "'hybrid', 'average', 'none'" in result.output
+
+
+def test_earlier_folds_are_not_replaced_unasked(shop, tmp_path):
+    out = tmp_path / "runs"
+    words = ("train", "pmf", "--data", shop, "--folds", "2", "--out", out, "--quiet", *QUICK)
+    told(*words)
+    assert "add --overwrite to replace earlier folds" in complaint(*words)
+    told(*words, "--overwrite")
+    assert "holds a model already" in complaint("train", "popular", "--data", shop, "--out", out, "--quiet")
+
+
+def test_folds_are_judged_by_their_own_test_parts_only(shop, tmp_path):
+    out = tmp_path / "runs"
+    told("train", "pmf", "--data", shop, "--folds", "2", "--out", out, "--quiet", *QUICK)
+    assert "each with its own test part" in complaint("evaluate", out, "--part", "validation")
+
+
+def test_flags_of_what_is_true_or_false_come_in_pairs():
+    page = told("train", "svdpp", "--help")
+    assert "--federated / --no-federated" in page
+    assert "Through the rounds of a federation" in " ".join(page.split())
+    assert "Virtual ratings for every rating" in " ".join(page.split())
