@@ -107,7 +107,7 @@ def summed_uploads(
     return summed
 
 
-@compiled(parallel=True)  # type: ignore[untyped-decorator]
+@compiled(parallel=True)
 def _solve_users(
     objective: Objective, item_factors: FloatMatrix, gram: FloatMatrix, starts: LongVector, items: IntVector
 ) -> FloatMatrix:
@@ -151,7 +151,7 @@ def _solve_symmetric(sides: Any, aim: Any) -> None:
         aim[row] /= sides[row, row]
 
 
-@compiled(parallel=True)  # type: ignore[untyped-decorator]
+@compiled(parallel=True)
 def _add_likes(
     objective: Objective,
     item_factors: FloatMatrix,

@@ -51,11 +51,11 @@ def nearest(profiles: Profiles, owners: Profiles, k: int, shrinkage: float = 0.0
     rows = np.full((count, width), NOBODY, dtype=np.int32)
     similarities = np.full((count, width), -1, dtype=np.float32)  # an empty place is worse than anyone
     if width:
-        _nearest(profiles.starts, profiles.items, owners.starts, owners.items, shrinkage, rows, similarities)
+        _nearest(profiles.starts, profiles.items, owners.starts, owners.items, float(shrinkage), rows, similarities)
     return Neighbours(rows, np.maximum(similarities, 0))
 
 
-@compiled(parallel=True)  # type: ignore[untyped-decorator]
+@compiled(parallel=True)
 def _nearest(
     starts: LongVector,
     entries: IntVector,
@@ -104,7 +104,7 @@ def _count_shared(
 
 
 @compiled
-def _offer(rows: IntVector, similarities: FloatVector, candidate: int, similarity: float) -> None:
+def _offer(rows: IntVector, similarities: FloatVector, candidate: int, similarity: np.float32) -> None:
     """Let a candidate take the place of the worst one kept, if it is better."""
     if _worse(rows[0], similarities[0], candidate, similarity):
         rows[0], similarities[0] = candidate, similarity
@@ -135,6 +135,6 @@ def _sink(rows: IntVector, similarities: FloatVector, size: int) -> None:
 
 
 @compiled
-def _worse(row: int, similarity: float, other: int, other_similarity: float) -> bool:
+def _worse(row: int, similarity: np.float32, other: int, other_similarity: np.float32) -> bool:
     """Whether a row is a worse neighbour than another: less similar, or as similar with a greater number."""
-    return similarity < other_similarity or (similarity == other_similarity and row > other)
+    return bool(similarity < other_similarity or (similarity == other_similarity and row > other))

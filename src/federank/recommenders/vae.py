@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -46,7 +46,7 @@ _USERS_AT_A_TIME = 256
 class MultVAESettings:
     """What can be chosen about the network and its training."""
 
-    topology: str = "600-200-600"
+    topology: str = "200-100-200"
     """Widths of the layers, hidden-latent-hidden; the papers try 200-100-200, 300-100-300 and 600-200-600."""
     epochs: int = 200
     """Passes over all users, if training is not stopped earlier."""
@@ -91,40 +91,46 @@ class MultVAE(Recommender):
     network: Network
 
     def _learn(self, train: Interactions, *, after_epoch: Callable[[int], None] | None = None, **how: Any) -> None:
-        """Train the network; `after_epoch` is called with each epoch's number."""
-        jax = _jax()
-        chosen, begin = self.settings, time.perf_counter()
-        shown, held_back = _hold_back(train, chosen.held_back, chosen.seed)
-        histories = shown.matrix()
-        rng = np.random.default_rng(chosen.seed)
-        key = jax.random.key(chosen.seed)
-        start, step = make_step(chosen.learning_rate)
-        network = jax.tree.map(jax.numpy.asarray, initial_network(self._shapes(), rng))
-        memory = start(network)
-        best, best_epoch, epoch, steps = -inf, 0, 0, 0
-        while epoch < chosen.epochs and (held_back is None or epoch - best_epoch < chosen.patience):
-            anneal = min(1.0, epoch / chosen.anneal_epochs) if chosen.anneal_epochs else 1.0
-            order = rng.permutation(train.n_users)
-            for first in range(0, train.n_users, chosen.batch_size):
-                batch = histories[order[first : first + chosen.batch_size]]
-                inputs = with_dropout(unit_length(batch), chosen.dropout, rng).toarray()
-                noise, beta = jax.random.fold_in(key, steps), np.float32(chosen.beta * anneal)
-                network, memory, value = step(network, memory, inputs, batch.toarray(), noise, beta)
-                steps += 1
-            epoch += 1
-            if not np.isfinite(value):
-                raise Diverged(
-                    f"After epoch {epoch} the loss is no longer a finite number: learning_rate "
-                    f"{chosen.learning_rate:g} is too large for this data; try a smaller one."
-                )
-            now = epoch if held_back is None else _ndcg(_as_numpy(network), shown, held_back)
+        """Train the network; `after_epoch` is called with each epoch's number while the best network is in place."""
+        begin = time.perf_counter()
+        shown, held_back = _hold_back(train, self.settings.held_back, self.settings.seed)
+        best, best_epoch, epoch = -inf, 0, 0
+        for epoch, network in enumerate(self._epochs(shown), start=1):
+            now = epoch if held_back is None else _ndcg(network, shown, held_back)
             if now > best:
-                best, best_epoch, self.network = now, epoch, _as_numpy(network)
+                best, best_epoch, self.network = now, epoch, network
             if after_epoch is not None:
                 after_epoch(epoch)
+            if held_back is not None and epoch - best_epoch >= self.settings.patience:
+                break
         self.report |= {"seconds": time.perf_counter() - begin, "epochs": epoch, "best_epoch": best_epoch}
         if held_back is not None:
             self.report["held_back_ndcg"] = float(best)
+
+    def _epochs(self, shown: Interactions) -> Iterator[Network]:
+        """The network after each epoch."""
+        jax, chosen = _jax(), self.settings
+        rng, key, steps = np.random.default_rng(chosen.seed), jax.random.key(chosen.seed), 0
+        histories = shown.matrix()
+        start, step = make_step(chosen.learning_rate)
+        network = jax.tree.map(jax.numpy.asarray, initial_network(self._shapes(), rng))
+        memory = start(network)
+        for epoch in range(chosen.epochs):
+            grown = min(1.0, epoch / chosen.anneal_epochs) if chosen.anneal_epochs else 1.0
+            beta = np.float32(chosen.beta * grown)
+            order = rng.permutation(shown.n_users)
+            for first in range(0, shown.n_users, chosen.batch_size):
+                batch = histories[order[first : first + chosen.batch_size]]
+                inputs = with_dropout(unit_length(batch), chosen.dropout, rng)
+                noise = jax.random.fold_in(key, steps)
+                network, memory, value = step(network, memory, inputs.toarray(), batch.toarray(), noise, beta)
+                steps += 1
+            if not np.isfinite(value):
+                raise Diverged(
+                    f"After epoch {epoch + 1} the loss is no longer a finite number: learning_rate "
+                    f"{chosen.learning_rate:g} is too large for this data; try a smaller one."
+                )
+            yield Network(*(np.array(array) for array in network))
 
     def _shapes(self) -> Network:
         first, latent, last = (int(width) for width in self.settings.topology.split("-"))
@@ -175,7 +181,3 @@ def _ndcg(network: Network, shown: Interactions, held_back: Interactions) -> flo
         ideal = np.cumsum(discounts)[np.minimum(held_back.profiles.sizes[block], width) - 1]
         total += float((hits @ discounts / ideal).sum())
     return total / len(users)
-
-
-def _as_numpy(network: Network) -> Network:
-    return Network(*(np.array(array) for array in network))
