@@ -20,6 +20,8 @@ CONFIGURATIONS = {
     "pi of one's own": {"pi": np.linspace(0, 1, 12), "triples": 2},
     "per-row": {"pi": 0.3, "mask": "per-row"},
     "per-row, many pairs": {"pi": 0.3, "mask": "per-row", "triples": "mean", "clients_per_round": 4},
+    "sticky": {"pi": 0.3, "sharing": "sticky"},
+    "sticky, many pairs": {"pi": 0.3, "sharing": "sticky", "triples": "mean", "clients_per_round": "all"},
     "summed": {"order": "summed", "triples": 5},
     "summed, all clients": {"order": "summed", "triples": "profile", "clients_per_round": "all"},
     "some clients": {"clients_per_round": 5, "triples": 2},

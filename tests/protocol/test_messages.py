@@ -40,7 +40,7 @@ def test_a_broadcast_tells_its_round_on_the_wire():
 
 
 def test_nothing_private_can_be_encoded():
-    private = Private(0, np.zeros(3, np.float32), np.array([1], np.int32), 1.0, 1)
+    private = Private(0, np.zeros(3, np.float32), np.array([1], np.int32), 1.0, np.array([True]), 1)
     for thing in (private, private.vector, private.profile, {"vector": private.vector}, (1, 2, 3)):
         with pytest.raises(TypeError, match="only a Broadcast or an Update"):
             encode(thing)

@@ -58,9 +58,10 @@ def test_bpr_is_a_plain_loop_over_pairs(user_draw):
     with words_wrap_around():
         for step in range(2 * len(data)):
             u = people[below(words(9, SERVER, SELECT, step, 0)[0], len(people))]
-            i, j, _ = draw_pair(
+            place, j, _ = draw_pair(
                 9, u, step, 0, data.profiles.items, starts[u], starts[u + 1] - starts[u], data.n_items, NO_BITS
             )
+            i = data.profiles.items[place]
             p, q_i, q_j = P[u].copy(), Q[i].copy(), Q[j].copy()
             g = pair_slope(p, q_i, q_j, b[i], b[j])
             P[u] += rate * user_gradient(g, p, q_i, q_j, strong)

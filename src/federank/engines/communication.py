@@ -41,7 +41,7 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
     mean_triples = float(np.mean(recipe.triples[recipe.participants]))
     rows_up = np.zeros(2 * int(recipe.triples.max()) + 1, dtype=np.int64)  # how many Updates had so many rows
     rows_down = np.zeros(n_items + 1, dtype=np.int64)  # how many downloads of changed rows had so many
-    _count(recipe, histories_of(profiles, n_items), n_items, rounds, rows_up, rows_down)
+    _count(recipe, histories_of(profiles, n_items, recipe), n_items, rounds, rows_up, rows_down)
     downloads, uploads = int(rows_down.sum()), int(rows_up.sum())
     training_interactions = len(profiles.items)
     rho = conversations(recipe.clients_per_round, recipe.rounds_per_epoch)

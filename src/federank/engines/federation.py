@@ -35,7 +35,7 @@ class Federation:
     @cached_property
     def histories(self) -> Histories:
         """The devices' profiles as the compiled engine wants them."""
-        return histories_of(self.profiles, len(self.item_biases))
+        return histories_of(self.profiles, len(self.item_biases), self.recipe)
 
     @property
     def rounds_per_epoch(self) -> int:

@@ -28,6 +28,7 @@ from federank.models.rows import fetch_row, inlined, load_row, store_row
 from federank.protocol.computation import pair_of_words
 from federank.protocol.distribution import choose_clients
 from federank.protocol.draws import DROPOUT, SELECT, SERVER, TRIPLE, below, happens, words
+from federank.protocol.policy import everyones_sticky_items
 from federank.protocol.recipes import Recipe
 from federank.protocol.transmission import may_send
 
@@ -45,6 +46,7 @@ class Histories(NamedTuple):
     starts: LongVector
     items: IntVector
     bits: np.ndarray[Any, np.dtype[np.uint64]]  # users x words of 64 items; no rows where it would be too large
+    allowed: np.ndarray[Any, np.dtype[np.bool_]]  # which items may ever be sent; empty where that is decided anew
 
 
 class Pairs(NamedTuple):
@@ -88,15 +90,17 @@ def _set_bits(starts: LongVector, items: IntVector, bits: Any) -> None:
             bits[user, items[place] >> 6] |= np.uint64(1) << np.uint64(items[place] & 63)
 
 
-def histories_of(profiles: Profiles, n_items: int) -> Histories:
-    """Everyone's history as the kernels want it."""
+def histories_of(profiles: Profiles, n_items: int, recipe: Recipe) -> Histories:
+    """Everyone's history, and what they allow of it, as the kernels want it."""
     n_users, row = len(profiles.starts) - 1, -(-n_items // 64)
     bits = np.zeros((n_users, row) if 8 * n_users * row <= _MOST_BIT_BYTES else (0, row), dtype=np.uint64)
     starts, items = np.ascontiguousarray(profiles.starts).view(), np.ascontiguousarray(profiles.items).view()
     # Not to be written to, whoever made them: one form of array, so that one compilation serves every caller.
     starts.flags.writeable = items.flags.writeable = False
     _set_bits(starts, items, bits)
-    return Histories(starts, items, bits)
+    nobody_asked = np.zeros(0, dtype=np.bool_)
+    allowed = everyones_sticky_items(recipe.seed, profiles, recipe.pi) if recipe.sticky else nobody_asked
+    return Histories(starts, items, bits, allowed)
 
 
 @inlined
@@ -147,7 +151,7 @@ def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs,
         user, r = pairs.users[k], pairs.rounds[k]
         start = histories.starts[user]
         size = histories.starts[user + 1] - start
-        i, j = pair_of_words(
+        place, j = pair_of_words(
             pairs.first[k],
             pairs.second[k],
             pairs.third[k],
@@ -161,9 +165,12 @@ def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs,
             n_items,
             histories.bits,
         )
+        i = histories.items[place]
         pairs.positives[k] = i
         pairs.negatives[k] = j
-        sent = may_send(recipe.mask_per_row, recipe.seed, user, r, i, pairs.coins[k], recipe.pi[user])
+        allowed = recipe.sticky and histories.allowed[place]
+        coin, pi = pairs.coins[k], recipe.pi[user]
+        sent = may_send(recipe.sticky, recipe.mask_per_row, recipe.seed, user, r, i, coin, pi, allowed)
         pairs.arrives[k] = BOTH if sent else NEGATIVE_ONLY
     if recipe.dropout > 0.0:
         for k in range(count):

@@ -6,7 +6,7 @@ import numpy as np
 
 from federank.engines import rating_unfederated
 from federank.engines.rating_federation import RatingFederation
-from federank.engines.rating_kernels import Raters, Room, Sums, play_pmf, play_pmf_batch, play_svdpp
+from federank.engines.rating_kernels import AHEAD, Raters, Room, Sums, play_pmf, play_pmf_batch, play_svdpp
 
 
 def play(federation: RatingFederation, rounds: int, threads: int = 1) -> None:
@@ -37,7 +37,7 @@ def _room(federation: RatingFederation) -> Room:
     return Room(
         marks=np.zeros(n_items, dtype=np.int64),
         calls=np.zeros(1, dtype=np.int64),
-        items=np.empty(most, dtype=np.int32),
+        items=np.zeros(most + AHEAD, dtype=np.int32),
         values=np.empty(most, dtype=np.float32),
         own=np.empty((most_rated, width), dtype=np.float32),
         trial=np.empty((most_rated, width), dtype=np.float32),

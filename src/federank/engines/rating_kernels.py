@@ -19,7 +19,7 @@ from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector
 from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.models.pmf import item_gradient, rating_error, user_gradient
-from federank.models.rows import dot, inlined, load_row, store_row
+from federank.models.rows import dot, fetch_row, inlined, load_row, store_row
 from federank.models.svdpp import (
     Shift,
     implicit_row,
@@ -34,6 +34,8 @@ from federank.protocol.rating_round import choose_one
 from federank.protocol.virtual_ratings import sample_unrated
 
 _ONE = np.float32(1.0)
+AHEAD = 8
+"""How many ratings ahead an item's row is asked for."""
 
 
 class Raters(NamedTuple):
@@ -142,6 +144,7 @@ def play_pmf(
             if predicting:
                 _predict(V, local, items, values, size, count, width)
         for k in range(size + count):
+            fetch_row(V, items[k + AHEAD], width)
             v = load_row(V, items[k], width)
             u, gradient = _pmf_step(u, v, values[k], rate, regulariser, after)
             store_row(V, items[k], v - server_rate * gradient)
@@ -237,6 +240,7 @@ def play_svdpp(
             if predicting:
                 _predict(V, local + norm_of_all * local_shift.total, items, values, size, count, width)
         for k in range(size + count):
+            fetch_row(V, items[k + AHEAD], width)
             v = load_row(V, items[k], width)
             u, shift, gradient = _svdpp_step(
                 u,

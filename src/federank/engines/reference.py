@@ -18,6 +18,7 @@ from federank.protocol.computation import compute
 from federank.protocol.distribution import choose_clients
 from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
 from federank.protocol.messages import Broadcast, Private, Update
+from federank.protocol.policy import sticky_items
 from federank.protocol.recipes import Recipe
 from federank.protocol.round import play_round
 from federank.protocol.transmission import share
@@ -29,7 +30,14 @@ class FleetInMemory:
     def __init__(self, recipe: Recipe, profiles: Profiles, vectors: FloatMatrix) -> None:
         self.recipe = recipe
         self.devices = [
-            Private(user, vectors[user].copy(), profiles.of(user).copy(), float(pi), int(triples))
+            Private(
+                user,
+                vectors[user].copy(),
+                profiles.of(user).copy(),
+                float(pi),
+                sticky_items(recipe.seed, user, profiles.of(user), float(pi)),
+                int(triples),
+            )
             for user, (pi, triples) in enumerate(zip(recipe.pi, recipe.triples, strict=True))
         ]
         self._marks = np.zeros(len(self.devices), dtype=np.int64)

@@ -22,6 +22,7 @@ from federank.protocol.recipes import Recipe
 class Gradients(NamedTuple):
     """What a device has learnt about items in a round, pair by pair, before its owner's policy has had a say."""
 
+    places: IntVector  # where the positives stand in the profile
     positives: IntVector
     negatives: IntVector
     coins: np.ndarray[tuple[int], np.dtype[np.uint32]]  # one random word per pair, for the policy
@@ -34,10 +35,12 @@ class Gradients(NamedTuple):
 def draw_pair(
     seed: Any, user: Any, round_number: Any, counter: Any, profile: Any, start: Any, size: Any, n_items: Any, bits: Any
 ) -> Any:
-    """One pair: an item of the profile (with replacement), one that is not in it, and a word for the coin."""
+    """One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin."""
     first, second, third, coin = words(seed, user, TRIPLE, round_number, counter)
-    i, j = pair_of_words(first, second, third, seed, user, round_number, counter, profile, start, size, n_items, bits)
-    return i, j, coin
+    place, j = pair_of_words(
+        first, second, third, seed, user, round_number, counter, profile, start, size, n_items, bits
+    )
+    return place, j, coin
 
 
 @inlined
@@ -55,20 +58,20 @@ def pair_of_words(
     n_items: Any,
     bits: Any,
 ) -> Any:
-    """The pair that three random words stand for.
+    """The pair that three random words stand for: the place of its positive in the profile, and its negative.
 
     The papers draw a negative again while it is in the profile. So does this, once; should both tries meet the
     profile, it draws the negative's rank among the missing items: the same distribution, and an end even where a
     single item is missing.
     """
-    positive = profile[start + below(first, size)]
+    place = start + below(first, size)
     negative = below(second, n_items)
     if has_item(bits, user, profile, start, size, negative):
         negative = below(third, n_items)
         if has_item(bits, user, profile, start, size, negative):
             word = _word_of_negative(seed, user, round_number, counter)
             negative = absent_item(profile, start, size, below(word, n_items - size))
-    return positive, negative
+    return place, negative
 
 
 @outlined
@@ -93,7 +96,7 @@ def compute(recipe: Recipe, private: Private, broadcast: Broadcast) -> Gradients
     p, drawn = private.vector, private.vector
     moves, rows = np.zeros_like(p), []
     for counter in range(private.triples):
-        i, j, coin = draw_pair(
+        place, j, coin = draw_pair(
             recipe.seed,
             private.user,
             broadcast.round_number,
@@ -104,22 +107,24 @@ def compute(recipe: Recipe, private: Private, broadcast: Broadcast) -> Gradients
             len(broadcast.items),
             NO_BITS,
         )
+        i = private.profile[place]
         q_i, q_j = broadcast.vectors[i], broadcast.vectors[j]
         g = pair_slope(p, q_i, q_j, broadcast.biases[i], broadcast.biases[j])
         gradient_i = item_gradient(g, p, q_i, recipe.positive_regulariser)
         gradient_j = item_gradient(-g, p, q_j, recipe.negative_regulariser)
-        rows.append((i, j, coin, g, gradient_i, gradient_j))
+        rows.append((place, j, coin, g, gradient_i, gradient_j))
         move = recipe.learning_rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser)
         if recipe.summed:
             moves += move
         else:
             p = p + move
     private.vector = drawn + moves if recipe.summed else p
-    positives, negatives, coins, slopes, positive_vectors, negative_vectors = (
+    places, negatives, coins, slopes, positive_vectors, negative_vectors = (
         np.array(column) for column in zip(*rows, strict=True)
     )
     return Gradients(
-        positives.astype(np.int32),
+        places.astype(np.int32),
+        private.profile[places],
         negatives.astype(np.int32),
         coins.astype(np.uint32),
         slopes.astype(np.float32),

@@ -30,6 +30,7 @@ NEGATIVE = 9  # a device: a negative, where two tries have met its own items
 IMPLICIT_FACTORS = 10  # first values of SVD++'s second item vectors, drawn by the server
 VIRTUAL = 11  # a device: which items it has not rated get a virtual rating
 ORDER = 12  # learning without a federation: in which order the users' ratings are met
+STICKY = 13  # a device: which of its own items may ever be sent
 
 SERVER = 0xFFFFFFFF  # stands for the user in choices that no user makes
 WORDS = 2.0**32

@@ -51,6 +51,7 @@ class Private:
     vector: FloatVector
     profile: IntVector  # the items of the person's history, ascending
     pi: float  # the probability that a positive item's gradient is sent
+    allowed: np.ndarray[tuple[int], np.dtype[np.bool_]]  # which items of the profile may ever be sent, if sticky
     triples: int  # how many pairs the device trains on in a round
 
 

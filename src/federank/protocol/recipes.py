@@ -41,7 +41,8 @@ class FPLSettings:
     learning_rate: float = 0.05
     """Size of a step, on the device and on the server."""
     pi: float | str | Sequence[float] = 1.0
-    """Probability that a positive item's gradient is sent (0: never, 1: always); or a CSV file `user,pi`."""
+    """Probability that a positive item's gradient is sent (0: never, 1: always); or a CSV file `user,pi`.
+    From Python also one number per user, in the sorted order of their ids."""
     clients_per_round: str | int | float = "1"
     """How many devices take part in a round: a number, a share below 1 (0.1), or `all`."""
     triples: str | int = "1"
@@ -52,8 +53,10 @@ class FPLSettings:
     """Names the run: the same seed gives the same model."""
     order: Literal["as-published", "summed"] = "as-published"
     """Within a round the device's own vector moves with every pair (as-published), or once at the end (summed)."""
+    sharing: Literal["as-published", "sticky"] = "as-published"
+    """Decide anew every time whether a positive is sent, or once for life: then only ceil(pi n) of n ever leave."""
     mask: Literal["per-triple", "per-row"] = "per-triple"
-    """The coin of pi is tossed for every pair (per-triple), or once per item and round (per-row)."""
+    """As published, the coin of pi is tossed for every pair (per-triple), or once per item and round (per-row)."""
     user_regulariser: float = 1 / 20
     """Pull of the user vector towards zero, as a multiple of the learning rate."""
     positive_regulariser: float = 1 / 20
@@ -84,6 +87,7 @@ class FPLSettings:
         if isinstance(self.pi, float | int):
             _within("pi", self.pi, 0, 1)
         _one_of("order", self.order, ("as-published", "summed"))
+        _one_of("sharing", self.sharing, ("as-published", "sticky"))
         _one_of("mask", self.mask, ("per-triple", "per-row"))
         _one_of("initial_biases", self.initial_biases, ("normal", "zero"))
         if str(self.triples) not in ("mean", "profile"):
@@ -103,6 +107,7 @@ class Recipe(NamedTuple):
     negative_regulariser: np.float32
     summed: bool
     mask_per_row: bool
+    sticky: bool
     participants: IntVector  # the users who can train: all but those without history or with the whole catalogue
     clients_per_round: int
     triples: IntVector  # per user
@@ -141,6 +146,7 @@ def recipe_for(
         negative_regulariser=np.float32(rate * settings.negative_regulariser),
         summed=settings.order == "summed",
         mask_per_row=settings.mask == "per-row",
+        sticky=settings.sharing == "sticky",
         participants=participants,
         clients_per_round=clients,
         triples=_triples(settings.triples, sizes),

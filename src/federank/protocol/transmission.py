@@ -2,8 +2,8 @@
 
 A device has gradients for the items it liked and for the items it compared them with. It sends all of the second
 kind, and of the first what its owner allows: each with probability pi, decided anew for every pair (as the
-authors' code did) or once per item and round (`per-row`: FedeRank, 2021, Eq. 4-5). How much that hides is a
-question to be measured, not assumed here: the coin is tossed again in the next round.
+authors' code did), or once per item and round (`per-row`: FedeRank, 2021, Eq. 4-5), or once for life (`sticky`, see
+policy.py). How much that hides is a question to be measured, not assumed here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ from federank.protocol.recipes import Recipe
 
 
 @inlined
-def may_send(per_row: Any, seed: Any, user: Any, round_number: Any, item: Any, coin: Any, pi: Any) -> Any:
-    """Whether the owner's pi lets this positive item's gradient go."""
+def may_send(
+    sticky: Any, per_row: Any, seed: Any, user: Any, round_number: Any, item: Any, coin: Any, pi: Any, allowed: Any
+) -> Any:
+    """Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item."""
+    if sticky:
+        return allowed
     if per_row:
         return happens(_word_of_row(seed, user, round_number, item), pi)
     return happens(coin, pi)
@@ -37,8 +41,18 @@ def share(recipe: Recipe, private: Private, round_number: int, gradients: Gradie
     """The Update: gradients summed per item, without the positives that are held back."""
     sent = np.array(
         [
-            may_send(recipe.mask_per_row, recipe.seed, private.user, round_number, item, coin, private.pi)
-            for item, coin in zip(gradients.positives, gradients.coins, strict=True)
+            may_send(
+                recipe.sticky,
+                recipe.mask_per_row,
+                recipe.seed,
+                private.user,
+                round_number,
+                private.profile[place],
+                coin,
+                private.pi,
+                private.allowed[place],
+            )
+            for place, coin in zip(gradients.places, gradients.coins, strict=True)
         ],
         dtype=np.bool_,
     )

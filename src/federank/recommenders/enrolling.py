@@ -68,7 +68,8 @@ def enrol(model: FPL | BPR, history: Sequence[Any], *, steps: int = 400, seed: i
     settings = replace(settings, triples=steps, seed=seed, clients_per_round=1)
     recipe = recipe_for(settings, np.array([len(profile)]), data.n_items, np.zeros(1))
     first = normal_rows(1, settings.factors, seed=seed, purpose=USER_FACTORS, scale=settings.initial_scale)[0]
-    device = Private(user=0, vector=first, profile=profile, pi=0.0, triples=steps)
+    nothing = np.zeros(len(profile), dtype=np.bool_)
+    device = Private(user=0, vector=first, profile=profile, pi=0.0, allowed=nothing, triples=steps)
     everything = np.arange(data.n_items, dtype=np.int32)
     with words_wrap_around():
         compute(recipe, device, Broadcast(0, everything, model.item_vectors, model.item_biases))

@@ -37,7 +37,7 @@ class FPL(PairwiseFactors):
     def recipe(self, train: Interactions) -> Recipe:
         """The settings worked out for this population."""
         trace = None if self.settings.trace is None else read_trace(self.settings.trace, train)
-        return recipe_for(self.settings, train.profiles.sizes, train.n_items, self._pi(train), trace)
+        return recipe_for(self.settings, train.profiles.sizes, train.n_items, self.pi, trace)
 
     def communication(self) -> dict[str, Any]:
         """What the run has sent, counted update by update: rows and bytes, beside the papers' formulas."""
