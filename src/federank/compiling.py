@@ -2,8 +2,9 @@
 
 Numba keeps machine code beside the file of the function it belongs to, and renews it when that file changes. But
 our kernels call functions of other files: after an edit there, Numba would go on running the old code. So the
-code is kept in a folder named after a digest of every source file of the package, the versions of Numba and of
-Python, and the processor: change any of them and the folder is another one.
+code is kept in a folder named after a digest of every source file that a kernel may be made of (models, protocol,
+engines, and whatever else speaks of `compiled`), the versions of Numba and of Python, and the processor: change any of
+them and the folder is another one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import platformdirs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_KERNEL_PACKAGES = {"models", "protocol", "engines"}
 _KEPT_GENERATIONS = 3
 
 
@@ -31,8 +33,10 @@ def code_folder() -> str:
     package = Path(__file__).parent
     digest = hashlib.sha256()
     for source in sorted(package.rglob("*.py")):
-        digest.update(source.relative_to(package).as_posix().encode())
-        digest.update(source.read_bytes())
+        content = source.read_bytes()
+        if source.relative_to(package).parts[0] in _KERNEL_PACKAGES or b"compiled" in content:
+            digest.update(source.relative_to(package).as_posix().encode())
+            digest.update(content)
     features = llvmlite.binding.get_host_cpu_features().flatten()
     for part in (str(package), numba.__version__, sys.version, llvmlite.binding.get_host_cpu_name(), features):
         digest.update(part.encode())

@@ -225,18 +225,13 @@ def watching(method: type[Recommender], quiet: bool) -> Iterator[Any]:
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        TextColumn("epoch {task.fields[epoch]}"),
-        BarColumn(),
-        TextColumn(f"{{task.percentage:>3.0f}}%  {{task.fields[speed]}} million {method.learns_from}/s"),
-        TimeRemainingColumn(),
-    )
+    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%  {task.fields[told]}"), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, epoch="1", speed="0.0")
+        task = bar.add_task("", total=None, told="getting ready (a first run compiles for some seconds)")
 
         def watch(now: Progress) -> None:
-            speed = f"{now.triples_per_second / 1e6:.1f}"
-            epoch = f"{now.epoch}/{now.epochs}"
-            bar.update(task, completed=now.round_number, total=now.rounds, epoch=epoch, speed=speed)
+            speed = f"{now.triples_per_second / 1e6:.1f} million {method.learns_from}/s"
+            told = f"epoch {now.epoch}/{now.epochs}, {speed}"
+            bar.update(task, completed=now.round_number, total=now.rounds, told=told)
 
         yield watch

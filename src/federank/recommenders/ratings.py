@@ -138,6 +138,9 @@ def restored_table(arrays: Arrays, name: str, shape: tuple[int, int]) -> FloatMa
 
 def _numbers(asked: Sequence[Any] | Ids, known: Ids) -> IntVector:
     """The number of each id, given as it is or as text; -1 where it is not known."""
+    if isinstance(asked, np.ndarray) and asked.dtype.kind == known.dtype.kind == "i":
+        places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        return np.where(known[places] == asked, places, -1).astype(np.int32)
     as_known = int if known.dtype.kind == "i" else str
     numbers = {identity: number for number, identity in enumerate(known.tolist())}
     distinct, places = np.unique(np.asarray([str(identity) for identity in asked]), return_inverse=True)

@@ -38,13 +38,13 @@ class SVDPlusPlus(RatingFactors):
     def _predict_pairs(self, users: IntVector, items: IntVector) -> FloatVector:
         """An item that the user has rated does not speak for itself (Eq. 2)."""
         values = super()._predict_pairs(users, items)
-        for k, (user, item) in enumerate(zip(users, items, strict=True)):
-            profile = self.training.profiles.of(user)
-            place = int(np.searchsorted(profile, item))
-            if place < len(profile) and profile[place] == item:
-                others = np.delete(profile, place)
-                taste = self.user_vectors[user] + normaliser(len(others)) * self.implicit_vectors[others].sum(axis=0)
-                values[k] = taste @ self.item_vectors[item]
+        known, n_items = self.training, self.training.n_items
+        rated = np.isin(users.astype(np.int64) * n_items + items, known.users.astype(np.int64) * n_items + known.items)
+        for k in np.flatnonzero(rated):
+            user, item, profile = users[k], items[k], known.profiles.of(users[k])
+            others = profile[profile != item]
+            taste = self.user_vectors[user] + normaliser(len(others)) * self.implicit_vectors[others].sum(axis=0)
+            values[k] = taste @ self.item_vectors[item]
         return values
 
     def _shared_arrays(self) -> Arrays:
