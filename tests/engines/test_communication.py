@@ -6,7 +6,7 @@ from tests.protocol.test_round import Recorder
 from tests.worlds import federation, random_world
 
 from federank.engines.communication import count_communication
-from federank.engines.kernels import _choose_one_each, draw_pairs, pairs_of_shard, room_for_pairs
+from federank.engines.pairs import choose_one_each, draw_pairs, pairs_of_shard, room_for_pairs
 from federank.engines.reference import FleetInMemory
 from federank.protocol.aggregation import Shared
 from federank.protocol.messages import Update, broadcast_bytes, encode
@@ -71,7 +71,7 @@ def test_counting_goes_on_when_its_ticks_run_out():
     changed_in, held, fetched = np.full(DATA.n_items, -1), {}, 0
     pairs = pairs_of_shard(room_for_pairs(1), 0)
     for number in range(rounds):
-        assert _choose_one_each(recipe, number, 1, marks, chosen, pairs) == 1
+        assert choose_one_each(recipe, number, 1, marks, chosen, pairs) == 1
         draw_pairs(recipe, founded.histories, DATA.n_items, pairs, 1)
         user = int(pairs.users[0])
         fetched += int((changed_in >= held[user]).sum()) if user in held else DATA.n_items

@@ -18,7 +18,7 @@ import numpy as np
 
 from federank.compiling import compiled
 from federank.data.interactions import Profiles
-from federank.engines.kernels import (
+from federank.engines.pairs import (
     LOST,
     Histories,
     draw_pairs,

@@ -14,7 +14,7 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector
 from federank.data.interactions import Profiles
-from federank.engines.kernels import Histories, histories_of
+from federank.engines.pairs import Histories, histories_of
 from federank.models.rows import padded_width
 from federank.protocol.draws import ITEM_BIASES, ITEM_FACTORS, USER_FACTORS
 from federank.protocol.initial import normal_rows
