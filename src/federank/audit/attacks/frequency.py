@@ -1,0 +1,16 @@
+"""Frequency: how often an item was sent as a positive.
+
+As long as devices send no false positives, once is as good as often, and this attack knows less than accumulation. It
+asks what would be left if a single sighting could be denied: a row that comes back is no accident.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from federank.audit.view import Guess, View
+
+
+def frequency(view: View) -> Guess:
+    """Rank by the number of Updates that sent an item as a positive; claim what came more than once."""
+    return Guess(view.times_positive.astype(np.float32), (view.times_positive > 1).sum(axis=1, dtype=np.int64))
