@@ -6,7 +6,8 @@ import numpy as np
 
 from federank.engines import rating_unfederated
 from federank.engines.rating_federation import RatingFederation
-from federank.engines.rating_kernels import AHEAD, Raters, Room, Sums, play_pmf, play_pmf_batch, play_svdpp
+from federank.engines.rating_kernels import AHEAD, Raters, Room, Sums, play_pmf, play_pmf_batch
+from federank.engines.rating_kernels_svdpp import play_svdpp
 
 
 def play(federation: RatingFederation, rounds: int, threads: int = 1) -> None:

@@ -5,8 +5,7 @@ item's V again before the client has finished. (Predictions of virtual ratings c
 next client sees this one's result, so the order is the algorithm; in batch style all clients see the same V, and
 sums and counts per item are folded in at the end of the round.
 
-SVD++ takes the short cut of models/svdpp.py: the rated items' W are gathered into a device's own table, move there
-together, and are written back.
+SVD++ is in rating_kernels_svdpp.py; what the two share is laid out here.
 """
 
 from __future__ import annotations
@@ -20,20 +19,10 @@ from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.models.pmf import item_gradient, rating_error, user_gradient
 from federank.models.rows import dot, fetch_row, inlined, load_row, store_row
-from federank.models.svdpp import (
-    Shift,
-    implicit_row,
-    moved_together,
-    moved_without,
-    needs_settling,
-    normaliser,
-    settled,
-)
 from federank.protocol.rating_recipes import RatingRecipe, predicts, rate_after
 from federank.protocol.rating_round import choose_one
 from federank.protocol.virtual_ratings import sample_unrated
 
-_ONE = np.float32(1.0)
 AHEAD = 8
 """How many ratings ahead an item's row is asked for."""
 
@@ -66,7 +55,7 @@ class Sums(NamedTuple):
 
 
 @inlined
-def _lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: Any, room: Any) -> Any:
+def lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: Any, room: Any) -> Any:
     """Put the client's ratings and its virtual ones (averages, so far) side by side; how many there are of each."""
     start = raters.profiles.starts[user]
     size = raters.profiles.starts[user + 1] - start
@@ -86,14 +75,14 @@ def _lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: An
 
 
 @inlined
-def _predict(V: Any, bracket: Any, items: Any, values: Any, size: Any, count: Any, width: Any) -> None:
+def predict(V: Any, bracket: Any, items: Any, values: Any, size: Any, count: Any, width: Any) -> None:
     """Virtual ratings from a user's vector."""
     for k in range(size, size + count):
         values[k] = dot(bracket, load_row(V, items[k], width))
 
 
 @inlined
-def _client_rate(recipe: Any, raters: Any, user: Any, iteration: Any) -> Any:
+def client_rate(recipe: Any, raters: Any, user: Any, iteration: Any) -> Any:
     """The client's learning rate in this round, in which it takes part once more."""
     times = np.int64(raters.participations[user]) if recipe.rate_by_participation else np.int64(iteration)
     raters.participations[user] += 1
@@ -128,8 +117,8 @@ def play_pmf(
         user = recipe.participants[choose_one(recipe.seed, r, recipe.participants)]
         iteration = r // recipe.rounds_per_epoch
         server_rate = rate_after(recipe, iteration)
-        rate = _client_rate(recipe, raters, user, iteration)
-        size, count = _lay_out(recipe, raters, user, r, len(V), room)
+        rate = client_rate(recipe, raters, user, iteration)
+        size, count = lay_out(recipe, raters, user, r, len(V), room)
         u = load_row(U, user, width)
         predicting = predicts(recipe, iteration)
         if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
@@ -142,126 +131,13 @@ def play_pmf(
             if recipe.local_own:
                 u = local
             if predicting:
-                _predict(V, local, items, values, size, count, width)
+                predict(V, local, items, values, size, count, width)
         for k in range(size + count):
             fetch_row(V, items[k + AHEAD], width)
             v = load_row(V, items[k], width)
             u, gradient = _pmf_step(u, v, values[k], rate, regulariser, after)
             store_row(V, items[k], v - server_rate * gradient)
         store_row(U, user, u)
-
-
-@inlined
-def _gather(W: Any, rows: Any, items: Any, size: Any, zero: Any, width: Any) -> Any:
-    """Copy the rated items' W into a device's own table."""
-    total = zero
-    for k in range(size):
-        row = load_row(W, items[k], width)
-        store_row(rows, k, row)
-        total = total + row
-    return Shift(_ONE, zero, total)
-
-
-@inlined
-def _svdpp_step(
-    u: Any,
-    rows: Any,
-    shift: Any,
-    v: Any,
-    rating: Any,
-    k: Any,
-    size: Any,
-    rate: Any,
-    regulariser: Any,
-    after: Any,
-    norm: Any,
-    width: Any,
-) -> Any:
-    """One rating, a real one where k < size: the moved U, the moved W, and the gradient of V_i."""
-    keep = _ONE - rate * regulariser
-    if k < size:
-        own = implicit_row(rows, k, shift, width)
-        bracket = u + norm * (shift.total - own)
-        error = rating_error(bracket, v, rating)
-        moved = moved_without(rows, k, own, shift, keep, (rate * error * norm) * v, size)
-        others = moved.total - own
-    else:
-        bracket = u + norm * shift.total
-        error = rating_error(bracket, v, rating)
-        moved = moved_together(shift, keep, (rate * error * norm) * v, size)
-        others = moved.total
-    next_u = u - rate * user_gradient(error, u, v, regulariser)
-    if after:
-        bracket = next_u + norm * others
-        error = rating_error(bracket, v, rating)
-    return next_u, moved, item_gradient(error, bracket, v, regulariser)
-
-
-@compiled
-def play_svdpp(
-    recipe: RatingRecipe,
-    raters: Raters,
-    V: FloatMatrix,
-    W: FloatMatrix,
-    U: FloatMatrix,
-    room: Room,
-    first_round: int,
-    rounds: int,
-    width: Any,
-) -> None:
-    """Stochastic SVD++, one client a round."""
-    items, values, regulariser, after = room.items, room.values, recipe.regulariser, recipe.after
-    own, trial = room.own, room.trial
-    for r in range(first_round, first_round + rounds):
-        user = recipe.participants[choose_one(recipe.seed, r, recipe.participants)]
-        iteration = r // recipe.rounds_per_epoch
-        server_rate = rate_after(recipe, iteration)
-        rate = _client_rate(recipe, raters, user, iteration)
-        size, count = _lay_out(recipe, raters, user, r, len(V), room)
-        norm, norm_of_all = normaliser(size - 1), normaliser(size)
-        u = load_row(U, user, width)
-        shift = _gather(W, own, items, size, u - u, width)
-        predicting = predicts(recipe, iteration)
-        if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
-            local = u
-            local_shift = _gather(W, trial, items, size, u - u, width)
-            for _ in range(recipe.local_passes):
-                for k in range(size):
-                    v = load_row(V, items[k], width)
-                    local, local_shift, _gradient = _svdpp_step(
-                        local, trial, local_shift, v, values[k], k, size, rate, regulariser, False, norm, width
-                    )
-                    if needs_settling(local_shift):
-                        local_shift = settled(trial, size, local_shift, width)
-            if recipe.local_own:
-                u = local
-                shift = settled(trial, size, local_shift, width)
-                own[:size] = trial[:size]
-            if predicting:
-                _predict(V, local + norm_of_all * local_shift.total, items, values, size, count, width)
-        for k in range(size + count):
-            fetch_row(V, items[k + AHEAD], width)
-            v = load_row(V, items[k], width)
-            u, shift, gradient = _svdpp_step(
-                u,
-                own,
-                shift,
-                v,
-                values[k],
-                k,
-                size,
-                rate,
-                regulariser,
-                after,
-                norm if k < size else norm_of_all,
-                width,
-            )
-            store_row(V, items[k], v - server_rate * gradient)
-            if needs_settling(shift):
-                shift = settled(own, size, shift, width)
-        store_row(U, user, u)
-        for k in range(size):
-            store_row(W, items[k], implicit_row(own, k, shift, width))
 
 
 @inlined
@@ -296,7 +172,7 @@ def play_pmf_batch(
         predicting = predicts(recipe, r)
         for user in recipe.participants:
             raters.participations[user] += 1
-            size, count = _lay_out(recipe, raters, user, r, len(V), room)
+            size, count = lay_out(recipe, raters, user, r, len(V), room)
             u = load_row(U, user, width)
             if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
                 local = u
@@ -305,7 +181,7 @@ def play_pmf_batch(
                 if recipe.local_own:
                     u = local
                 if predicting:
-                    _predict(V, local, items, values, size, count, width)
+                    predict(V, local, items, values, size, count, width)
             moved = u - rate * _mean_gradient(u, V, items, values, size + count, regulariser, width)
             if recipe.after:
                 u = moved

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from federank.arrays import IntVector
 from federank.engines import rating_unfederated
 from federank.engines.rating_federation import RatingFederation
+from federank.protocol.draws import words_wrap_around
 from federank.protocol.rating_aggregation import SharedFactors
 from federank.protocol.rating_computation import compute_ratings
 from federank.protocol.rating_messages import RatingBroadcast, RatingPrivate, RatingUpdate
@@ -50,7 +49,7 @@ def play(federation: RatingFederation, rounds: int, threads: int = 1) -> None:
     """Play this many rounds of a federation."""
     del threads  # one device after the other: this engine is for reading
     recipe, factors = federation.recipe, federation.recipe.factors
-    with np.errstate(over="ignore"):  # the draws' 32-bit words wrap around, as they should
+    with words_wrap_around():
         if not recipe.federated:
             rating_unfederated.play_plainly(federation, rounds)
             return
