@@ -1,12 +1,13 @@
 """The tables and figures of FedRec (Lin et al., 2020), measured anew.
 
-    python benchmarks/fedrec.py measure ml-100k           every cell, five random folds; finished cells are not repeated
-    python benchmarks/fedrec.py measure ml-1m --folds 1   the first fold only
-    python benchmarks/fedrec.py table                     ours | theirs | difference, as Markdown
-    python benchmarks/fedrec.py draw                      Figure 2 and Figure 3 into docs/figures
+    python benchmarks/fedrec.py measure ml-100k                            every cell, on five random folds
+    python benchmarks/fedrec.py measure ml-1m --folds 1 --cells "HF 1"     some cells, on the first fold only
+    python benchmarks/fedrec.py table                                      ours | theirs | difference, as Markdown
+    python benchmarks/fedrec.py draw                                       Figures 2 and 3, into docs/figures
 
-Results are kept in benchmarks/fedrec-results.json: for every cell and fold MAE and RMSE, and of the first fold the RMSE
-after each iteration. d = 20, T = 100, lambda = .001, lr .8 (batch) or .01 (stochastic), decay .9: the defaults.
+What has been measured is not measured again. Results are kept in fedrec-results.json: for every cell and fold MAE and
+RMSE, and of the first fold the RMSE after each iteration. The settings are the defaults: d = 20, T = 100, lambda .001,
+learning rate .8 (batch) or .01 (stochastic), decay .9.
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ def settings_of(method: str, data: str, cell: str) -> dict[str, object]:
     return {"filling": "hybrid", "rho": int(rho), "t_predict": t_predict, "t_local": t_local}
 
 
-def measure(data: str, folds: int) -> None:
+def measure(data: str, folds: int, cells: list[str]) -> None:
     shared = HERE.parents[1] / "shared" / "data"
     if "FEDERANK_DATA" not in os.environ and shared.is_dir():
         os.environ["FEDERANK_DATA"] = str(shared)
     splits = fr.split_folds(fr.load(data), folds=5, seed=1)
     for number, split in enumerate(splits[:folds], start=1):
-        for cell in CELLS:
+        for cell in cells:
             for method in METHODS:
                 key = f"{data} | {method} | {cell} | {number}"
                 if key not in read():
@@ -152,7 +153,9 @@ def draw_rho(sets: list[str]) -> None:
     """Figure 2: RMSE for rho 0 to 3, user averaging above and hybrid filling below."""
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(2, len(sets), figsize=(4.6 * len(sets), 6.4), sharex=True, squeeze=False)
+    figure, axes = pyplot.subplots(
+        2, len(sets), figsize=(4.6 * len(sets), 6.4), sharex=True, sharey="col", squeeze=False
+    )
     for column, data in enumerate(sets):
         for row, (filling, title) in enumerate((("UA", "user averaging"), ("HF", "hybrid filling"))):
             panel = axes[row, column]
@@ -161,9 +164,8 @@ def draw_rho(sets: list[str]) -> None:
                 ours = [errors(data, method, cell)[:, 1].mean() for cell in cells]
                 published = [theirs(data, method, cell)[1] for cell in cells]
                 panel.plot(range(4), ours, "o-", color=f"C{place}", label=method)
-                panel.plot(
-                    range(4), published, "x", color="black", markersize=7, label="published" if place == 0 else None
-                )
+                panel.plot(range(4), published, "x", color="black", markersize=7)
+            panel.plot([], [], "x", color="black", label="published")
             panel.set_title(f"{data}, {title}", fontsize=10)
             panel.set_xticks(range(4))
             panel.grid(alpha=0.3)
@@ -190,7 +192,8 @@ def draw_convergence(sets: list[str]) -> None:
                     style = {"linestyle": "--" if cell == "unfederated" else "-", "color": f"C{place}"}
                     panel.plot(range(1, len(curve) + 1), curve, label=cell, linewidth=1.4, **style)
             panel.set_title(f"{method}, {data}", fontsize=10)
-            panel.set_ylim(0.84 if data == "ml-1m" else 0.9, 1.3)
+            panel.set_ylim(0.84 if data == "ml-1m" else 0.9, 1.15)
+            panel.set_xlim(0, 60)
             panel.grid(alpha=0.3)
     for panel in axes[-1]:
         panel.set_xlabel("iteration")
@@ -212,11 +215,12 @@ def main() -> None:
     measuring = commands.add_parser("measure")
     measuring.add_argument("data", choices=["ml-100k", "ml-1m"])
     measuring.add_argument("--folds", type=int, choices=range(1, 6), default=5)
+    measuring.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS), metavar="CELL")
     commands.add_parser("table")
     commands.add_parser("draw")
     asked = parser.parse_args()
     if asked.command == "measure":
-        measure(asked.data, asked.folds)
+        measure(asked.data, asked.folds, asked.cells)
     else:
         {"table": table, "draw": draw}[asked.command]()
 
