@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.engines import compiled, reference
+from federank.engines import compiled, pairs, reference
 from federank.protocol.recipes import PRESETS
 
 TOLERANCE = 2e-5
@@ -91,6 +91,18 @@ def test_where_a_run_is_cut_changes_no_bit(name):
     for part in (1, 7, 40, 13):
         compiled.play(cut, part)
     for a, b in zip(tables(whole), tables(cut), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["sfpl", "pfpl+"])
+def test_a_population_too_large_for_bits_draws_the_same_pairs(name, monkeypatch):
+    data = random_world()
+    with_bits, without = (federation(data, **CONFIGURATIONS[name]) for _ in range(2))
+    compiled.play(with_bits, 100)
+    monkeypatch.setattr(pairs, "_MOST_BIT_BYTES", 0)
+    assert len(without.histories.bits) == 0 < len(with_bits.histories.bits)
+    compiled.play(without, 100)
+    for a, b in zip(tables(with_bits), tables(without), strict=True):
         np.testing.assert_array_equal(a, b)
 
 

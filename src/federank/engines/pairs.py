@@ -14,7 +14,7 @@ import numpy as np
 from federank.arrays import IntVector, LongVector
 from federank.compiling import compiled
 from federank.data.interactions import Profiles
-from federank.models.rows import inlined
+from federank.models.rows import fetch_place, inlined
 from federank.protocol.computation import pair_of_words
 from federank.protocol.distribution import choose_clients
 from federank.protocol.draws import DROPOUT, SELECT, SERVER, TRIPLE, below, happens, words
@@ -23,6 +23,7 @@ from federank.protocol.recipes import Recipe
 from federank.protocol.transmission import may_send
 
 BLOCK = 512
+LINE = 16  # items in one line of memory
 _MOST_BIT_BYTES = 2**27
 
 LOST, NEGATIVE_ONLY, BOTH = 0, 1, 2
@@ -117,6 +118,12 @@ def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs,
         pairs.second[k] = second
         pairs.third[k] = third
         pairs.coins[k] = coin
+    # Then ask memory for the histories: where there are no bits, a negative is looked for in them.
+    if len(histories.bits) == 0:
+        for k in range(count):
+            start, end = histories.starts[pairs.users[k]], histories.starts[pairs.users[k] + 1]
+            for place in range(start, min(end, start + 8 * LINE), LINE):
+                fetch_place(histories.items, place)
     for k in range(count):
         user, r = pairs.users[k], pairs.rounds[k]
         start = histories.starts[user]

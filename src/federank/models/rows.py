@@ -69,6 +69,10 @@ def fetch_row(table: FloatMatrix, row: int, width: Any) -> None:
     """Say that a row will be needed soon, so that memory can bring it near; changes nothing."""
 
 
+def fetch_place(values: Any, place: int) -> None:
+    """The same for one value of a vector, and so for its neighbours in memory."""
+
+
 def dot(one: Any, other: Any) -> Any:
     """The inner product of two rows."""
     return np.float32((one * other).sum())
@@ -133,21 +137,36 @@ def _load(typing_context: Any, table: Any, row: Any, width: Any) -> Any:
     return Row(n)(table, types.int64, width), codegen
 
 
+def _ask_for(builder: Any, address: Any) -> None:
+    """Ask memory for the 64 bytes around an address."""
+    number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(prefetch, [builder.bitcast(address, pointer), number(0), number(3), number(1)])
+
+
 @intrinsic
 def _fetch(typing_context: Any, table: Any, row: Any, width: Any) -> Any:
     n = len(width)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         places = _addresses(context, builder, signature.args[0], args[0], args[1], n)
         # One request per 64-byte line; a row that does not start on a line ends in one more.
         for place in (*places[:: 64 // (4 * LANES)], places[-1]):
-            builder.call(prefetch, [builder.bitcast(place, pointer), number(0), number(3), number(1)])
+            _ask_for(builder, place)
         return context.get_dummy_value()
 
     return types.void(table, types.int64, width), codegen
+
+
+@intrinsic
+def _fetch_value(typing_context: Any, values: Any, place: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        _ask_for(builder, builder.gep(array.data, [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(values, types.int64), codegen
 
 
 @intrinsic
@@ -190,6 +209,11 @@ def _store_row(table: Any, row: Any, value: Any) -> Any:
 @overload(fetch_row, jit_options={"forceinline": True}, strict=False)
 def _fetch_row(table: Any, row: Any, width: Any) -> Any:
     return lambda table, row, width: _fetch(table, row, width)
+
+
+@overload(fetch_place, jit_options={"forceinline": True}, strict=False)
+def _fetch_place(values: Any, place: Any) -> Any:
+    return lambda values, place: _fetch_value(values, place)
 
 
 @overload(dot, jit_options={"forceinline": True}, strict=False)
