@@ -26,12 +26,15 @@ from federank.data.interactions import Interactions
 from federank.engines.federation import Federation
 from federank.errors import SettingError
 from federank.protocol.distribution import make_broadcast
-from federank.protocol.recipes import Recipe
 from federank.recommenders.fpl import FPL
 
-MOST_CELLS = 32_000_000
-"""Unless told otherwise, so many (person, item) cells are kept at most: about 36 megabytes of notes."""
-_LEAST_PEOPLE = 200
+THREAT_MODEL = "each device's Updates, linkable over rounds, and the public model"
+"""What the server of this audit sees."""
+
+MOST_CELLS = 2**27
+"""Unless told otherwise, notes are kept of so many (person, item) cells at most: about 150 megabytes."""
+_CELLS_PER_TRIPLE = 4
+_FEW_CELLS, _MANY_CELLS = 4_000_000, 32_000_000
 _BLOCK_CELLS = 2**21
 
 
@@ -51,91 +54,108 @@ def audit_training(
     """Train a model and watch its run: findings (of each epoch if asked, else of the last), and about the audit."""
     findings: list[Findings] = []
     seconds = 0.0
-    observer: Observer | None = None
+    audit: _Audit | None = None
 
     def look(epoch: int) -> None:
-        nonlocal observer, seconds
+        nonlocal audit, seconds
         started = time.perf_counter()
-        if observer is None:
-            federation = _federation_of(model, 0)
-            observer = Observer(federation, people_to_follow(federation.recipe, model.training.n_items, people))
+        if audit is None:
+            audit = _Audit(model, people, looks=model.settings.epochs if per_epoch else 1)
         if per_epoch or epoch == model.settings.epochs:
-            findings.append(_look(model, observer, epoch))
+            findings.append(audit.look(epoch))
         seconds += time.perf_counter() - started
 
     model.fit(train, after_epoch=look, **how)
-    assert observer is not None
-    return findings, _about(model, observer, seconds)
+    assert audit is not None  # every run has an epoch
+    return findings, audit.about(seconds)
 
 
 def audit_model(model: FPL, *, people: int | None = None) -> tuple[list[Findings], dict[str, Any]]:
     """Audit a trained model by making its run's draws again; nothing is trained."""
     started = time.perf_counter()
-    federation = _federation_of(model, 0)
-    observer = Observer(federation, people_to_follow(federation.recipe, model.training.n_items, people))
-    findings = [_look(model, observer, model.settings.epochs)]
-    return findings, _about(model, observer, time.perf_counter() - started)
+    audit = _Audit(model, people, looks=1)
+    findings = [audit.look(model.settings.epochs)]
+    return findings, audit.about(time.perf_counter() - started)
 
 
-def people_to_follow(recipe: Recipe, n_items: int, wanted: int | None) -> IntVector:
-    """Who is followed: all who can take part, or so many of them, drawn with the run's seed."""
-    if wanted is not None and wanted < 1:
-        raise SettingError(f"people is {wanted}; at least 1 must be followed.")
-    most = max(_LEAST_PEOPLE, MOST_CELLS // n_items) if wanted is None else wanted
-    if most >= len(recipe.participants):
-        return recipe.participants
-    drawn = np.random.default_rng(recipe.seed).choice(recipe.participants, most, replace=False)
-    return np.sort(drawn)
+def draw_people(people: IntVector, most: int, seed: int) -> IntVector:
+    """All of these people, or so many of them if there are more."""
+    if most >= len(people):
+        return people
+    return np.sort(np.random.default_rng(seed).choice(people, most, replace=False))
 
 
-def _federation_of(model: FPL, round_number: int) -> Federation:
-    data = model.training
-    tables = (model.item_vectors, model.item_biases, model.user_vectors)
-    return Federation(model.recipe(data), data.profiles, *tables, round_number)
+class _Audit:
+    """An audit while it runs: the observer, and who is attacked at each look."""
+
+    def __init__(self, model: FPL, wanted: int | None, looks: int) -> None:
+        if wanted is not None and wanted < 1:
+            raise SettingError(f"people is {wanted}; at least 1 must be followed.")
+        self._model, data = model, model.training
+        recipe, tables = model.recipe(data), (model.item_vectors, model.item_biases, model.user_vectors)
+        self._federation = Federation(recipe, data.profiles, *tables)
+        triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.settings.epochs / looks
+        cells = min(_MANY_CELLS, max(_FEW_CELLS, int(_CELLS_PER_TRIPLE * triples)))
+        followed, attacked = (
+            wanted or max(1, most_cells // data.n_items) for most_cells in (max(MOST_CELLS, cells), cells)
+        )
+        self._observer = Observer(self._federation, draw_people(recipe.participants, followed, recipe.seed))
+        rows = np.arange(len(self._observer.people), dtype=np.int32)
+        self._attacked = draw_people(rows, attacked, recipe.seed)
+
+    def look(self, epoch: int) -> Findings:
+        """Watch until the end of this epoch, run all attacks, and judge them."""
+        federation, observer, profiles = self._federation, self._observer, self._model.training.profiles
+        federation.round_number = epoch * federation.rounds_per_epoch
+        observer.watch_until(federation.round_number)
+        marks: dict[str, list[Marks]] = {name: [] for name in ATTACKS}
+        for people, view in _views(federation, observer, self._attacked):
+            histories, sent = [profiles.of(person) for person in people], view.times_positive > 0
+            for name, attack in ATTACKS.items():
+                marks[name].append(judge(attack(view), histories, sent))
+        seen = observer.sightings.as_positive
+        disclosed = [np.mean(seen[row, profiles.of(person)] > 0) for row, person in enumerate(observer.people)]
+        return Findings(
+            epoch=epoch,
+            disclosed_share=float(np.mean(disclosed)),
+            base_rate=float(np.mean(profiles.sizes[observer.people]) / self._model.training.n_items),
+            attacks=_means(marks),
+        )
+
+    def about(self, seconds: float) -> dict[str, Any]:
+        """What there is to tell about the audit itself."""
+        data = self._model.training
+        return {
+            "threat_model": THREAT_MODEL,
+            "data": data.name,
+            "users": data.n_users,
+            "items": data.n_items,
+            "people_followed": len(self._observer.people),
+            "people_attacked": len(self._attacked),
+            "rounds": self._observer.round_number,
+            "seconds": {"training": self._model.report["seconds"], "audit": seconds},
+        }
 
 
-def _look(model: FPL, observer: Observer, epoch: int) -> Findings:
-    """Watch until the end of this epoch, run all attacks, and judge them."""
-    federation, data = observer.federation, model.training
-    federation.round_number = epoch * federation.rounds_per_epoch
-    observer.watch_until(federation.round_number)
-    profiles = [data.profiles.of(person) for person in observer.people]
-    marks: dict[str, list[Marks]] = {name: [] for name in ATTACKS}
-    for rows, view in _views(federation, observer):
-        sent = view.times_positive > 0
-        for name, attack in ATTACKS.items():
-            marks[name].append(judge(attack(view), profiles[rows], sent))
-    disclosed = [np.mean(observer.sightings.as_positive[row, profile] > 0) for row, profile in enumerate(profiles)]
-    return Findings(
-        epoch=epoch,
-        disclosed_share=float(np.mean(disclosed)),
-        base_rate=float(np.mean([len(profile) for profile in profiles]) / data.n_items),
-        attacks=_means(marks),
-    )
-
-
-def _views(federation: Federation, observer: Observer) -> Iterator[tuple[slice, View]]:
-    """What the server knows, for a block of people at a time."""
+def _views(federation: Federation, observer: Observer, attacked: IntVector) -> Iterator[tuple[IntVector, View]]:
+    """What the server knows of those who are attacked (rows of the observer's notes), a block of people at a time."""
     n_items, recipe = len(federation.item_biases), federation.recipe
     broadcast = make_broadcast(federation.round_number, federation.item_vectors, federation.item_biases)
     typical = max(1, round(recipe.rounds_per_epoch * recipe.clients_per_round / len(recipe.triples)))
-    updates = next_updates(federation, observer.people)
     block = max(1, _BLOCK_CELLS // n_items)
-    for start in range(0, len(observer.people), block):
-        rows = slice(start, min(start + block, len(observer.people)))
-        seen = observer.sightings
-        yield (
-            rows,
-            View(
-                times_positive=seen.as_positive[rows],
-                seen_negative=observer.negatives_of(rows),
-                negative_rows=seen.negative_rows[rows],
-                updates=[next(updates) for _ in range(rows.stop - rows.start)],
-                broadcast=broadcast,
-                negative_regulariser=recipe.negative_regulariser,
-                typical_size=typical,
-            ),
+    for start in range(0, len(attacked), block):
+        rows = attacked[start : start + block]
+        people = observer.people[rows]
+        view = View(
+            times_positive=observer.sightings.as_positive[rows],
+            seen_negative=observer.negatives_of(rows),
+            negative_rows=observer.sightings.negative_rows[rows],
+            updates=list(next_updates(federation, people)),
+            broadcast=broadcast,
+            negative_regulariser=recipe.negative_regulariser,
+            typical_size=typical,
         )
+        yield people, view
 
 
 def _means(marks: dict[str, list[Marks]]) -> dict[str, dict[str, float | None]]:
@@ -157,16 +177,3 @@ def _means(marks: dict[str, list[Marks]]) -> dict[str, dict[str, float | None]]:
 def _mean(values: NDArray[np.float64]) -> float | None:
     judged = values[~np.isnan(values)]
     return float(judged.mean()) if len(judged) else None
-
-
-def _about(model: FPL, observer: Observer, seconds: float) -> dict[str, Any]:
-    data = model.training
-    return {
-        "threat_model": "linkable",
-        "data": data.name,
-        "users": data.n_users,
-        "items": data.n_items,
-        "people_followed": len(observer.people),
-        "rounds": observer.round_number,
-        "seconds": {"training": model.report["seconds"], "audit": seconds},
-    }

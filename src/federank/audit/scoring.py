@@ -7,8 +7,7 @@ The truth is the person's training history. An attack gives every item a score a
                             0.5 is chance, 1 a perfect order, whatever the attack claims
     auc_held_back           the same for those items of the history that were never sent as positives
 
-All of a person's figures come from one pass over the catalogue: sort the scores of the history's items, then find
-each other item's place among them.
+Where the last claimed item is tied with others, which of them are claimed is left to chance, and its mean is counted.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import FloatVector, IntVector, RealVector
+from federank.arrays import FloatMatrix, IntVector, LongVector, RealVector
 from federank.audit.view import Guess
 from federank.compiling import compiled
 
@@ -34,83 +33,41 @@ class Marks(NamedTuple):
 
 
 def judge(guess: Guess, profiles: list[IntVector], sent: NDArray[np.bool_]) -> Marks:
-    """The marks of a guess about people with these histories; `sent` tells what of all items left as a positive."""
-    marks = np.empty((5, len(profiles)))
-    for person, profile in enumerate(profiles):
-        size = int(guess.sizes[person])
-        row = np.ascontiguousarray(guess.scores[person])
-        auc, auc_held_back, hits = _judge_person(row, profile, sent[person, profile], size)
-        precision = hits / size if size else np.nan
-        recall = hits / len(profile)
-        marks[:, person] = precision, recall, 2 * hits / (size + len(profile)), auc, auc_held_back
-    return Marks(*marks)
+    """The marks of a guess about people with these histories; `sent` tells which items left as positives."""
+    owned = np.array([len(profile) for profile in profiles])
+    sums = np.zeros((4, len(profiles)))
+    _judge_people(guess, np.sort(guess.scores, axis=1), np.cumsum(owned) - owned, np.concatenate(profiles), sent, sums)
+    hits, beaten, beaten_held_back, held_back = sums
+    with np.errstate(invalid="ignore"):  # nothing claimed, or nothing held back: not a number
+        return Marks(
+            precision=hits / guess.sizes,
+            recall=hits / owned,
+            f1=2 * hits / (guess.sizes + owned),
+            auc=beaten / owned,
+            auc_held_back=beaten_held_back / held_back,
+        )
 
 
 @compiled
-def _judge_person(
-    scores: FloatVector, profile: IntVector, sent: NDArray[np.bool_], size: int
-) -> tuple[float, float, float]:
-    """The area under the curve, the same for what was held back, and how many of the claimed items are right."""
-    values, own, held_back = _distinct_values(scores, profile, sent)
-    below, equal = _places_of_others(scores, profile, values)
-    n_others = len(scores) - len(profile)
-    wins, wins_held_back, n_held_back, lower = 0.0, 0.0, 0.0, 0.0
-    for t in range(len(values)):
-        lower += below[t]
-        beaten = lower + equal[t] / 2
-        lower += equal[t]
-        wins += own[t] * beaten
-        wins_held_back += held_back[t] * beaten
-        n_held_back += held_back[t]
-    left, hits = float(size), 0.0
-    left -= below[len(values)]
-    for t in range(len(values) - 1, -1, -1):
-        if left <= 0:
-            break
-        tied = own[t] + equal[t]
-        hits += own[t] * min(1.0, left / tied)  # which of tied items are claimed is left to chance
-        left -= tied + below[t]
-    return wins / (len(profile) * n_others), wins_held_back / (n_held_back * n_others), hits
-
-
-@compiled
-def _distinct_values(scores: FloatVector, profile: IntVector, sent: NDArray[np.bool_]) -> Any:
-    """The different scores that the history's items have, ascending; how many have each, and how many held back."""
-    order = np.argsort(scores[profile])
-    values = np.empty(len(profile), np.float32)
-    own, held_back = np.zeros(len(profile)), np.zeros(len(profile))
-    count = 0
-    for place in order:
-        value = scores[profile[place]]
-        if count == 0 or value != values[count - 1]:
-            values[count] = value
-            count += 1
-        own[count - 1] += 1
-        if not sent[place]:
-            held_back[count - 1] += 1
-    return values[:count], own[:count], held_back[:count]
-
-
-@compiled
-def _places_of_others(scores: FloatVector, profile: IntVector, values: FloatVector) -> Any:
-    """For each value, how many items outside the history lie between it and the next lower one, or on it."""
-    below, equal = np.zeros(len(values) + 1), np.zeros(len(values))
-    passed = 0
-    for item in range(len(scores)):
-        if passed < len(profile) and profile[passed] == item:
-            passed += 1
-            continue
-        score = scores[item]
-        low, span = 0, len(values)
-        while span > 0:  # the number of values below the score
-            half = span >> 1
-            if values[low + half] < score:
-                low += half + 1
-                span -= half + 1
-            else:
-                span = half
-        if low < len(values) and values[low] == score:
-            equal[low] += 1
-        else:
-            below[low] += 1
-    return below, equal
+def _judge_people(
+    guess: Guess, ordered: FloatMatrix, starts: LongVector, items: IntVector, sent: Any, sums: Any
+) -> None:
+    """Of each person's items: how many are claimed, the shares of other items they beat, the same held back."""
+    n_items = ordered.shape[1]
+    for person in range(len(ordered)):
+        end = starts[person + 1] if person + 1 < len(starts) else len(items)
+        profile = items[starts[person] : end]
+        own = np.sort(guess.scores[person][profile])
+        for item in profile:
+            score = guess.scores[person, item]
+            lower = np.searchsorted(ordered[person], score)
+            upper = np.searchsorted(ordered[person], score, "right")
+            own_lower, own_upper = np.searchsorted(own, score), np.searchsorted(own, score, "right")
+            below, tied = lower - own_lower, (upper - lower) - (own_upper - own_lower)
+            beaten = (below + tied / 2) / (n_items - len(profile))
+            left = guess.sizes[person] - (n_items - upper)
+            sums[0, person] += min(max(left / (upper - lower), 0.0), 1.0)
+            sums[1, person] += beaten
+            if not sent[person, item]:
+                sums[2, person] += beaten
+                sums[3, person] += 1

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from federank.arrays import IntVector, LongVector
 from federank.compiling import compiled
 from federank.engines.federation import Federation
-from federank.engines.kernels import (
+from federank.engines.pairs import (
     BLOCK,
     BOTH,
     LOST,
@@ -78,7 +78,7 @@ class Observer:
         )
         self.round_number = max(round_number, self.round_number)
 
-    def negatives_of(self, rows: slice) -> NDArray[np.bool_]:
+    def negatives_of(self, rows: IntVector) -> NDArray[np.bool_]:
         """Of these people, which items were ever seen as negatives: people x items."""
         words = self.sightings.as_negative[rows]
         bits = np.unpackbits(words.view(np.uint8), axis=1, count=self.sightings.as_positive.shape[1], bitorder="little")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -22,6 +23,7 @@ COMMANDS = {
     "predict": ("federank.cli.predict", "The rating that a person would give an item (pmf and svdpp models)."),
     "evaluate": ("federank.cli.evaluate", "How good a model's recommendations are, or those in a file."),
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
+    "audit": ("federank.cli.audit", "What a curious server would learn from a federation's messages."),
     "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),
 }
 """Each command's file and its one line of help, so that the list needs no import."""
@@ -60,6 +62,9 @@ def federank() -> None:
 
 def main() -> None:
     """Run one command; a mistake of the user's becomes one sentence and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a letter shows a question mark
     try:
         federank(prog_name="federank", standalone_mode=False)
     except click.ClickException as mistake:
@@ -67,6 +72,9 @@ def main() -> None:
         sys.exit(2)
     except FedeRankError as mistake:
         click.echo(f"federank: {mistake}", err=True)
+        sys.exit(2)
+    except MemoryError:
+        click.echo("federank: This needs more memory than there is; ask for fewer factors or less data.", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
         click.echo("federank: stopped.", err=True)

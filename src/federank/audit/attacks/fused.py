@@ -6,8 +6,9 @@
 
 How many items it claims: never an excluded one, always the certain ones, and in all as many as it takes the person to
 have. That number shows in the negatives: of N items that somebody does not have, m drawn rows leave about N e^(-m/N)
-unseen. With the catalogue of I items the unseen ones are I - N + N e^(-m/N) many, which gives N, once a device has sent
-as many negative rows as there are items; before that, a typical history's size is assumed.
+unseen. With the catalogue of I items the unseen ones are I - N + N e^(-m/N) many, which gives N once a device has sent
+three times as many negative rows as there are items. Before that it is too vague, and the attacker claims what is
+certain; or, where nothing is, as many items as a device has on average.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from federank.arrays import LongVector
 from federank.audit.attacks.vector import vector_recovery
 from federank.audit.view import Guess, View
 
+_ENOUGH = 3
 _STEPS = 50
 
 
@@ -31,19 +33,18 @@ def fused(view: View) -> Guess:
     scores[certain] += 2
     n_certain = certain.sum(axis=1, dtype=np.int64)
     not_excluded = (~view.seen_negative).sum(axis=1, dtype=np.int64)
-    return Guess(scores, np.clip(profile_sizes(view), n_certain, not_excluded))
+    sizes = profile_sizes(view, np.where(n_certain > 0, n_certain, view.typical_size))
+    return Guess(scores, np.clip(sizes, n_certain, not_excluded))
 
 
-def profile_sizes(view: View) -> LongVector:
-    """How many items each person is taken to have."""
+def profile_sizes(view: View, otherwise: LongVector) -> LongVector:
+    """How many items each person is taken to have: from the negatives where these are enough, or else as given."""
     n_items = view.seen_negative.shape[1]
-    drawn = view.negative_rows.astype(np.float64)
-    unseen = n_items - view.seen_negative.sum(axis=1)
-    sizes = np.full(len(drawn), float(view.typical_size))
-    much = drawn >= n_items
-    missing = np.full(int(much.sum()), float(n_items))
-    for _ in range(_STEPS):  # a fixed point: N = I - unseen + N e^(-m/N)
-        missing = n_items - unseen[much] + missing * np.exp(-drawn[much] / np.maximum(missing, 1.0))
-    sizes[much] = n_items - missing
-    rounded: LongVector = np.rint(sizes).astype(np.int64)
-    return rounded
+    enough = view.negative_rows >= _ENOUGH * n_items
+    drawn, seen = view.negative_rows[enough], view.seen_negative[enough].sum(axis=1)
+    missing = seen.astype(np.float64)
+    for _ in range(_STEPS):  # a fixed point: N = seen + N e^(-m/N)
+        missing = seen + missing * np.exp(-drawn / missing)
+    sizes = otherwise.copy()
+    sizes[enough] = np.rint(n_items - missing)
+    return sizes

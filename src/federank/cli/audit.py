@@ -1,0 +1,187 @@
+"""`federank audit fpl` and `federank audit DIR`: what would a curious server learn about the people in a run?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from federank.cli.reading import Reading, reads_data_option
+from federank.cli.settings_flags import given_settings, settings_options
+from federank.errors import ModelError, SettingError
+from federank.protocol.recipes import PRESETS, FPLSettings
+
+if TYPE_CHECKING:
+    from federank.audit.audit import Findings
+    from federank.data.interactions import Interactions
+    from federank.recommenders.fpl import FPL
+
+ROWS = {
+    "popularity": "What is popular anyway",
+    "sign": "One message, its signs",
+    "accumulation": "All messages, their signs",
+    "frequency": "Sent more than once",
+    "absence": "Never sent as a negative",
+    "vector_recovery": "One row gives the vector",
+    "fused": "All of these together",
+}
+"""What each attack is called in a table."""
+
+
+@click.command(
+    params=[
+        *settings_options(FPLSettings),
+        click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name."),
+    ]
+)
+@click.argument("what", metavar="fpl|DIR")
+@click.option(
+    "--split",
+    "way",
+    type=click.Choice(["temporal", "random", "none"]),
+    default="temporal",
+    show_default=True,
+    help="How a fifth of each history is kept out of training, as `train` does; or none.",
+)
+@click.option("--per-epoch", is_flag=True, help="What the server knows after each epoch, not only after the last.")
+@click.option("--people", type=int, metavar="N", help="Follow and attack so many people, drawn with the seed.")
+@click.option("--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@reads_data_option
+def audit(
+    reading: Reading,
+    what: str,
+    way: str,
+    per_epoch: bool,
+    people: int | None,
+    threads: int,
+    quiet: bool,
+    as_json: bool,
+    preset: str | None,
+    **values: Any,
+) -> None:
+    """What a curious server would learn from a federation's messages.
+
+    `fpl` trains with the settings given and watches; DIR is a model that `federank train fpl` has kept: its run is
+    watched once more. The server keeps to the protocol but remembers each device's messages, tries several attacks,
+    and is judged by the true histories. Nothing is written.
+
+    \b
+    Examples:
+      federank audit fpl --data city --pi 0.1 --triples mean --epochs 2
+      federank audit runs/city --json
+    """
+    from federank.audit.audit import audit_model, audit_training
+    from federank.cli.train import watching
+
+    settings = (PRESETS[preset] if preset else {}) | given_settings(FPLSettings, values)
+    if what == "fpl":
+        from federank.recommenders.fpl import FPL
+
+        model, part = FPL(**settings), _training_part(reading, way)
+        with watching(FPL, quiet or as_json) as watch:
+            findings, about = audit_training(
+                model, part, people=people, per_epoch=per_epoch, threads=threads, watch=watch
+            )
+    else:
+        model = _kept_model(what, settings)
+        if per_epoch:
+            with watching(type(model), quiet or as_json) as watch:
+                findings, about = audit_training(
+                    model, model.training, people=people, per_epoch=True, threads=threads, watch=watch
+                )
+        else:
+            findings, about = audit_model(model, people=people)
+    if as_json:
+        each = {"per_epoch": [asdict(found) for found in findings]} if per_epoch else {}
+        click.echo(json.dumps({**asdict(findings[-1]), **about, **each}, indent=2))
+    else:
+        _tell(findings, about)
+
+
+def _training_part(reading: Reading, way: str) -> Interactions:
+    from federank.data.splits import split_random, split_temporal
+
+    data = reading.interactions()
+    return data if way == "none" else (split_temporal if way == "temporal" else split_random)(data).train
+
+
+def _kept_model(what: str, settings: dict[str, Any]) -> FPL:
+    from federank.recommenders.fpl import FPL
+    from federank.recommenders.registry import METHODS
+    from federank.recommenders.storage import load_model
+
+    if what in METHODS and not Path(what).exists():
+        raise SettingError(f"Only fpl can be audited in this version, not {what}; give fpl, or the folder of a model.")
+    if settings:
+        flag = "--" + next(iter(settings)).replace("_", "-")
+        raise SettingError(f"{what} was trained with settings of its own; leave out {flag}, or audit `fpl` with it.")
+    model = load_model(what)
+    if not isinstance(model, FPL):
+        raise ModelError(f"{what} holds a model of {model.name}; only models of fpl can be audited in this version.")
+    return model
+
+
+def _tell(findings: list[Findings], about: dict[str, Any]) -> None:
+    from federank.cli.tables import new_table, plain, show
+
+    found = findings[-1]
+    click.echo(
+        f"A curious server that keeps every message of {plain(about['data'])} ({about['users']:,} people, "
+        f"{about['items']:,} items)\nafter {found.epoch} epoch{'s' * (found.epoch > 1)} of training:\n"
+    )
+    table = new_table("How it guesses", "Right>", "Found>", "Order>", "Kept back>", "Gain>")
+    for name, marks in found.attacks.items():
+        table.add_row(
+            ROWS[name],
+            _percent(marks["precision"]),
+            _percent(marks["recall"]),
+            *("-" if marks[mark] is None else f"{marks[mark]:.3f}" for mark in ("auc", "auc_held_back")),
+            "-" if marks["gain"] is None else f"{marks['gain']:+.3f}",
+        )
+    show(table)
+    click.echo(
+        "  Right: of the items it names, those a person has (at random: "
+        f"{found.base_rate:.1%}).\n"
+        "  Found: of a person's items, those it names. Order: how often it ranks one of\n"
+        "  a person's items above another item (0.5: chance, 1: always). Kept back: order\n"
+        "  of those never sent as liked. Gain: order beyond popularity or chance.\n"
+    )
+    if len(findings) > 1:
+        _tell_epochs(findings)
+    best = found.attacks["fused"]
+    click.echo(
+        f"What it means: {found.disclosed_share:.1%} of a person's items were sent openly at least once. With\n"
+        f"everything it saw, the server names {_percent(best['recall'])} of a person's items, and\n"
+        f"{_percent(best['precision'])} of what it names is right."
+    )
+    if about["people_attacked"] < about["users"]:
+        click.echo(
+            f"Means over {about['people_followed']:,} people followed and {about['people_attacked']:,} attacked, "
+            f"of {about['users']:,}."
+        )
+
+
+def _tell_epochs(findings: list[Findings]) -> None:
+    from federank.cli.tables import new_table, show
+
+    table = new_table("Epoch>", "Sent openly>", "All together: right>", "Found>", "Order>", "Gain>")
+    for found in findings:
+        best = found.attacks["fused"]
+        table.add_row(
+            str(found.epoch),
+            f"{found.disclosed_share:.1%}",
+            _percent(best["precision"]),
+            _percent(best["recall"]),
+            f"{best['auc']:.3f}",
+            f"{best['gain']:+.3f}",
+        )
+    show(table)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
