@@ -39,7 +39,9 @@ class SVDPlusPlus(RatingFactors):
         """An item that the user has rated does not speak for itself (Eq. 2)."""
         values = super()._predict_pairs(users, items)
         known, n_items = self.training, self.training.n_items
-        rated = np.isin(users.astype(np.int64) * n_items + items, known.users.astype(np.int64) * n_items + known.items)
+        # Rows are sorted by user and item, so their keys ascend.
+        keys, wanted = known.users.astype(np.int64) * n_items + known.items, users.astype(np.int64) * n_items + items
+        rated = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
         for k in np.flatnonzero(rated):
             user, item, profile = users[k], items[k], known.profiles.of(users[k])
             others = profile[profile != item]
