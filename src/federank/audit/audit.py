@@ -33,7 +33,7 @@ THREAT_MODEL = "each device's Updates, linkable over rounds, and the public mode
 
 MOST_CELLS = 2**27
 """Unless told otherwise, notes are kept of so many (person, item) cells at most: about 150 megabytes."""
-_CELLS_PER_TRIPLE = 4
+_CELLS_PER_TRIPLE = 2
 _FEW_CELLS, _MANY_CELLS = 4_000_000, 32_000_000
 _BLOCK_CELLS = 2**21
 

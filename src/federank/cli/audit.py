@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.settings_flags import given_settings, settings_options
@@ -29,6 +30,9 @@ ROWS = {
     "fused": "All of these together",
 }
 """What each attack is called in a table."""
+
+_OF_AN_AUDIT = {"what", "per_epoch", "people", "threads", "quiet", "as_json"}
+"""The options that are about the audit; all others are about the training."""
 
 
 @click.command(
@@ -88,7 +92,7 @@ def audit(
                 model, part, people=people, per_epoch=per_epoch, threads=threads, watch=watch
             )
     else:
-        model = _kept_model(what, settings)
+        model = _kept_model(what)
         if per_epoch:
             with watching(type(model), quiet or as_json) as watch:
                 findings, about = audit_training(
@@ -110,16 +114,20 @@ def _training_part(reading: Reading, way: str) -> Interactions:
     return data if way == "none" else (split_temporal if way == "temporal" else split_random)(data).train
 
 
-def _kept_model(what: str, settings: dict[str, Any]) -> FPL:
+def _kept_model(what: str) -> FPL:
     from federank.recommenders.fpl import FPL
     from federank.recommenders.registry import METHODS
     from federank.recommenders.storage import load_model
 
     if what in METHODS and not Path(what).exists():
         raise SettingError(f"Only fpl can be audited in this version, not {what}; give fpl, or the folder of a model.")
-    if settings:
-        flag = "--" + next(iter(settings)).replace("_", "-")
-        raise SettingError(f"{what} was trained with settings of its own; leave out {flag}, or audit `fpl` with it.")
+    context = click.get_current_context()
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name not in _OF_AN_AUDIT:
+            raise SettingError(
+                f"{what} was trained with data and settings of its own; leave out {option.opts[0]}, or audit `fpl`."
+            )
     model = load_model(what)
     if not isinstance(model, FPL):
         raise ModelError(f"{what} holds a model of {model.name}; only models of fpl can be audited in this version.")

@@ -1,0 +1,36 @@
+"""Runs of the reference engine whose messages are kept, each with the device it came from."""
+
+from federank.engines.reference import FleetInMemory
+from federank.protocol.aggregation import Shared, aggregate
+from federank.protocol.distribution import make_broadcast
+from federank.protocol.draws import words_wrap_around
+
+CONFIGURATIONS = {
+    "one pair of one client": {"pi": 0.4},
+    "several of several": {"pi": 0.4, "clients_per_round": 3, "triples": 5},
+    "everybody": {"pi": 0.4, "clients_per_round": "all", "triples": "mean"},
+    "own profile's size": {"pi": 0.4, "clients_per_round": 2, "triples": "profile"},
+    "masked by row": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "mask": "per-row"},
+    "summed": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "order": "summed"},
+    "sticky": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "sharing": "sticky"},
+    "answers get lost": {"pi": 0.4, "clients_per_round": 3, "triples": 2, "dropout": 0.4},
+    "devices are away": {"pi": 0.4, "clients_per_round": 3, "triples": 2, "online": 0.3},
+    "nothing is sent": {"pi": 0.0, "clients_per_round": 3, "triples": 2},
+    "more pairs than a block": {"pi": 0.4, "clients_per_round": 2, "triples": 700},
+}
+
+
+def play_and_keep(founded, rounds):
+    """Play rounds of a federation; every Update as (user, Update)."""
+    recipe, factors = founded.recipe, founded.recipe.factors
+    fleet = FleetInMemory(recipe, founded.profiles, founded.user_vectors[:, :factors])
+    shared = Shared(founded.item_vectors[:, :factors].copy(), founded.item_biases.copy())
+    kept = []
+    with words_wrap_around():
+        for _ in range(rounds):
+            broadcast = make_broadcast(shared.round_number, shared.vectors, shared.biases)
+            clients = fleet.choose(shared.round_number)
+            sent = [(int(user), update) for user in clients for update in fleet.train([user], broadcast)]
+            aggregate(recipe, shared, [update for _, update in sent])
+            kept += sent
+    return kept
