@@ -62,7 +62,7 @@ def train_each(
 
 def unfinished(folder: Path) -> Path:
     """Where the models of a run that is not done are kept."""
-    return folder.with_name(folder.name + ".unfinished")
+    return folder.parent / f"{folder.name}.unfinished"
 
 
 def is_folds(folder: Path) -> bool:
