@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from federank.data.splits import split_temporal as split_temporal
     from federank.data.splits import split_temporal_global as split_temporal_global
     from federank.data.statistics import statistics as statistics
+    from federank.errors import FedeRankError as FedeRankError
     from federank.evaluation.evaluate import Evaluation as Evaluation
     from federank.evaluation.evaluate import evaluate as evaluate
     from federank.recommenders.bpr import BPR as BPR
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from federank.recommenders.vae import MultVAE as MultVAE
 
 _HOMES = {
+    "FedeRankError": "federank.errors",
     "BPR": "federank.recommenders.bpr",
     "city": "federank.data.city",
     "enrol": "federank.recommenders.enrolling",

@@ -135,8 +135,8 @@ def test_a_model_that_only_ranks_predicts_no_ratings(shop, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--rho", "-1"), "rho is -1.0; a finite number, 0 or more, is needed."),
-        (("--rho", "nan"), "rho is nan; a finite number, 0 or more, is needed."),
+        (("--rho", "-1"), "rho is -1.0; a number 0 or more is needed."),
+        (("--rho", "nan"), "rho is nan; a number 0 or more is needed."),
         (("--rho", "1", "--filling", "none"), "rho is 1, but filling is none"),
         (("--highest", "4"), "ratings lie outside the declared range from 1 to 4"),
         (("--ratings", "none"), "has no ratings to learn from"),

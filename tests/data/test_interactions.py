@@ -147,7 +147,7 @@ def test_a_filter_that_leaves_nothing_says_so():
     ):
         with pytest.raises(DataError, match="Nothing of interactions is left"):
             filtered()
-    with pytest.raises(SettingError, match="must be 1 or more"):
+    with pytest.raises(SettingError, match="a whole number, 1 or more"):
         small().keep_users(0)
 
 

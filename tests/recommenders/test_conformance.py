@@ -6,7 +6,8 @@ from tests.rated_worlds import two_opinions
 from tests.worlds import two_tastes
 
 from federank.data.interactions import Interactions
-from federank.errors import ModelError, SettingError, UnknownId
+from federank.data.splits import split_random
+from federank.errors import DataError, ModelError, SettingError, UnknownId
 from federank.recommenders.registry import METHODS, recommender_class
 from federank.recommenders.storage import load_model
 
@@ -161,8 +162,18 @@ def test_an_unknown_item_is_named(model):
 
 
 def test_no_recommendations_at_all_is_a_mistake(model):
-    with pytest.raises(SettingError, match="n is 0; ask for at least 1"):
+    with pytest.raises(SettingError, match="n is 0; a whole number, 1 or more"):
         model.recommend(n=0)
+
+
+def test_fit_says_what_it_wants_when_handed_a_whole_split(method):
+    with pytest.raises(DataError, match="this is a Split; hand it the split's train"):
+        recommender_class(method)().fit(split_random(two_tastes()))
+
+
+def test_a_method_shows_what_was_chosen(method):
+    made = recommender_class(method)()
+    assert repr(made) == f"{type(made).__name__}()"
 
 
 def test_an_unknown_setting_is_named(method):

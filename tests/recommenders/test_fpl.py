@@ -87,6 +87,18 @@ def test_active_people_are_drawn_more_often_by_activity():
     assert moved["activity"][0] > moved["uniform"][0]
 
 
+def test_a_sweep_over_a_numpy_range_works():
+    for pi in np.arange(0, 1.01, 0.5, dtype=np.float32):
+        model = FPL(factors=np.int64(4), epochs=np.int32(1), pi=pi).fit(TASTES)
+        assert repr(model) == f"FPL(factors=4, {f'pi={float(pi)}, ' if pi != 1 else ''}epochs=1)"
+
+
+@pytest.mark.parametrize("pi", [None, "0.3", [0.5, 0.5], np.ones((20, 1)), ["a"] * 20, [np.nan] * 20])
+def test_a_pi_that_is_no_choice_of_anybodys_is_refused(pi):
+    with pytest.raises((SettingError, BadFile)):
+        FPL(factors=4, epochs=1, pi=pi).fit(TASTES)
+
+
 def test_someone_with_the_whole_catalogue_is_skipped_and_counted():
     rows = [(0, item) for item in range(6)] + [(1, 0), (1, 1), (2, 3), (2, 4)]
     data = Interactions.from_columns([u for u, _ in rows], [i for _, i in rows])
@@ -117,7 +129,8 @@ def test_everyones_own_pi_comes_from_a_file(tmp_path, rows):
         ("user,pi\n", "no rows"),
         ("user,pi\n0,0.5\n", "has no pi for 19 of the 20 users"),
         ("user,pi\n0,1.5\n", "line 2: pi is 1.5"),
-        ("user,pi\n0,much\n", "cannot be read"),
+        ("user,pi\n0,much\n", "line 2: pi is 'much'"),
+        ("user,pi\n0,0.5\n0,0.7\n", "line 3: user 0 is named a second time"),
         ("user,pi\n77,0.5\n", "names somebody who is not there"),
     ],
 )
@@ -160,7 +173,7 @@ def test_somebody_new_needs_a_history_that_can_be_learnt_from():
         enrol(model, history=[1234])
     with pytest.raises(SettingError, match="steps is 0"):
         enrol(model, history=[1], steps=0)
-    with pytest.raises(SettingError, match="at least 1 recommendation"):
+    with pytest.raises(SettingError, match="n is 0; a whole number"):
         enrol(model, history=[1]).recommend(0)
 
 

@@ -15,7 +15,7 @@ from federank.errors import FedeRankError, ModelError
 from federank.recommenders.fcf import FCF
 from federank.recommenders.neighbours import UserKNN
 from federank.recommenders.popular import MostPopular
-from federank.recommenders.storage import is_model, load_model, load_split
+from federank.recommenders.storage import digest_of_description, is_model, load_model, load_split
 
 WORLD = two_tastes()
 
@@ -31,6 +31,7 @@ def edit(folder, **changes):
     """Change entries of model.json; None takes one out."""
     told = json.loads((folder / "model.json").read_text())
     told = {name: value for name, value in (told | changes).items() if value is not None}
+    told["digest"] = digest_of_description(told)
     (folder / "model.json").write_text(json.dumps(told))
 
 
@@ -197,6 +198,39 @@ def test_a_kind_or_a_setting_that_cannot_be_is_one_sentence(folder, changes):
     edit(folder, **changes)
     with pytest.raises(FedeRankError, match=r"nonsense|factors is 0"):
         load_model(folder)
+
+
+@pytest.mark.parametrize("changes", [{"settings": [1]}, {"report": 3}, {"files": "none"}, {"data": 1}])
+def test_an_entry_of_another_kind_is_refused(folder, changes):
+    edit(folder, **changes)
+    with pytest.raises(ModelError, match="something else than names and values"):
+        load_model(folder)
+
+
+def test_a_description_that_was_edited_is_noticed(folder):
+    path = folder / "model.json"
+    path.write_text(path.read_text().replace('"factors": 3', '"factors": 2'))
+    with pytest.raises(ModelError, match=r"model.json is not the file that was saved"):
+        load_model(folder)
+
+
+def test_a_model_is_not_saved_with_the_split_of_other_data(tmp_path):
+    model = MostPopular().fit(WORLD)
+    with pytest.raises(ModelError, match="not what this model has learnt from"):
+        model.save(tmp_path / "model", split_random(two_tastes(seed=5)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_is_there_stays_if_it_is_not_to_be_replaced(folder):
+    with pytest.raises(ModelError, match="left as it is"):
+        MostPopular().fit(WORLD).save(folder, replaces=False)
+    assert load_model(folder).name == "fcf"
+
+
+@pytest.mark.parametrize("place", ["/proc/nope/model", "."])
+def test_a_place_that_cannot_be_written_is_refused_at_once(place):
+    with pytest.raises(ModelError, match=r"Nothing can be written|folder you are in"):
+        MostPopular().fit(WORLD).save(place)
 
 
 def test_neighbours_outside_the_catalogue_are_refused(tmp_path):

@@ -65,4 +65,4 @@ def demo(seed: int) -> None:
         table.add_row(label, *scores)
     show(table)
     click.echo("A low pi is no promise of privacy: docs/protocol.md says what it does not hide.")
-    click.echo("Next: federank train fpl --data city --pi 0.3 --out runs/city")
+    click.echo("Next: .venv/bin/federank train fpl --data city --pi 0.3 --out runs/city")

@@ -57,6 +57,9 @@ def recommend(
     if as_json:
         click.echo(json.dumps([recommended._asdict() for recommended in listed]))
         return
+    if not listed:
+        click.echo("There is nothing left to recommend: this person has the whole catalogue.")
+        return
     from federank.cli.tables import new_table, plain, show
 
     titled = any(recommended.title for recommended in listed)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from federank.cli.reading import Reading, reads_data_option
 from federank.errors import ModelError, SettingError
@@ -128,7 +129,7 @@ def _train(
 
     settings = (PRESETS[preset] if preset else {}) | given_settings(method.settings_type, values)
     model = method(**settings)
-    checkpoint = out.with_name(out.name + ".checkpoint")
+    checkpoint = out.parent / f"{out.name}.checkpoint"
     how: dict[str, Any] = {"engine": engine, "threads": threads} if method.in_rounds else {}
     if folds is not None:
         from federank.cli.train_folds import train_folds
@@ -164,7 +165,7 @@ def _train(
                 click.echo(f"\nThe run is kept in {checkpoint}; the same command with --resume goes on.", err=True)
             raise
     count_communication(model, count)
-    model.save(out, None if isinstance(split, tuple) else split)
+    model.save(out, None if isinstance(split, tuple) else split, replaces=overwrite)
     checkpoint.unlink(missing_ok=True)
     if as_json:
         click.echo(json.dumps({"out": str(out), **model.report}))
@@ -175,8 +176,9 @@ def _train(
 def refuse_lost_work(out: Path, checkpoint: Path, *, overwrite: bool, resume: bool) -> None:
     """Nothing that took time to make is replaced unless its owner says so."""
     from federank.recommenders.folds import is_folds
-    from federank.recommenders.storage import is_model
+    from federank.recommenders.storage import is_model, refuse_place
 
+    refuse_place(out)
     if overwrite:
         checkpoint.unlink(missing_ok=True)
         return
@@ -193,12 +195,26 @@ def _refuse_other_split(way: str, validation: float) -> None:
         raise SettingError("--folds divides the data at random by itself; leave out --split and --validation.")
 
 
+def _refuse_reading_options() -> None:
+    """A folder of parts is taken as it is: what would read or filter data has nothing to act on."""
+    context = click.get_current_context()
+    given = [
+        name
+        for name in Reading.__dataclass_fields__
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        flag = "--data" if given[0] == "source" else f"--{given[0].replace('_', '-')}"
+        raise SettingError(f"--split names a folder of parts, which are taken as they are; leave out {flag}.")
+
+
 def _split(reading: Reading, way: str, test: float, validation: float, seed: int) -> Split | tuple[Interactions]:
     from federank.data import splits
     from federank.data.split_folder import read_split_folder
 
     if way not in WAYS:
         if Path(way).is_dir():
+            _refuse_reading_options()
             return read_split_folder(Path(way))
         raise SettingError(
             f"--split is {way!r}; it can be {', '.join(WAYS)}, or a folder that `federank data split` wrote."

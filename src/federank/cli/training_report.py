@@ -29,13 +29,12 @@ def tell(model: Recommender, out: Path, part: Interactions) -> None:
     if learnt_from in report:
         speed = report[learnt_from] / max(report["seconds"], 1e-9) / 1e6
         click.echo(
-            f"{report['rounds']:,} rounds with {report[learnt_from]:,} {learnt_from} in {report['seconds']:.1f} s "
+            f"{report['rounds']:,} rounds with {report[learnt_from]:,} {learnt_from} in {report['seconds']:.2f} s "
             f"({speed:.1f} million a second)."
         )
     if report.get("skipped_users"):
-        click.echo(
-            f"{report['skipped_users']:,} users have the whole catalogue; no pair can be drawn, so they were skipped."
-        )
+        who = "1 user has" if report["skipped_users"] == 1 else f"{report['skipped_users']:,} users have"
+        click.echo(f"{who} the whole catalogue: no pair can be drawn, so nothing was learnt there.")
     if "papers" in report.get("communication", {}):
         _tell_communication(report["communication"])
     click.echo(f"\nKept in {out}. Next: federank recommend {out} --user {part.user_ids[part.users[0]]}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from federank.checks import whole
 from federank.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
 def keep_users(data: Interactions, min_interactions: int) -> Interactions:
     """Only the users with at least this many interactions."""
-    _at_least_one("min_interactions", min_interactions)
+    whole("min_interactions", min_interactions, 1)
     counts = np.bincount(data.users, minlength=data.n_users)
     return _kept(data, counts[data.users] >= min_interactions, f"no user has {min_interactions} or more interactions")
 
 
 def keep_items(data: Interactions, min_interactions: int) -> Interactions:
     """Only the items with at least this many interactions."""
-    _at_least_one("min_interactions", min_interactions)
+    whole("min_interactions", min_interactions, 1)
     return _kept(
         data,
         data.popularity[data.items] >= min_interactions,
@@ -40,7 +41,7 @@ def k_core(data: Interactions, k: int, *, iterative: bool = True) -> Interaction
     Dropping an item takes interactions from users, so one pass (`iterative=False`: users first, then items)
     may leave some below k; the iterative form repeats until none is.
     """
-    _at_least_one("k", k)
+    whole("k", k, 1)
     core = keep_items(keep_users(data, k), k)
     while iterative and np.bincount(core.users).min() < k:
         core = keep_items(keep_users(core, k), k)
@@ -51,6 +52,8 @@ def binarise(data: Interactions, threshold: float) -> Interactions:
     """Only the interactions rated at least this high, as liked or not: the ratings themselves are dropped."""
     if data.ratings is None:
         raise DataError(f"{data.name} has no ratings, so no threshold can be laid on them; leave the threshold out.")
+    if not np.isfinite(threshold):
+        raise SettingError(f"The threshold is {threshold}; a finite number is needed.")
     liked = _kept(data, data.ratings >= threshold, f"no rating reaches {threshold:g}")
     return replace(liked, ratings=None)
 
@@ -71,8 +74,3 @@ def _kept(data: Interactions, mask: np.ndarray[tuple[int], np.dtype[np.bool_]], 
     if not mask.any():
         raise DataError(f"Nothing of {data.name} is left: {nothing}. Filter less strictly.")
     return data.take(mask).compact()
-
-
-def _at_least_one(name: str, value: int) -> None:
-    if value < 1:
-        raise SettingError(f"{name} is {value}; it must be 1 or more.")

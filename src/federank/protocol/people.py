@@ -22,8 +22,12 @@ def read_pi(path: str | Path, data: Interactions) -> RealVector:
     wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
     if len(wrong):
         raise BadFile(f"{path}, line {wrong[0] + 2}: pi is {values[wrong[0]]}; a number from 0 to 1 is needed.")
+    numbers = _numbers(path, rows, data)
+    if rows["user"].is_duplicated().any():
+        again = int(rows["user"].is_first_distinct().not_().arg_true()[0])
+        raise BadFile(f"{path}, line {again + 2}: user {rows['user'][again]} is named a second time; once is needed.")
     pi = np.full(data.n_users, np.nan)
-    pi[_numbers(path, rows, data)] = values
+    pi[numbers] = values
     missing = np.flatnonzero(np.isnan(pi))
     if len(missing):
         raise BadFile(
@@ -54,7 +58,11 @@ def _read(path: str | Path, column: str, kind: type[pl.DataType]) -> pl.DataFram
             raise BadFile(f"{path} has the columns {', '.join(found)}; user and {column} are needed.")
         if rows.is_empty():
             raise BadFile(f"{path} has a header but no rows.")
-        return rows.with_columns(pl.col(column).cast(kind))
+        values = rows[column].str.strip_chars().cast(kind, strict=False)
+        if values.null_count():
+            wrong = int(values.is_null().arg_true()[0])
+            raise BadFile(f"{path}, line {wrong + 2}: {column} is {rows[column][wrong]!r}; a number is needed.")
+        return rows.with_columns(values)
     except pl.exceptions.PolarsError as reason:
         raise BadFile(f"{path} cannot be read as a CSV of user and {column}: {reason}") from reason
 

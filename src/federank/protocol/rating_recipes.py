@@ -22,8 +22,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from federank.arrays import IntVector, LongVector
+from federank.checks import one_of, positive, whole, within
 from federank.errors import SettingError
 from federank.models.rows import inlined
+
+_STYLES = ("stochastic", "batch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,29 +156,20 @@ def predicts(recipe: Any, iteration: Any) -> Any:
 
 def check_rating_settings(settings: RatingSettings) -> None:
     """Refuse what cannot be, with a sentence."""
-    styles = ("stochastic",) if isinstance(settings, SVDPlusPlusSettings) else ("stochastic", "batch")
-    _one_of("style", settings.style, styles)
-    _one_of("filling", settings.filling, ("hybrid", "average", "none"))
-    _one_of("item_gradients", settings.item_gradients, ("before", "after"))
-    _one_of("client_rate", settings.client_rate, ("participation", "iteration"))
-    _one_of("filling_start", settings.filling_start, ("late", "early"))
-    _one_of("local_training", settings.local_training, ("copy", "own"))
-    for name, least, most in (
-        ("factors", 1, math.inf),
-        ("iterations", 1, math.inf),
-        ("t_predict", 0, math.inf),
-        ("t_local", 0, math.inf),
-        ("seed", 0, 2**32 - 1),
-    ):
-        _whole(name, getattr(settings, name), least, most)
+    one_of("style", settings.style, ("stochastic",) if isinstance(settings, SVDPlusPlusSettings) else _STYLES)
+    one_of("filling", settings.filling, ("hybrid", "average", "none"))
+    one_of("item_gradients", settings.item_gradients, ("before", "after"))
+    one_of("client_rate", settings.client_rate, ("participation", "iteration"))
+    one_of("filling_start", settings.filling_start, ("late", "early"))
+    one_of("local_training", settings.local_training, ("copy", "own"))
+    for name, least in (("factors", 1), ("iterations", 1), ("t_predict", 0), ("t_local", 0)):
+        whole(name, getattr(settings, name), least)
+    whole("seed", settings.seed, 0, 2**32 - 1)
     for name in ("initial_range", "decay", "learning_rate"):
-        value = getattr(settings, name)
-        if value is not None and not (_is_number(value) and 0 < value < math.inf):
-            raise SettingError(f"{name} is {value}; a finite number above 0 is needed.")
+        if getattr(settings, name) is not None:
+            positive(name, getattr(settings, name))
     for name in ("rho", "regulariser"):
-        value = getattr(settings, name)
-        if not (_is_number(value) and 0 <= value < math.inf):
-            raise SettingError(f"{name} is {value}; a finite number, 0 or more, is needed.")
+        within(name, getattr(settings, name), 0, math.inf)
     if not -math.inf < settings.lowest < settings.highest < math.inf:
         raise SettingError(
             f"Ratings are declared to lie between {settings.lowest} and {settings.highest}; a lowest and a greater "
@@ -188,18 +182,3 @@ def check_rating_settings(settings: RatingSettings) -> None:
             f"rho is {settings.rho:g}, but without a federation nothing is sent that virtual ratings could hide; "
             "choose rho 0, or federated."
         )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _one_of(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise SettingError(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
-
-
-def _whole(name: str, value: Any, least: int, most: float) -> None:
-    if not _is_number(value) or value != value or not least <= value <= most or value != int(value):
-        span = f"{least} or more" if most == math.inf else f"from {least} to {int(most)}"
-        raise SettingError(f"{name} is {value}; a whole number, {span}, is needed.")

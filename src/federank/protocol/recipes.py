@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from federank.arrays import IntVector, LongVector, RealVector
+from federank.checks import number, one_of, positive, whole, within
 from federank.errors import SettingError
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -70,30 +71,30 @@ class FPLSettings:
     online: float = 1.0
     """Probability that a device is there when a round begins."""
     trace: str | None = None
-    """CSV file `round,user` of which device is there when, repeated once over; instead of `online`."""
+    """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
     dropout: float = 0.0
     """Probability that a device vanishes before its answer arrives: its update is lost, nothing else."""
 
     def __post_init__(self) -> None:
-        _whole("factors", self.factors, 1)
-        _whole("epochs", self.epochs, 1)
-        _whole("seed", self.seed, 0, 2**32 - 1)
-        _positive("learning_rate", self.learning_rate)
-        _positive("initial_scale", self.initial_scale)
+        whole("factors", self.factors, 1, 1024)
+        whole("epochs", self.epochs, 1)
+        whole("seed", self.seed, 0, 2**32 - 1)
+        positive("learning_rate", self.learning_rate)
+        positive("initial_scale", self.initial_scale)
         for name in ("user_regulariser", "positive_regulariser", "negative_regulariser"):
-            _within(name, getattr(self, name), 0, math.inf)
-        _within("online", self.online, 0, 1)
-        _within("dropout", self.dropout, 0, 1)
-        if isinstance(self.pi, float | int):
-            _within("pi", self.pi, 0, 1)
-        _one_of("order", self.order, ("as-published", "summed"))
-        _one_of("sharing", self.sharing, ("as-published", "sticky"))
-        _one_of("mask", self.mask, ("per-triple", "per-row"))
-        _one_of("initial_biases", self.initial_biases, ("normal", "zero"))
+            within(name, getattr(self, name), 0, math.inf)
+        within("online", self.online, 0, 1)
+        within("dropout", self.dropout, 0, 1)
+        if self.pi is None or isinstance(self.pi, float | int):
+            within("pi", self.pi, 0, 1)
+        one_of("order", self.order, ("as-published", "summed"))
+        one_of("sharing", self.sharing, ("as-published", "sticky"))
+        one_of("mask", self.mask, ("per-triple", "per-row"))
+        one_of("initial_biases", self.initial_biases, ("normal", "zero"))
         if str(self.triples) not in ("mean", "profile"):
-            _whole("triples", _number("triples", self.triples, "a whole number, `mean` or `profile`"), 1)
+            whole("triples", number("triples", self.triples, "a whole number, `mean` or `profile`"), 1)
         if self.clients_per_round != "all":
-            _positive("clients_per_round", _number("clients_per_round", self.clients_per_round, "a number or `all`"))
+            positive("clients_per_round", number("clients_per_round", self.clients_per_round, "a number or `all`"))
 
 
 class Recipe(NamedTuple):
@@ -179,32 +180,3 @@ def _triples(wanted: str | int, sizes: LongVector) -> IntVector:
         return sizes.astype(np.int32)
     number = max(1, int(sizes.sum()) // len(sizes)) if wanted == "mean" else int(wanted)
     return np.full(len(sizes), number, dtype=np.int32)
-
-
-def _number(name: str, value: Any, needed: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise SettingError(f"{name} is {value!r}; {needed} is needed.") from None
-
-
-def _whole(name: str, value: Any, least: int, most: float = math.inf) -> None:
-    if isinstance(value, bool) or value != value or value != int(value) or not least <= value <= most:
-        span = f"{least} or more" if most == math.inf else f"from {least} to {int(most)}"
-        raise SettingError(f"{name} is {value}; a whole number, {span}, is needed.")
-
-
-def _positive(name: str, value: float) -> None:
-    if not (value > 0 and math.isfinite(value)):
-        raise SettingError(f"{name} is {value}; a finite number above 0 is needed.")
-
-
-def _within(name: str, value: float, low: float, high: float) -> None:
-    if not (low <= value <= high and math.isfinite(value)):
-        span = f"{low:g} or more" if high == math.inf else f"from {low:g} to {high:g}"
-        raise SettingError(f"{name} is {value}; a number {span} is needed.")
-
-
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise SettingError(f"{name} is {value!r}; it can be {' or '.join(choices)}.")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from federank.arrays import FloatVector, IntVector
+from federank.checks import whole
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.models.topn import top_n
@@ -36,8 +37,7 @@ class Person:
 
     def recommend(self, n: int = 10) -> list[Recommended]:
         """The n best items that this person does not have yet."""
-        if n < 1:
-            raise SettingError(f"n is {n}; ask for at least 1 recommendation.")
+        whole("n", n, 1)
         seen = Profiles(np.array([0, len(self.profile)], dtype=np.int64), self.profile)
         n = min(n, len(self.model.item_ids))
         items, scores = top_n(self._scores()[None, :], np.zeros(1, dtype=np.int32), seen, n)
@@ -55,6 +55,8 @@ class Person:
 
 def enrol(model: FPL | BPR, history: Sequence[Any], *, steps: int = 400, seed: int = 1) -> Person:
     """Give a new person a vector, learnt from the items of their history in this many steps."""
+    if not isinstance(model, FPL | BPR):
+        raise SettingError(f"A {type(model).__name__} cannot take in somebody new; FPL and BPR can.")
     data = model.training
     profile = np.unique(np.array([data.item_index(item) for item in history], dtype=np.int32))
     if not 0 < len(profile) < data.n_items:
@@ -62,8 +64,7 @@ def enrol(model: FPL | BPR, history: Sequence[Any], *, steps: int = 400, seed: i
             f"The history has {len(profile):,} of the {data.n_items:,} items of the catalogue; at least one it has and "
             "one it has not are needed to learn from."
         )
-    if steps < 1:
-        raise SettingError(f"steps is {steps}; at least 1 is needed.")
+    whole("steps", steps, 1)
     settings = model.settings.as_fpl() if isinstance(model, BPR) else replace(model.settings, trace=None, pi=1.0)
     settings = replace(settings, triples=steps, seed=seed, clients_per_round=1)
     recipe = recipe_for(settings, np.array([len(profile)]), data.n_items, np.zeros(1))

@@ -32,11 +32,11 @@ class PairwiseFactors(Recommender):
         seconds = train(federation, settings.epochs, conduct, run_identity(self.name, self.settings, data))
         self._follow(federation)
         triples = int(recipe.triples[recipe.participants].mean() * recipe.clients_per_round * federation.round_number)
-        self.report |= {
+        always_there = recipe.online >= 1.0 and not len(recipe.trace)
+        self.report |= ({"triples": triples} if always_there else {}) | {
             "seconds": seconds,
             "rounds": federation.round_number,
             "rounds_per_epoch": recipe.rounds_per_epoch,
-            "triples": triples,
             "skipped_users": int(data.n_users - len(np.unique(recipe.participants))),
         }
 

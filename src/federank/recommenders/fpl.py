@@ -50,9 +50,14 @@ class FPL(PairwiseFactors):
             return np.full(train.n_users, float(pi))
         if isinstance(pi, str):
             return read_pi(pi, train)
-        values = np.asarray(pi, dtype=np.float64)
+        try:
+            values = np.asarray(pi, dtype=np.float64)
+        except (TypeError, ValueError) as reason:
+            raise SettingError(f"pi is not a number, a file, or a number for each user: {reason}.") from reason
         if values.shape != (train.n_users,):
-            raise SettingError(f"pi has {values.size:,} values; one for each of the {train.n_users:,} users is needed.")
+            raise SettingError(
+                f"pi is of shape {values.shape}; one number for each of the {train.n_users:,} users is needed."
+            )
         return values
 
     def _private_arrays(self) -> Arrays:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, Ids, IntVector
+from federank.checks import whole
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
-from federank.errors import ModelError, SettingError
+from federank.errors import DataError, ModelError, SettingError
 from federank.models.topn import top_n
 from federank.recommenders.recommendations import Recommendations, Recommended
 
@@ -50,10 +51,23 @@ class Recommender(ABC):
         if unknown:
             known = ", ".join(field.name for field in fields(self.settings_type))
             raise SettingError(f"{type(self).__name__} has no setting {sorted(unknown)[0]!r}; it has {known}.")
-        self.settings = self.settings_type(**settings)
+        # A sweep over a NumPy range hands in NumPy's numbers; the record holds Python's.
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
+        self.settings = self.settings_type(**plain)
 
-    def fit(self, train: Interactions, **how: Any) -> Self:
+    def __repr__(self) -> str:
+        changed = (
+            f"{field.name}={getattr(self.settings, field.name)!r}"
+            for field in fields(self.settings_type)
+            if repr(getattr(self.settings, field.name)) != repr(field.default)
+        )
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def fit(self, train: Interactions | Any, **how: Any) -> Self:
         """Learn from the training part of a split; `how` is passed on to the method (progress, checkpoints)."""
+        if not isinstance(train, Interactions):
+            hint = "; hand it the split's train" if isinstance(train, Split) else ""
+            raise DataError(f"fit learns from Interactions, and this is a {type(train).__name__}{hint}.")
         self.training = train.compact()
         self.report = {}
         self._learn(self.training, **how)
@@ -95,8 +109,7 @@ class Recommender(ABC):
     def recommend(self, users: Sequence[Any] | Ids | None = None, n: int = 10) -> Recommendations: ...
     def recommend(self, users: Any = None, n: int = 10) -> Recommendations | list[Recommended]:
         """The n best items that a person does not have yet: a list for one id, a table for several (or all)."""
-        if n < 1:
-            raise SettingError(f"n is {n}; ask for at least 1 recommendation.")
+        whole("n", n, 1)
         known = self._fitted()
         one = isinstance(users, str | int | np.integer)
         ids = known.user_ids if users is None else ([users] if one else users)
@@ -129,12 +142,15 @@ class Recommender(ABC):
         """What each user already has, by number."""
         return self._fitted().profiles
 
-    def save(self, folder: str | Path, split: Split | None = None) -> None:
-        """Write the model to a folder of its own, whole or not at all; with the split, if evaluation is to follow."""
+    def save(self, folder: str | Path, split: Split | None = None, *, replaces: bool = True) -> None:
+        """Write the model to a folder of its own, whole or not at all; with the split, if evaluation is to follow.
+
+        An older model there gives way, unless `replaces` is false.
+        """
         from federank.recommenders.storage import save_model
 
         self._fitted()
-        save_model(self, Path(folder), split)
+        save_model(self, Path(folder), split, replaces=replaces)
 
     def _fitted(self) -> Interactions:
         if not hasattr(self, "training"):

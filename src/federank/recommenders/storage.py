@@ -16,7 +16,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,17 +37,42 @@ FORMAT = "federank-model"
 FORMAT_VERSION = 1
 
 
-def save_model(model: Recommender, folder: Path, split: Split | None = None) -> None:
-    """Write a fitted model to a folder; an older model of the same name gives way once the new one is whole."""
+def save_model(model: Recommender, folder: Path, split: Split | None = None, *, replaces: bool = True) -> None:
+    """Write a fitted model to a folder; an older model of the same name gives way once the new one is whole.
+
+    With `replaces=False` a model that is there already, or appears meanwhile, stays and the new one is refused.
+    """
+    folder = folder.absolute()
+    if split is not None and split.train.compact().fingerprint != model.training.fingerprint:
+        raise ModelError(
+            "The split's training part is not what this model has learnt from; save it with its own split."
+        )
+    refuse_place(folder)
     if folder.exists() and not is_model(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise ModelError(f"{folder} exists and is not a model; choose another folder, or remove it first.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         _write(model, draft, split)
+        if folder.exists() and not replaces:
+            raise ModelError(f"{folder} holds a model already, and it was left as it is; choose another folder.")
         put_in_place(draft, folder)
+    except OSError as reason:
+        raise ModelError(f"The model could not be written to {folder} ({reason.strerror}).") from reason
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def refuse_place(folder: Path) -> None:
+    """Say at once that nothing can be written to a folder, before anything long is done for it."""
+    folder = folder.absolute()
+    if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise ModelError(f"{folder} is the folder you are in, or around it; name another, such as {folder / 'model'}.")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent):
+            pass
+    except OSError as reason:
+        raise ModelError(f"Nothing can be written to {folder} ({reason.strerror}); choose another folder.") from reason
 
 
 def load_model(folder: str | Path) -> Recommender:
@@ -57,7 +82,7 @@ def load_model(folder: str | Path) -> Recommender:
     _check_digests(folder, told)
     kind = recommender_class(str(told["kind"]))
     model = kind(**_settings(kind, told["settings"], folder))
-    model.training = read_interactions(folder / "training")
+    model.training = replace(read_interactions(folder / "training"), name=str(told["data"]["name"]))
     model.report = told["report"]
     model._restore(_arrays(folder / "model.safetensors"), _arrays(folder / "devices.safetensors"))
     return model
@@ -95,10 +120,21 @@ def read_description(folder: Path) -> dict[str, Any]:
             f"{path} is of format {told.get('format_version')}, and this version reads format {FORMAT_VERSION}; "
             "train the model anew, or use the version that wrote it."
         )
-    missing = {"kind", "settings", "files", "report"} - told.keys()
+    if told.get("digest") != digest_of_description(told):
+        raise ModelError(f"{path} is not the file that was saved: its digest differs. It was changed or damaged.")
+    missing = {"kind", "settings", "data", "files", "report"} - told.keys()
     if missing:
         raise ModelError(f"{path} lacks {', '.join(sorted(missing))}; it was changed or damaged.")
+    wrong = [name for name in ("settings", "data", "files", "report") if not isinstance(told[name], dict)]
+    if wrong:
+        raise ModelError(f"{path} has something else than names and values in {wrong[0]!r}; it was changed or damaged.")
     return told
+
+
+def digest_of_description(told: dict[str, Any]) -> str:
+    """A digest of model.json's content, but for the digest itself."""
+    content = {name: value for name, value in told.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _write(model: Recommender, folder: Path, split: Split | None) -> None:
@@ -125,7 +161,9 @@ def _write(model: Recommender, folder: Path, split: Split | None) -> None:
         "versions": {package: version(package) for package in ("federank", "numpy", "numba")},
         "files": {path.relative_to(folder).as_posix(): _digest(path) for path in _files(folder)},
     }
-    (folder / "model.json").write_text(json.dumps(told, indent=2, default=_plain) + "\n", encoding="utf-8")
+    told = json.loads(json.dumps(told, default=_plain))
+    told["digest"] = digest_of_description(told)
+    (folder / "model.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
 
 
 def put_in_place(draft: Path, folder: Path) -> None:

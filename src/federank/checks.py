@@ -1,0 +1,49 @@
+"""Checks of settings: each says in a sentence what was found and what is needed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from federank.errors import SettingError
+
+
+def number(name: str, value: Any, needed: str) -> float:
+    """A setting that may be given as text, as a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} is {value!r}; {needed} is needed.") from None
+
+
+def whole(name: str, value: Any, least: int, most: float = math.inf) -> None:
+    """Refuse what is not a whole number in this range."""
+    is_whole = (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value == int(value)
+    )
+    if not is_whole or not least <= value <= most:
+        span = f"{least} or more" if most == math.inf else f"from {least} to {int(most)}"
+        raise SettingError(f"{name} is {value!r}; a whole number, {span}, is needed.")
+
+
+def positive(name: str, value: float) -> None:
+    """Refuse what is not a finite number above zero."""
+    if not _is_number(value) or not (value > 0 and math.isfinite(value)):
+        raise SettingError(f"{name} is {value!r}; a finite number above 0 is needed.")
+
+
+def within(name: str, value: float, low: float, high: float) -> None:
+    """Refuse what is not a finite number in this range."""
+    if not _is_number(value) or not (low <= value <= high and math.isfinite(value)):
+        span = f"{low:g} or more" if high == math.inf else f"from {low:g} to {high:g}"
+        raise SettingError(f"{name} is {value!r}; a number {span} is needed.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse what is none of these words."""
+    if value not in choices:
+        raise SettingError(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
