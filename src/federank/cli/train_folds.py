@@ -35,7 +35,9 @@ def train_folds(
     from federank.cli.training_report import count_communication
     from federank.data.splits import split_folds
     from federank.recommenders.folds import is_folds, train_each, unfinished
+    from federank.recommenders.storage import refuse_place
 
+    refuse_place(out)
     if overwrite and not resume:
         shutil.rmtree(unfinished(out), ignore_errors=True)
     _refuse_lost_work(out, replaceable=overwrite and is_folds(out))
