@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import federank
+from federank.compiling import compiled
 
 FIRST_NUMBER = """
 from federank.protocol.initial import normal_rows, _fill
@@ -37,3 +38,11 @@ def test_an_edit_in_another_file_is_noticed_and_no_edit_is_not_compiled_again(tm
     after, found = first_number(package, tmp_path)
     assert found == 0
     assert after != before
+
+
+def test_one_function_compiled_in_two_ways_is_kept_as_two():
+    def doubled(x):
+        return 2 * x
+
+    one, other = compiled(doubled), compiled(doubled, allocates=False)
+    assert one._cache.cache_path != other._cache.cache_path

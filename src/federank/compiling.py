@@ -65,7 +65,9 @@ def compiled(function: Function | None = None, *, allocates: bool = True, **opti
         settings = {"error_model": "numpy", "fastmath": {"contract", "nsz"}, "nogil": True, "cache": True, **options}
         settings["_nrt"] = allocates
         before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = code_folder()
+        # Numba finds kept code by the function alone: the same function compiled in two ways needs two folders.
+        way = "-".join(sorted(name for name, value in (options | {"allocates": allocates}).items() if value))
+        numba.config.CACHE_DIR = str(Path(code_folder()) / way)
         try:
             return numba.njit(**settings)(function)
         finally:

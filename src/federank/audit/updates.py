@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from federank.arrays import FloatMatrix, IntVector
+from federank.engines.barrier import new_barrier
 from federank.engines.federation import Federation
 from federank.engines.kernels import Sums, play_rounds
 from federank.models.rows import padded_width
@@ -31,6 +32,7 @@ def next_updates(federation: Federation, people: IntVector) -> Iterator[Update]:
         touched=np.empty((1, n_items), dtype=np.int32),
         counts=np.zeros(1, dtype=np.int64),
     )
+    chosen = np.empty(len(own) + 1, dtype=np.int32)
     for person in people:
         alone = recipe._replace(
             participants=np.array([person], dtype=np.int32),
@@ -39,7 +41,8 @@ def next_updates(federation: Federation, people: IntVector) -> Iterator[Update]:
             trace=np.zeros((0, len(recipe.triples)), dtype=np.bool_),
             dropout=0.0,
         )
-        play_rounds(alone, federation.histories, vectors, biases, own, sums, federation.round_number, 1, (0,) * width)
+        tables, alone_at_work = (vectors, biases, own, sums), (chosen, new_barrier(), 0, 1)
+        play_rounds(alone, federation.histories, *tables, *alone_at_work, federation.round_number, 1, (0,) * width)
         items = np.sort(sums.touched[0, : sums.counts[0]])
         yield Update(items, sums.vectors[0, items, :factors].copy(), sums.biases[0, items])
         vectors[items], biases[items] = unchanged[items], federation.item_biases[items]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import numba
+import threading
+from collections.abc import Callable
+
 import numpy as np
 
+from federank.engines.barrier import new_barrier
 from federank.engines.federation import Federation
-from federank.engines.kernels import Sums, play_rounds, play_rounds_in_parallel, play_single_pairs
+from federank.engines.kernels import Sums, play_rounds, play_single_pairs
 from federank.protocol.recipes import Recipe
 
 _PAIRS_PER_SHARD = 1024
@@ -23,19 +26,34 @@ def play(federation: Federation, rounds: int, threads: int = 1) -> None:
         play_single_pairs(recipe, federation.histories, *tables, federation.round_number, rounds, width)
     else:
         sums = _room_for_sums(recipe, *federation.item_vectors.shape)
-        play_them = play_rounds
-        if threads > 1 and len(sums.counts) > 1:
-            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-            play_them = play_rounds_in_parallel
-        play_them(recipe, federation.histories, *tables, sums, federation.round_number, rounds, width)
+        workers = min(threads, len(sums.counts))
+        chosen = np.empty(len(federation.user_vectors) + 1, dtype=np.int32)  # the last place tells how many
+        barrier, histories = new_barrier(), federation.histories
+
+        def work(worker: int) -> None:
+            begin = federation.round_number
+            play_rounds(recipe, histories, *tables, sums, chosen, barrier, worker, workers, begin, rounds, width)
+
+        _at_once(work, workers)
     federation.round_number += rounds
+
+
+def _at_once(work: Callable[[int], None], workers: int) -> None:
+    """Run the same work in this thread and in as many others as it takes; each gets its number."""
+    others = [threading.Thread(target=work, args=(worker,)) for worker in range(1, workers)]
+    for other in others:
+        other.start()
+    work(0)
+    for other in others:
+        other.join()
 
 
 def shard_count(recipe: Recipe, n_items: int, width: int) -> int:
     """Into how many shards a round's clients are divided: by the work there is, never by the threads at hand."""
     pairs = recipe.clients_per_round * float(np.mean(recipe.triples[recipe.participants]))
     fitting = _MOST_SUM_BYTES // (n_items * (4 * width + 16))
-    return int(max(1, min(_MOST_SHARDS, recipe.clients_per_round, pairs // _PAIRS_PER_SHARD, fitting)))
+    most = int(max(1, min(_MOST_SHARDS, recipe.clients_per_round, pairs // _PAIRS_PER_SHARD, fitting)))
+    return 1 << (most.bit_length() - 1)  # a power of two: dealt out evenly to two, four, eight workers
 
 
 def _room_for_sums(recipe: Recipe, n_items: int, width: int) -> Sums:

@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.compiling import compiled
+from federank.engines.barrier import wait_for_all
 from federank.engines.pairs import (
     BLOCK,
     BOTH,
@@ -215,47 +215,61 @@ def _sum_of_shard(sums: Any, s: Any) -> Any:
     return ShardSum(sums.vectors[s], sums.biases[s], sums.stamps[s], sums.touched[s])
 
 
-def _play_rounds(
+@compiled
+def play_rounds(
     recipe: Recipe,
     histories: Histories,
     Q: FloatMatrix,
     b: FloatVector,
     P: FloatMatrix,
     sums: Sums,
+    chosen: IntVector,
+    barrier: Any,
+    worker: int,
+    workers: int,
     first_round: int,
     rounds: int,
     width: Any,
 ) -> None:
-    """Rounds of several clients or several pairs: Updates are summed shard by shard, then folded in."""
+    """Rounds of several clients or several pairs: Updates are summed shard by shard, then folded in.
+
+    Run by `workers` threads at once, each with its own number. Worker 0 chooses the clients (the last place of `chosen`
+    tells how many); shards, and then parts of the catalogue, are dealt out.
+    """
     shards, n_items = sums.stamps.shape
     marks = np.zeros(len(P), np.int64)
-    chosen = np.empty(len(P), np.int32)
-    room = room_for_pairs(shards)
-    moves = np.zeros((shards, 1, len(width)), np.float32)
+    room = room_for_pairs(1)
+    pairs = pairs_of_shard(room, 0)
+    moves = np.zeros((1, len(width)), np.float32)
     for r in range(first_round, first_round + rounds):
-        m = choose_clients(
-            recipe.seed, r, recipe.participants, recipe.clients_per_round, recipe.online, recipe.trace, marks, chosen
-        )
-        for s in prange(shards):
+        if worker == 0:
+            chosen[-1] = choose_clients(
+                recipe.seed,
+                r,
+                recipe.participants,
+                recipe.clients_per_round,
+                recipe.online,
+                recipe.trace,
+                marks,
+                chosen,
+            )
+        wait_for_all(barrier, workers)
+        m = chosen[-1]
+        for s in range(worker, shards, workers):
             clients = chosen[s * m // shards : (s + 1) * m // shards]
-            pairs, total = pairs_of_shard(room, s), _sum_of_shard(sums, s)
-            sums.counts[s] = _play_clients(recipe, histories, Q, b, P, r, clients, pairs, total, moves[s], width)
+            total = _sum_of_shard(sums, s)
+            sums.counts[s] = _play_clients(recipe, histories, Q, b, P, r, clients, pairs, total, moves, width)
+        wait_for_all(barrier, workers)
         rows = 0
         for s in range(shards):
             rows += sums.counts[s]
         # Either way each item meets the shards in their order, so both give the same bits.
         if shards == 1 or 2 * rows < n_items:
-            for s in range(shards):
-                _fold_touched(recipe, Q, b, _sum_of_shard(sums, s), sums.counts[s], width)
-        else:
-            for part in prange(shards):
-                first, last = part * n_items // shards, (part + 1) * n_items // shards
+            if worker == 0:
                 for s in range(shards):
-                    _fold_items(recipe, Q, b, _sum_of_shard(sums, s), r + 1, first, last, width)
-
-
-play_rounds = compiled(_play_rounds)
-"""For one shard, or one thread."""
-
-play_rounds_in_parallel = compiled(_play_rounds, parallel=True)
-"""The same text, with shards on as many cores as Numba is told to use."""
+                    _fold_touched(recipe, Q, b, _sum_of_shard(sums, s), sums.counts[s], width)
+        else:
+            first, last = worker * n_items // workers, (worker + 1) * n_items // workers
+            for s in range(shards):
+                _fold_items(recipe, Q, b, _sum_of_shard(sums, s), r + 1, first, last, width)
+        wait_for_all(barrier, workers)
