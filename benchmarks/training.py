@@ -13,21 +13,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
 import federank as fr
+from datasets import benchmark_data
 from federank.data.interactions import Interactions
 from federank.engines import compiled
 from federank.engines.federation import Federation
-from federank.errors import DataError
 from federank.protocol.recipes import PRESETS, FPLSettings, recipe_for
 
 FACTORS = 20
@@ -35,13 +33,7 @@ LARGE = {"people": 1_000_000, "places": 100_000, "checkins": 50_000_000}
 
 
 def training_part() -> tuple[str, Interactions]:
-    shared = Path(__file__).parents[2] / "shared" / "data"
-    if "FEDERANK_DATA" not in os.environ and shared.is_dir():
-        os.environ["FEDERANK_DATA"] = str(shared)
-    try:
-        data = fr.load("ml-1m")
-    except DataError:
-        data = fr.city(people=6_040, places=3_706, checkins=1_000_209)
+    data = benchmark_data()
     return data.name, fr.split_temporal(data.keep_users(min_interactions=20)).train.compact()
 
 
