@@ -91,20 +91,24 @@ def server_step(
 
 def solve_users(objective: Objective, item_factors: FloatMatrix, profiles: Profiles) -> FloatMatrix:
     """All devices at once: `solve_user` for each."""
-    solved: FloatMatrix = _solve_users(
-        objective, item_factors, item_factors.T @ item_factors, profiles.starts, profiles.items
-    )
-    return solved
+    return _solve_users(objective, item_factors, gram_matrix(item_factors), profiles.starts, profiles.items)
 
 
 def summed_uploads(
     objective: Objective, item_factors: FloatMatrix, user_factors: FloatMatrix, audiences: Profiles
 ) -> FloatMatrix:
     """The sum of all devices' uploads, without making any of them."""
-    everyone = user_factors.T @ user_factors
-    summed: FloatMatrix = -objective.unobserved * (item_factors @ everyone)
-    _add_likes(objective, item_factors, user_factors, audiences.starts, audiences.items, summed)
+    summed = np.empty_like(item_factors)
+    everyone = gram_matrix(user_factors)
+    _sum_uploads(objective, item_factors, user_factors, everyone, audiences.starts, audiences.items, summed)
     return summed
+
+
+def gram_matrix(factors: FloatMatrix) -> FloatMatrix:
+    """The inner products of all columns: Y'Y."""
+    # Not by the matrix product's library: its threads wait for busy cores, and their number may change the last bits.
+    products: FloatMatrix = np.einsum("if,ig->fg", factors, factors)
+    return products
 
 
 @compiled(parallel=True)
@@ -152,21 +156,29 @@ def _solve_symmetric(sides: Any, aim: Any) -> None:
 
 
 @compiled(parallel=True)
-def _add_likes(
+def _sum_uploads(
     objective: Objective,
     item_factors: FloatMatrix,
     user_factors: FloatMatrix,
+    everyone: FloatMatrix,
     starts: LongVector,
     users: IntVector,
     summed: FloatMatrix,
 ) -> None:
-    """Replace -w (x . y) by (1 + alpha) (1 - x . y) for what users have; each item's users in ascending order."""
+    """Each item's row: -w y X'X as if nobody had it, then (1 + alpha) (1 - x . y) x for -w (x . y) x of who has."""
+    factors = item_factors.shape[1]
     for item in numba.prange(len(summed)):
+        y, row = item_factors[item], summed[item]
+        for factor in range(factors):
+            total = np.float32(0)
+            for other in range(factors):
+                total += everyone[factor, other] * y[other]
+            row[factor] = -objective.unobserved * total
         for user in users[starts[item] : starts[item + 1]]:
             x = user_factors[user]
             score = np.float32(0)
-            for factor in range(len(x)):
-                score += x[factor] * item_factors[item, factor]
+            for factor in range(factors):
+                score += x[factor] * y[factor]
             weight = objective.liked * (np.float32(1) - score) + objective.unobserved * score
-            for factor in range(len(x)):
-                summed[item, factor] += weight * x[factor]
+            for factor in range(factors):
+                row[factor] += weight * x[factor]
