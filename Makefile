@@ -15,8 +15,8 @@ test: $(VENV)/.tests
 	$(RUN) -m pytest -n $(WORKERS)
 
 check: $(VENV)/.habits
-	$(RUN) -m ruff format --check .
-	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check src tests benchmarks
+	$(RUN) -m ruff check src tests benchmarks
 	$(RUN) -m mypy
 	$(VENV)/bin/lint-imports --no-cache
 	$(RUN) -m pytest -n $(WORKERS) -q -m "not slow"

@@ -207,6 +207,39 @@ def test_an_entry_of_another_kind_is_refused(folder, changes):
         load_model(folder)
 
 
+@pytest.mark.parametrize("settings", [{"factors": None}, {"factors": "three"}, {"learning_rate": [1]}])
+def test_a_setting_of_another_kind_is_one_sentence(folder, settings):
+    edit(folder, settings=settings)
+    with pytest.raises(FedeRankError):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("training/users.parquet", lambda table: table.rename({"id": "name"})),
+        ("training/users.parquet", lambda table: table.with_columns(pl.lit(1).alias("id"))),
+        ("training/items.parquet", lambda table: table.with_columns(pl.col("id").cast(pl.Float64))),
+        ("training/rows.parquet", lambda table: table.drop("user")),
+        ("training/rows.parquet", lambda table: table.with_columns(pl.col("item").cast(pl.String))),
+    ],
+)
+def test_a_table_that_is_not_as_it_was_written_is_refused(folder, file, change):
+    change(pl.read_parquet(folder / file)).write_parquet(folder / file)
+    sign_anew(folder)
+    with pytest.raises(ModelError, match=r"lacks a proper column|twice"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "not json", "3"])
+def test_a_damaged_record_of_a_split_is_refused(tmp_path, content):
+    split = split_random(WORLD)
+    MostPopular().fit(split.train).save(tmp_path / "model", split)
+    (tmp_path / "model" / "split" / "split.json").write_text(content)
+    with pytest.raises(ModelError, match=r"split.json is not as it was written"):
+        load_split(tmp_path / "model")
+
+
 def test_a_description_that_was_edited_is_noticed(folder):
     path = folder / "model.json"
     path.write_text(path.read_text().replace('"factors": 3', '"factors": 2'))

@@ -46,14 +46,19 @@ def write_split(split: Split, folder: Path) -> None:
 def read_split(folder: Path) -> Split:
     """Read what `write_split` wrote; a split whose parts overlap is refused as ever."""
     whole = _read_ids(folder)
-    told = json.loads(_existing(folder / "split.json").read_text(encoding="utf-8"))
-    whole = replace(whole, name=str(told["name"]))
+    try:
+        told = json.loads(_existing(folder / "split.json").read_text(encoding="utf-8"))
+        whole, how = replace(whole, name=str(told["name"])), str(told["how"])
+    except (ValueError, TypeError, KeyError) as reason:
+        raise ModelError(
+            f"{folder / 'split.json'} is not as it was written ({reason!r}); it was changed or damaged."
+        ) from reason
     validation = folder / "validation.parquet"
     return Split(
         train=_with_rows(whole, folder / "train.parquet"),
         test=_with_rows(whole, folder / "test.parquet"),
         validation=_with_rows(whole, validation) if validation.exists() else None,
-        how=str(told["how"]),
+        how=how,
     )
 
 
@@ -69,7 +74,7 @@ def _write_ids(data: Interactions, folder: Path) -> None:
 
 
 def _read_ids(folder: Path) -> Interactions:
-    users, items = _read(folder / "users.parquet"), _read(folder / "items.parquet")
+    users, items = _read(folder / "users.parquet", "id"), _read(folder / "items.parquet", "id")
     nothing = np.empty(0, dtype=np.int32)
     return Interactions(
         users=nothing,
@@ -87,7 +92,7 @@ def _rows(data: Interactions) -> pl.DataFrame:
 
 
 def _with_rows(whole: Interactions, path: Path) -> Interactions:
-    rows = _read(path)
+    rows = _read(path, "user", "item")
     users, items = (rows[name].to_numpy().astype(np.int32) for name in ("user", "item"))
     keys = users.astype(np.int64) * whole.n_items + items
     inside = (
@@ -111,7 +116,7 @@ def _as_series(ids: Ids) -> pl.Series:
 def _as_ids(column: pl.Series) -> Ids:
     if column.dtype.is_integer():
         return column.to_numpy().astype(np.int64)
-    return np.array(column.to_list(), dtype=np.dtypes.StringDType())
+    return np.array(column.cast(pl.String).to_list(), dtype=np.dtypes.StringDType())
 
 
 def _existing(path: Path) -> Path:
@@ -120,8 +125,17 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _read(path: Path) -> pl.DataFrame:
+def _read(path: Path, *needed: str) -> pl.DataFrame:
+    """The table of a file, once the columns it needs are there, whole numbers or (as ids) text, none of them empty."""
     try:
-        return pl.read_parquet(_existing(path))
+        table = pl.read_parquet(_existing(path))
     except pl.exceptions.PolarsError as reason:
         raise ModelError(f"{path} cannot be read as Parquet ({reason}); it was changed or damaged.") from reason
+    for name in needed:
+        column = table.get_column(name, default=None)
+        kinds = (pl.String,) if name == "id" else ()
+        if column is None or column.null_count() or not (column.dtype.is_integer() or column.dtype in kinds):
+            raise ModelError(f"{path} lacks a proper column {name!r}; it was changed or damaged.")
+        if name == "id" and column.n_unique() != len(column):
+            raise ModelError(f"{path} names somebody or something twice; it was changed or damaged.")
+    return table

@@ -81,8 +81,11 @@ def load_model(folder: str | Path) -> Recommender:
     told = read_description(folder)
     _check_digests(folder, told)
     kind = recommender_class(str(told["kind"]))
-    model = kind(**_settings(kind, told["settings"], folder))
-    model.training = replace(read_interactions(folder / "training"), name=str(told["data"]["name"]))
+    try:
+        model = kind(**_settings(kind, told["settings"], folder))
+    except (TypeError, ValueError) as reason:
+        raise ModelError(f"{folder / 'model.json'} has a setting of the wrong kind ({reason}).") from reason
+    model.training = replace(read_interactions(folder / "training"), name=str(told["data"].get("name", "interactions")))
     model.report = told["report"]
     model._restore(_arrays(folder / "model.safetensors"), _arrays(folder / "devices.safetensors"))
     return model
