@@ -179,17 +179,20 @@ def test_somebody_new_needs_a_history_that_can_be_learnt_from():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("settings", "precision", "coverage", "evenness"),
+    ("settings", "seeds", "precision", "coverage", "evenness"),
     [
-        ({"triples": 1, "pi": 0.8}, (0.0053, 0.0065), (346, 396), (0.0014, 0.00165)),
-        ({"triples": "mean", "pi": 0.9}, (0.0116, 0.0141), (2632, 2682), (0.0211, 0.0221)),
+        # Evenness swings by 8 % from seed to seed: with one pair a round it takes many seeds to tell the mean.
+        ({"triples": 1, "pi": 0.8}, 24, (0.0053, 0.0065), (346, 396), (0.0014, 0.00165)),
+        ({"triples": "mean", "pi": 0.9}, 6, (0.0116, 0.0141), (2632, 2682), (0.0211, 0.0221)),
     ],
 )
-def test_the_papers_figures_on_amazon_come_out(real_data, monkeypatch, settings, precision, coverage, evenness):
+def test_the_papers_figures_on_amazon_come_out(real_data, monkeypatch, settings, seeds, precision, coverage, evenness):
     import federank as fr
 
     monkeypatch.setenv("FEDERANK_DATA", str(real_data))
     split = fr.split_temporal(fr.load("amazon-digital-music").keep_users(min_interactions=20))
-    found = [fr.evaluate(FPL(seed=seed, **settings).fit(split.train), split, at=10).means for seed in range(1, 7)]
+    found = [
+        fr.evaluate(FPL(seed=seed, **settings).fit(split.train), split, at=10).means for seed in range(1, seeds + 1)
+    ]
     for metric, (low, high) in {"precision@10": precision, "item_coverage@10": coverage, "gini@10": evenness}.items():
         assert low <= np.mean([means[metric] for means in found]) <= high
