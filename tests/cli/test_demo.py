@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from federank.cli import federank
@@ -36,6 +37,7 @@ def test_in_the_demo_a_federation_learns_more_than_what_is_popular():
     assert precision["FPL, never"] < precision["FPL, 10 % of the time"]
 
 
+@pytest.mark.slow
 def test_the_demo_tells_the_same_story_twice_and_another_with_another_seed():
     assert story() == story()
     assert story("--seed", "2") != story()
@@ -45,6 +47,7 @@ def test_the_demo_fits_a_terminal_of_80_columns():
     assert max(map(len, story().splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_the_demo_runs_on_its_own_and_writes_nothing(tmp_path):
     command = [sys.executable, "-m", "federank", "demo"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)

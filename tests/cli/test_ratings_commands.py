@@ -42,6 +42,7 @@ def shop(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_folds_are_trained_and_judged_together(shop, tmp_path):
     out = tmp_path / "runs"
     told("train", "pmf", "--data", shop, "--style", "stochastic", "--federated", "--rho", "0", "--folds", "4",
@@ -72,6 +73,7 @@ def test_the_split_seed_divides_anew(shop, tmp_path):
     assert parts[0] != parts[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["pmf", "svdpp"])
 def test_one_model_is_trained_judged_and_asked(method, shop, tmp_path):
     out = tmp_path / "run"

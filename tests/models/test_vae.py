@@ -15,6 +15,8 @@ from federank.models.vae import (
     with_dropout,
 )
 
+pytestmark = pytest.mark.slow  # JAX takes seconds to wake up
+
 jax = pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
 
 

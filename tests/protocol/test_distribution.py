@@ -2,17 +2,33 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from tests.worlds import federation, random_world
 
-from federank.engines.reference import FleetInMemory
+from federank.compiling import compiled
+from federank.protocol.distribution import choose_clients
 
 DATA = random_world()
 
 
+@compiled
+def choose(recipe, round_number, marks, chosen):
+    return choose_clients(
+        recipe.seed,
+        round_number,
+        recipe.participants,
+        recipe.clients_per_round,
+        recipe.online,
+        recipe.trace,
+        marks,
+        chosen,
+    )
+
+
 def chosen_in(rounds, **settings):
-    founded = federation(DATA, **settings)
-    fleet = FleetInMemory(founded.recipe, DATA.profiles, founded.user_vectors)
-    return [fleet.choose(number) for number in range(rounds)]
+    recipe = federation(DATA, **settings).recipe
+    marks, chosen = np.zeros(DATA.n_users, dtype=np.int64), np.empty(DATA.n_users, dtype=np.int32)
+    return [chosen[: choose(recipe, number, marks, chosen)].copy() for number in range(rounds)]
 
 
 @pytest.mark.parametrize("clients", [1, 3, 5, 8, 11, "all"])
@@ -30,12 +46,12 @@ def test_everyone_is_chosen_equally_often(clients):
 
 @pytest.mark.parametrize("clients", [1, 4, "all"])
 def test_a_device_is_there_as_often_as_it_is_online(clients):
-    rounds = chosen_in(1000, clients_per_round=clients, online=0.25)
-    if clients == "all":
-        assert np.mean([len(chosen) for chosen in rounds]) == pytest.approx(3, abs=0.2)
-    elif clients == 1:
-        assert all(len(chosen) <= 1 for chosen in rounds)
-        assert np.mean([len(chosen) for chosen in rounds]) == pytest.approx(1 - 0.75**12, abs=0.03)
+    counts = [len(chosen) for chosen in chosen_in(2000, clients_per_round=clients, online=0.25)]
+    most = 12 if clients == "all" else clients
+    there = np.arange(13)
+    expected = np.minimum(there, most) @ binom.pmf(there, 12, 0.25)
+    assert max(counts) <= most
+    assert np.mean(counts) == pytest.approx(expected, abs=0.15)
 
 
 def test_nobody_who_is_never_online_takes_part():

@@ -167,6 +167,7 @@ def test_fcf_that_leaves_the_range_of_numbers_says_what_to_do():
         FCF(factors=3, rounds=5, learning_rate=1e38).fit(TASTES)
 
 
+@pytest.mark.slow
 def test_the_vae_stops_early_and_keeps_the_best_network():
     pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
     seen = []
@@ -177,6 +178,7 @@ def test_the_vae_stops_early_and_keeps_the_best_network():
     assert 0 < model.report["held_back_ndcg"] <= 1
 
 
+@pytest.mark.slow
 def test_the_vae_learns_from_all_for_all_epochs_when_nothing_is_held_back():
     pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
     model = MultVAE(topology="8-2-8", epochs=4, batch_size=8, held_back=0.0, anneal_epochs=0).fit(TASTES)
@@ -184,18 +186,21 @@ def test_the_vae_learns_from_all_for_all_epochs_when_nothing_is_held_back():
     assert "held_back_ndcg" not in model.report
 
 
+@pytest.mark.slow
 def test_the_vae_that_leaves_the_range_of_numbers_says_what_to_do():
     pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
     with pytest.raises(Diverged, match="learning_rate 1e\\+30 is too large for this data"):
         MultVAE(topology="8-2-8", epochs=20, learning_rate=1e30, held_back=0.0).fit(TASTES)
 
 
+@pytest.mark.slow
 def test_without_jax_the_vae_names_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)  # what Python keeps for a package that cannot be imported
     with pytest.raises(SettingError, match=r'they are not installed; run: pip install "federank\[vae\]"'):
         MultVAE(epochs=1).fit(TASTES)
 
 
+@pytest.mark.slow
 def test_a_trained_vae_can_be_used_without_jax(tmp_path, monkeypatch):
     pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
     model = MultVAE(topology="8-2-8", epochs=2, batch_size=8).fit(TASTES)

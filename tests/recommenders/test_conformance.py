@@ -35,7 +35,12 @@ def world(method):
     return RATED_WORLD if method in ("pmf", "svdpp") else WORLD
 
 
-@pytest.fixture(scope="module", params=METHODS)
+def _as_cases(names):
+    """Every method; the one whose library takes seconds to wake up is left to `make test`."""
+    return [pytest.param(name, marks=pytest.mark.slow if name == "vae" else ()) for name in names]
+
+
+@pytest.fixture(scope="module", params=_as_cases(METHODS))
 def method(request):
     return request.param
 
@@ -57,7 +62,7 @@ def test_the_registry_names_the_class(method):
     assert found.__doc__
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in WITHOUT_TASTE], indirect=True)
+@pytest.mark.parametrize("method", _as_cases(name for name in METHODS if name not in WITHOUT_TASTE), indirect=True)
 def test_people_are_recommended_their_own_taste(model):
     table = model.recommend(n=4)
     own = model.item_ids[table.items] % 2 == (table.users % 2)[:, None]

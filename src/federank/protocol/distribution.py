@@ -16,7 +16,7 @@ from federank.models.rows import inlined, outlined
 from federank.protocol.draws import ONLINE, SELECT, SERVER, below, happens, words
 from federank.protocol.messages import Broadcast
 
-PATIENCE = 64
+PATIENCE = 16
 """After this many times the population in draws, whoever has not been found there is taken to be away."""
 
 
