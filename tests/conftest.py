@@ -18,3 +18,10 @@ def real_data() -> Path:
     if not (folder / "ml-1m").exists():
         pytest.skip(f"real data sets are needed, and {folder} does not hold them: set FEDERANK_DATA")
     return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What reads real data sets takes seconds: it is left to `make test`."""
+    for item in items:
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)

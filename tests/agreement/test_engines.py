@@ -46,7 +46,7 @@ def test_engines_learn_the_same_factors(name):
     data = random_world()
     one, other = (federation(data, **CONFIGURATIONS[name]) for _ in range(2))
     before = [table.copy() for table in tables(one)]
-    rounds = min(200, 3 * one.recipe.rounds_per_epoch)
+    rounds = min(120, 3 * one.recipe.rounds_per_epoch)
     compiled.play(one, rounds)
     reference.play(other, rounds)
     assert one.round_number == other.round_number == rounds

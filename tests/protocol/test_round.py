@@ -121,13 +121,13 @@ def test_each_person_is_held_to_their_own_pi():
 @pytest.mark.parametrize("pi", [0.0, 0.3, 0.5, 1.0])
 def test_a_sticky_decision_lets_exactly_its_share_of_items_ever_leave(pi):
     data = random_world()
-    fleet, _ = recorded(data, rounds=120, pi=pi, sharing="sticky", clients_per_round="all", triples=4)
+    fleet, _ = recorded(data, rounds=50, pi=pi, sharing="sticky", clients_per_round="all", triples=4)
     left = [set() for _ in range(data.n_users)]
     for number, update in enumerate(updates_of(fleet)):
         left[number % data.n_users] |= set(update.items[update.biases > 0].tolist())
     sizes = data.profiles.sizes
     assert all(len(items) <= np.ceil(pi * size) for items, size in zip(left, sizes, strict=True))
-    assert sum(map(len, left)) == pytest.approx(np.ceil(pi * sizes).sum(), rel=0.05)
+    assert sum(map(len, left)) == pytest.approx(np.ceil(pi * sizes).sum(), rel=0.1)
     for user, items in enumerate(left):
         assert items <= set(data.profiles.of(user).tolist())
 
