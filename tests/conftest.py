@@ -1,6 +1,7 @@
-"""What the tests share: the folder of real data, where there is one, and how examples are generated."""
+"""What the tests share: real data and programs where there are any, and how examples are generated."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+
+
+def _program(name: str, found: Path | None) -> Path:
+    """A program that tests start; where it is missing they are skipped, or fail if this machine must have it."""
+    if found is None:
+        message = f"{name} is needed for this test and is not installed"
+        if name in os.environ.get("FEDERANK_TESTS_MUST_NOT_SKIP", "").split():
+            pytest.fail(message)
+        pytest.skip(message)
+    return found
+
+
+def _on_path(*names: str) -> Path | None:
+    return next((Path(found) for found in map(shutil.which, names) if found), None)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """The browser."""
+    return _program("chromium", _on_path("chromium", "chromium-browser"))
+
+
+@pytest.fixture(scope="session")
+def node() -> Path:
+    """JavaScript without a browser."""
+    return _program("node", _on_path("node", "nodejs"))
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Path:
+    """The folder of PostgreSQL's programs (initdb, postgres, pg_ctl)."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    found = folders[-1] if folders else _on_path("initdb")
+    return _program("postgresql", found and found.parent)
