@@ -373,6 +373,15 @@ def test_a_file_added_to_an_earlier_split_is_not_lost(tmp_path):
     assert len(rows_of(Path("out/test.tsv"))) == 12
 
 
+def test_a_part_that_would_be_empty_is_refused_and_nothing_is_written(tmp_path):
+    table = ratings_file(tmp_path / "ratings.tsv")
+    said = complaint(SettingError, "data", "split", table, "--temporal", 0.01, "--out", "out")
+    assert "test part would be empty" in said
+    said = complaint(SettingError, "data", "split", table, "--temporal", 0.5, "--validation", 0.01, "--out", "out")
+    assert "validation part would be empty" in said
+    assert list(Path().iterdir()) == []
+
+
 def test_the_folder_one_stands_in_is_not_pulled_away(tmp_path):
     table = ratings_file(tmp_path / "ratings.tsv")
     assert "name another" in complaint(DataError, "data", "split", table, "--temporal", 0.5, "--out", ".")

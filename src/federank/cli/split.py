@@ -59,6 +59,7 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
     refuse_foreign_folder(out)
     data = reading.interactions()
     splits = _split(data, way, chosen)
+    _refuse_empty_parts(splits)
     settings = {
         **reading.kept(),
         "way": way.replace("_", "-"),
@@ -68,7 +69,10 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
         "interactions": len(data),
         "fingerprint": data.fingerprint,
     }
+    replaced = out.exists() and any(out.iterdir())
     write_split_folder(out, splits, settings, header=not bare)
+    if replaced:
+        click.echo(f"An earlier split in {out} was replaced.", err=True)
     click.echo(f"{data.name}: {len(data):,} interactions of {data.n_users:,} users with {data.n_items:,} items")
     for path, rows in files_of(splits).items():
         click.echo(f"  {len(rows):>12,}  {out / path}")
@@ -86,6 +90,17 @@ def _way(chosen: dict[str, Any]) -> str:
     if ways[0] == "leave_last_out" and chosen["validation"] not in (0, 1):
         raise SettingError("With --leave-last-out, validation is one interaction of each user: give --validation 1.")
     return ways[0]
+
+
+def _refuse_empty_parts(splits: list[Split]) -> None:
+    """A part that nobody has anything in cannot be tested on: say so before anything is written."""
+    for split in splits:
+        for name, part in (("test", split.test), ("validation", split.validation)):
+            if part is not None and not len(part):
+                raise SettingError(
+                    f"The {name} part would be empty: a share of everybody's history is rounded down, and nobody has "
+                    "enough of it. Ask for a larger share, or keep users with more interactions (--min-interactions)."
+                )
 
 
 def _split(data: Interactions, way: str, chosen: dict[str, Any]) -> list[Split]:
