@@ -59,7 +59,7 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
     refuse_foreign_folder(out)
     data = reading.interactions()
     splits = _split(data, way, chosen)
-    _refuse_empty_parts(splits)
+    _refuse_empty_parts(splits, chosen["validation"])
     settings = {
         **reading.kept(),
         "way": way.replace("_", "-"),
@@ -92,15 +92,17 @@ def _way(chosen: dict[str, Any]) -> str:
     return ways[0]
 
 
-def _refuse_empty_parts(splits: list[Split]) -> None:
+def _refuse_empty_parts(splits: list[Split], validation: float) -> None:
     """A part that nobody has anything in cannot be tested on: say so before anything is written."""
     for split in splits:
-        for name, part in (("test", split.test), ("validation", split.validation)):
-            if part is not None and not len(part):
-                raise SettingError(
-                    f"The {name} part would be empty: a share of everybody's history is rounded down, and nobody has "
-                    "enough of it. Ask for a larger share, or keep users with more interactions (--min-interactions)."
-                )
+        empty = [] if len(split.test) else ["test"]
+        if validation and not split.validation:
+            empty.append("validation")
+        if empty:
+            raise SettingError(
+                f"The {empty[0]} part would be empty: a share of everybody's history is rounded down, and nobody has "
+                "enough of it. Ask for a larger share, or keep users with more interactions (--min-interactions)."
+            )
 
 
 def _split(data: Interactions, way: str, chosen: dict[str, Any]) -> list[Split]:
