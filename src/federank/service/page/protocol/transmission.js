@@ -1,0 +1,37 @@
+/* Transmission: what a device lets the server see (protocol/transmission.py).
+
+A device has gradients for the items of its outward profile and for the items it compared them with. It sends all of the
+second kind, and of the first what its owner allows: those decided for life, or each with a coin of pi (as-published: per
+pair, or once per item and round).
+*/
+
+import { MASK, happens, words } from "./draws.js";
+
+/** Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item. */
+export function maySend(lifelong, perRow, seed, user, roundNumber, item, coin, pi, allowed) {
+  if (lifelong || !allowed) return allowed;
+  return happens(perRow ? words(seed, user, MASK, roundNumber, item)[0] : coin, pi);
+}
+
+/** The Update: gradients summed per item, without the positives that are held back. */
+export function share(recipe, person, roundNumber, gradients) {
+  const { factors } = recipe;
+  const rows = [];
+  gradients.positives.forEach((item, t) => {
+    const allowed = person.allowed[gradients.places[t]];
+    if (maySend(person.lifelong, recipe.maskPerRow, person.seed, person.user, roundNumber, item, gradients.coins[t], person.pi, allowed))
+      rows.push([item, gradients.positiveVectors, t, gradients.slopes[t]]);
+  });
+  gradients.negatives.forEach((item, t) => rows.push([item, gradients.negativeVectors, t, -gradients.slopes[t]]));
+
+  const items = Int32Array.from(new Set(rows.map(([item]) => item))).sort();
+  const placeOf = new Map(Array.from(items, (item, place) => [item, place]));
+  const vectors = new Float32Array(items.length * factors);
+  const biases = new Float32Array(items.length);
+  for (const [item, table, t, bias] of rows) {
+    const place = placeOf.get(item);
+    for (let f = 0; f < factors; f++) vectors[place * factors + f] += table[t * factors + f];
+    biases[place] += bias;
+  }
+  return { items, vectors, biases };
+}

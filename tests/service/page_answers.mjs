@@ -1,0 +1,62 @@
+/* What JavaScript makes of questions that Python asks: one function, run under node and inside a browser page.
+
+`answers(protocol, questions)` gets the module of the page's protocol and plain JSON, and gives plain JSON back.
+*/
+
+export function answers(protocol, questions) {
+  const floats = (values) => Float32Array.from(values);
+  const plain = (update) => ({
+    items: [...update.items],
+    vectors: [...update.vectors],
+    biases: [...update.biases],
+  });
+  const broadcastOf = ({ round, vectors, biases }) => ({
+    roundNumber: round,
+    items: Int32Array.from(biases, (_, item) => item),
+    vectors: floats(vectors),
+    biases: floats(biases),
+  });
+  const kinds = {
+    words: ({ of }) => of.map((five) => protocol.words(...five)),
+    below: ({ of }) => of.map(([word, count]) => protocol.below(word, count)),
+    absent: ({ profile, ranks }) => ranks.map((rank) => protocol.absentItem(profile, rank)),
+    normal: ({ factors, seed, user, scale }) => [...protocol.normalRow(factors, seed, user, protocol.USER_FACTORS, scale)],
+    slope: ({ of }) => of.map(protocol.slope),
+    rounds: ({ recipe, person, broadcasts }) => {
+      const worked = protocol.recipeFor(recipe);
+      const device = { ...person, vector: floats(person.vector), profile: Int32Array.from(person.profile), triples: recipe.triples };
+      return broadcasts.map((given) => {
+        const broadcast = broadcastOf(given);
+        const gradients = protocol.compute(worked, device, broadcast);
+        const update = protocol.share(worked, device, broadcast.roundNumber, gradients);
+        return {
+          positives: [...gradients.positives],
+          negatives: [...gradients.negatives],
+          update: plain(update),
+          vector: [...device.vector],
+        };
+      });
+    },
+    encoded: ({ items, vectors, biases }) => [
+      ...protocol.encodeUpdate({ items: Int32Array.from(items), vectors: floats(vectors), biases: floats(biases) }),
+    ],
+    decoded: ({ body, factors, items }) => {
+      try {
+        const broadcast = protocol.decodeBroadcast(Uint8Array.from(body).buffer, factors, items);
+        return { round: broadcast.roundNumber, version: broadcast.version, ...plain(broadcast) };
+      } catch (fault) {
+        if (!(fault instanceof protocol.BadMessage)) throw fault;
+        return { refused: fault.message };
+      }
+    },
+  };
+  return questions.map((question) => kinds[question.kind](question));
+}
+
+// Under node: `node page_answers.mjs PROTOCOL.JS QUESTIONS.JSON` prints the answers.
+if (typeof process !== "undefined" && process.argv[2]) {
+  const { readFileSync } = await import("node:fs");
+  const protocol = await import(process.argv[2]);
+  const questions = JSON.parse(readFileSync(process.argv[3], "utf8"));
+  process.stdout.write(JSON.stringify(answers(protocol, questions)));
+}
