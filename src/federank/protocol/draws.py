@@ -31,6 +31,9 @@ IMPLICIT_FACTORS = 10  # first values of SVD++'s second item vectors, drawn by t
 VIRTUAL = 11  # a device: which items it has not rated get a virtual rating
 ORDER = 12  # learning without a federation: in which order the users' ratings are met
 STICKY = 13  # a device: which of its own items may ever be sent
+DENIABLE = 14  # a device: what an item of the catalogue answers for life, liked or not
+NOISE = 15  # a device: noise on what it sends
+GROUP = 16  # a study: which group of choices a person belongs to
 
 SERVER = 0xFFFFFFFF  # stands for the user in choices that no user makes
 WORDS = 2.0**32

@@ -1,27 +1,157 @@
-"""Policy: what an owner allows to leave, decided once and kept for life.
+"""Policy: what its owner allows to leave a device, and the outward profile that follows from it.
 
-Tossing a coin of pi anew for every pair (as published) only delays disclosure: over enough rounds nearly every item has
-been sent once. A *sticky* decision is made once per item: of a profile of n items, ceil(pi n) may leave, and the others
-never do. Which ones is drawn with the seed, like everything else, so that the decision needs no memory: the items whose
-words are the smallest.
+A policy belongs to one person. From it, the person's history and draws of the device's own comes the *outward
+profile*: the items that the device draws its positives from, and which of them may ever be sent. Decisions for life
+are made from draws named by the item, so they need no memory.
+
+    as-published   a coin of pi is tossed anew every time a positive could be sent. That only delays disclosure: over
+                   enough rounds nearly every item has been sent once
+    sticky         of n items, ceil(pi n) may leave, for life; the others never do: those whose words are the smallest
+    deniable       every item of the catalogue answers once, for life: a liked one is sent with probability pi, any
+                   other one with a smaller q, so that no item that is seen is surely its owner's (randomised response,
+                   Warner, 1965; kept for life: RAPPOR, Erlingsson et al., 2014). q follows from pi and epsilon:
+
+                       epsilon = ln( pi (1 - q) / (q (1 - pi)) )
+
+What an Update is computed from is the policy's *basis*. With `history`, as published, the own vector follows the
+whole history, and negatives avoid it. With `shared` the device takes part with its outward profile in the place of
+its history; all that leaves is then a function of that profile and of draws. docs/policies.md has the proof.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from federank.arrays import IntVector, RealVector
+from federank.arrays import IntVector, LongVector
+from federank.checks import one_of, positive, whole, within
 from federank.compiling import compiled
-from federank.data.interactions import Profiles
-from federank.protocol.draws import STICKY, words
+from federank.errors import SettingError
+from federank.models.rows import inlined
+from federank.protocol.draws import DENIABLE, STICKY, happens, words
 
-Allowed = np.ndarray[Any, np.dtype[np.bool_]]
+SHARING = ("as-published", "sticky", "deniable")
+BASES = ("history", "shared")
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What one person allows."""
+
+    sharing: Literal["as-published", "sticky", "deniable"]
+    """How it is decided what is sent."""
+    pi: float
+    """How much of what is liked is sent: the coin, the share for life, or the probability for life."""
+    epsilon: float | None = None
+    """Deniable sharing only: how far what is seen of one item may tell whether it is liked."""
+    basis: Literal["history", "shared"]
+    """What Updates are computed from: the whole history, or the outward profile alone."""
+    never_items: frozenset[int] = frozenset()
+    """Items, by number, that must never be sent because they are liked."""
+    budget: int | None = None
+    """At most so many of the history are sent, ever."""
+    paused: bool = False
+    """Takes no part in rounds for now."""
+
+    def __post_init__(self) -> None:
+        one_of("sharing", self.sharing, SHARING)
+        one_of("basis", self.basis, BASES)
+        within("pi", self.pi, 0, 1)
+        if self.budget is not None:
+            whole("budget", self.budget, 0)
+        if self.sharing != "deniable":
+            if self.epsilon is not None:
+                raise SettingError(
+                    f"epsilon is {self.epsilon!r}, but sharing is {self.sharing}; only deniable sharing has one."
+                )
+            return
+        if self.epsilon is None:
+            raise SettingError("Deniable sharing needs an epsilon, such as 2; smaller hides more.")
+        positive("epsilon", self.epsilon)
+        if self.pi == 1:
+            raise SettingError(
+                "pi is 1: what is not seen is then surely not liked; deniable sharing needs less than 1."
+            )
+        if self.basis != "shared":
+            raise SettingError(
+                "Deniable sharing computes Updates from what is shared; from the whole history its epsilon would not "
+                "be true. Choose the basis shared."
+            )
+        if self.budget is not None:
+            raise SettingError(
+                "A budget makes one item's answer depend on the others', so the epsilon of deniable sharing would not "
+                "be true; choose a smaller pi in its place, or sticky sharing."
+            )
+
+    @property
+    def decoy_rate(self) -> float:
+        """q: the probability that an item which is not liked is sent all the same; 0 unless deniable."""
+        return 0.0 if self.epsilon is None else decoy_rate(self.pi, self.epsilon)
+
+
+def decoy_rate(pi: float, epsilon: float) -> float:
+    """q of pi and epsilon."""
+    return pi * math.exp(-epsilon) / (pi * math.exp(-epsilon) + 1 - pi)
+
+
+class Outward(NamedTuple):
+    """What a device takes part with."""
+
+    profile: IntVector  # the items that positives are drawn from, ascending
+    real: Flags  # which of them are its owner's; others are decoys
+    allowed: Flags  # which of them may ever be sent as positives
+    lifelong: bool  # the allowed ones are always sent; else a coin of pi is tossed each time
+
+
+def outward(
+    policy: Policy, seed: int, user: int, history: IntVector, n_items: int, sent: IntVector | None = None
+) -> Outward:
+    """One person's outward profile, from an ascending history.
+
+    A history that grows keeps its promises if the device hands in what was sent as liked before (`sent`): those items
+    stay chosen, ahead of new ones.
+    """
+    may = ~np.isin(history, list(policy.never_items))
+    if policy.sharing == "deniable":
+        return _deniable(policy, seed, user, history[may], n_items)
+    allowed = np.zeros(len(history), dtype=np.bool_)
+    candidates = np.flatnonzero(may)
+    drawn = words_of_items(seed, np.full(len(candidates), user, dtype=np.int64), history[candidates])
+    before = np.zeros(len(candidates), np.bool_) if sent is None else np.isin(history[candidates], sent)
+    order = np.lexsort((drawn, ~before))
+    allowed[candidates[order[: most_allowed(policy, len(candidates))]]] = True
+    if policy.basis == "shared":
+        history = history[allowed]
+        allowed = np.ones(len(history), dtype=np.bool_)
+    return Outward(history, np.ones(len(history), dtype=np.bool_), allowed, policy.sharing == "sticky")
+
+
+def most_allowed(policy: Policy, candidates: int) -> int:
+    """How many of the items that are on no never-list may ever leave."""
+    # Whole products must stay whole: 0.07 x 100 is a little more than 7 to a computer.
+    most = math.ceil(policy.pi * candidates - 1e-9) if policy.sharing == "sticky" else candidates
+    return most if policy.budget is None else min(most, policy.budget)
+
+
+def _deniable(policy: Policy, seed: int, user: int, liked: IntVector, n_items: int) -> Outward:
+    """What is liked answers with pi; everything else, and what must never be sent, answers with q."""
+    drawn = np.empty(n_items, np.uint32)
+    deniable_words(seed, user, drawn)
+    sends = happens(drawn, policy.decoy_rate)
+    sends[liked] = happens(drawn[liked], policy.pi)
+    profile = np.flatnonzero(sends).astype(np.int32)
+    return Outward(profile, np.isin(profile, liked), np.ones(len(profile), dtype=np.bool_), True)
 
 
 @compiled
-def _words_of_items(seed: int, users: IntVector, items: IntVector) -> np.ndarray[Any, np.dtype[np.uint32]]:
+def words_of_items(seed: int, users: LongVector, items: IntVector) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """The words by which items are put in the order of sharing."""
     drawn = np.empty(len(items), np.uint32)
     for place in range(len(items)):
         word, _, _, _ = words(seed, users[place], STICKY, 0, items[place])
@@ -29,23 +159,33 @@ def _words_of_items(seed: int, users: IntVector, items: IntVector) -> np.ndarray
     return drawn
 
 
-def everyones_sticky_items(seed: int, profiles: Profiles, pi: RealVector) -> Allowed:
+@inlined
+def four_deniable_words(seed: Any, user: Any, block: Any) -> Any:
+    """The words of items 4 block to 4 block + 3: a draw gives four."""
+    return words(seed, user, DENIABLE, 0, block)
+
+
+@compiled
+def deniable_words(seed: int, user: int, drawn: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
+    """Each item's word, by which it answers for life."""
+    for block in range((len(drawn) + 3) // 4):
+        for lane, word in enumerate(four_deniable_words(seed, user, block)):
+            if 4 * block + lane < len(drawn):
+                drawn[4 * block + lane] = word
+
+
+def everyones_sticky_items(seed: int, profiles: Any, pi: Any) -> Flags:
     """Which items of everyone's profile may ever leave, in the places of the profiles' items."""
     sizes = profiles.sizes
-    users = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    order = np.lexsort((_words_of_items(seed, users, np.array(profiles.items)), users))
+    users = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+    order = np.lexsort((words_of_items(seed, users, np.array(profiles.items)), users))
     rank = np.arange(len(order)) - profiles.starts[users]
     allowed = np.zeros(len(order), dtype=np.bool_)
-    allowed[order[rank < np.ceil(pi * sizes)[users]]] = True
+    allowed[order[rank < np.ceil(pi * sizes - 1e-9)[users]]] = True
     return allowed
 
 
-def sticky_items(seed: int, user: int, profile: IntVector, pi: float) -> Allowed:
+def sticky_items(seed: int, user: int, profile: IntVector, pi: float) -> Flags:
     """The same for one person: ceil(pi n) of their n items."""
-    users = np.full(len(profile), user, dtype=np.int32)
-    first = np.argsort(_words_of_items(seed, users, np.array(profile)), kind="stable")[
-        : int(np.ceil(pi * len(profile)))
-    ]
-    allowed = np.zeros(len(profile), dtype=np.bool_)
-    allowed[first] = True
-    return allowed
+    policy = Policy(sharing="sticky", pi=pi, basis="history")
+    return outward(policy, seed, user, np.array(profile), 0).allowed

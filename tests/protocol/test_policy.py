@@ -1,0 +1,150 @@
+"""Policies: what may leave a device, decided by draws and kept for life."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federank.errors import SettingError
+from federank.protocol.policy import Policy, decoy_rate, outward
+
+HISTORY = np.array([1, 4, 5, 9, 12, 20, 21, 22, 30, 39], dtype=np.int32)
+N_ITEMS = 40
+
+
+def policy(sharing="sticky", pi=0.3, basis=None, **others):
+    basis = basis or ("shared" if sharing == "deniable" else "history")
+    return Policy(sharing=sharing, pi=pi, basis=basis, **others)
+
+
+def left(chosen, user=7, seed=1, history=HISTORY, n_items=N_ITEMS, **how):
+    return outward(chosen, seed, user, history, n_items, **how)
+
+
+histories = st.sets(st.integers(0, N_ITEMS - 1)).map(lambda items: np.array(sorted(items), dtype=np.int32))
+
+
+@given(history=histories, pi=st.floats(0, 1), user=st.integers(0, 2**32 - 1))
+def test_sticky_sharing_allows_the_share_of_pi_rounded_up(history, pi, user):
+    allowed = left(policy(pi=pi), user, history=history).allowed
+    assert allowed.sum() == math.ceil(pi * len(history) - 1e-9)
+
+
+def test_a_share_that_is_whole_is_not_rounded_up_by_the_last_decimal():
+    hundred = np.arange(100, dtype=np.int32)
+    assert left(policy(pi=0.07), history=hundred, n_items=200).allowed.sum() == 7
+
+
+def test_a_decision_is_the_same_every_time_and_differs_between_people():
+    same = [left(policy(), user=3).allowed.tolist() for _ in range(2)]
+    assert same[0] == same[1]
+    assert len({tuple(left(policy(), user=user).allowed) for user in range(20)}) > 5
+
+
+@given(history=histories, budget=st.integers(0, 12))
+def test_a_budget_is_never_exceeded(history, budget):
+    for sharing in ("as-published", "sticky"):
+        allowed = left(policy(sharing, pi=0.8, budget=budget), history=history).allowed
+        most = len(history) if sharing == "as-published" else math.ceil(0.8 * len(history) - 1e-9)
+        assert allowed.sum() == min(budget, most)
+
+
+@pytest.mark.parametrize("sharing", ["as-published", "sticky"])
+@pytest.mark.parametrize("basis", ["history", "shared"])
+def test_what_must_never_be_sent_is_not_allowed_even_when_everything_is(sharing, basis):
+    never = frozenset({4, 5, 39, 7})
+    found = left(policy(sharing, pi=1.0, basis=basis, never_items=never))
+    assert set(found.profile[found.allowed].tolist()) == set(HISTORY.tolist()) - never
+
+
+def test_on_the_basis_of_history_the_whole_of_it_is_trained_on():
+    found = left(policy(pi=0.2))
+    np.testing.assert_array_equal(found.profile, HISTORY)
+    assert found.real.all()
+    assert found.lifelong
+
+
+def test_on_the_shared_basis_the_outward_profile_is_what_may_leave():
+    whole, shared = left(policy(pi=0.4)), left(policy(pi=0.4, basis="shared"))
+    np.testing.assert_array_equal(shared.profile, whole.profile[whole.allowed])
+    assert shared.allowed.all()
+    assert len(left(policy(pi=0.0, basis="shared")).profile) == 0
+
+
+def test_as_published_the_coin_is_tossed_anew():
+    found = left(policy("as-published", pi=0.1))
+    assert not found.lifelong
+    assert found.allowed.all()
+
+
+def test_what_was_sent_before_stays_chosen_when_a_history_grows():
+    grown = HISTORY[:0]
+    ever = set()
+    for item in np.random.default_rng(4).permutation(200)[:100]:
+        grown = np.union1d(grown, [item]).astype(np.int32)
+        sent = np.array(sorted(ever), dtype=np.int32)
+        now = left(policy(pi=0.3), history=grown, n_items=200, sent=sent)
+        ever |= set(now.profile[now.allowed].tolist())
+        assert len(ever) == math.ceil(0.3 * len(grown) - 1e-9)
+
+
+@given(pi=st.floats(0.01, 0.99), epsilon=st.floats(0.01, 20))
+def test_the_rate_of_decoys_is_that_of_epsilon(pi, epsilon):
+    q = decoy_rate(pi, epsilon)
+    assert 0 < q < pi
+    assert math.log(pi * (1 - q) / (q * (1 - pi))) == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_deniable_profiles_hold_real_items_and_decoys_at_their_rates():
+    chosen = policy("deniable", pi=0.6, epsilon=1.5)
+    found = [left(chosen, user) for user in range(1500)]
+    real = sum(person.real.sum() for person in found) / (1500 * len(HISTORY))
+    decoys = sum((~person.real).sum() for person in found) / (1500 * (N_ITEMS - len(HISTORY)))
+    q = chosen.decoy_rate
+    assert real == pytest.approx(0.6, abs=4 * math.sqrt(0.24 / 15000))
+    assert decoys == pytest.approx(q, abs=4 * math.sqrt(q * (1 - q) / 45000))
+    for person in found:
+        assert person.lifelong
+        assert person.allowed.all()
+        assert set(person.profile[person.real].tolist()) <= set(HISTORY.tolist())
+        assert not set(person.profile[~person.real].tolist()) & set(HISTORY.tolist())
+        assert (np.diff(person.profile) > 0).all()
+
+
+def test_what_must_never_be_sent_answers_as_if_it_were_not_liked():
+    chosen = policy("deniable", pi=0.9, epsilon=2.0, never_items=frozenset({4, 9}))
+    without = np.setdiff1d(HISTORY, [4, 9]).astype(np.int32)
+    for user in range(200):
+        one, other = left(chosen, user), left(policy("deniable", pi=0.9, epsilon=2.0), user, history=without)
+        np.testing.assert_array_equal(one.profile, other.profile)
+        np.testing.assert_array_equal(one.real, other.real)
+
+
+def test_one_item_more_changes_nothing_about_the_others():
+    chosen = policy("deniable", pi=0.5, epsilon=1.0)
+    for user in range(100):
+        one, other = left(chosen, user).profile, left(chosen, user, history=HISTORY[1:]).profile
+        assert set(one.tolist()) ^ set(other.tolist()) <= {HISTORY[0]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"sharing": "shy"}, "sharing is 'shy'"),
+        ({"pi": 1.5}, "pi is 1.5"),
+        ({"basis": "rumours"}, "basis is 'rumours'"),
+        ({"budget": -1}, "budget is -1"),
+        ({"budget": 2.5}, "budget is 2.5"),
+        ({"epsilon": 1.0}, "only deniable sharing has one"),
+        ({"sharing": "deniable"}, "needs an epsilon"),
+        ({"sharing": "deniable", "epsilon": 0.0}, "epsilon is 0.0"),
+        ({"sharing": "deniable", "epsilon": 1.0, "pi": 1.0}, "less than 1"),
+        ({"sharing": "deniable", "epsilon": 1.0, "basis": "history"}, "would not be true. Choose the basis shared"),
+        ({"sharing": "deniable", "epsilon": 1.0, "budget": 3}, "choose a smaller pi"),
+    ],
+)
+def test_a_policy_that_cannot_keep_its_promise_is_refused(wrong, complaint):
+    with pytest.raises(SettingError, match=complaint):
+        policy(**wrong)
