@@ -37,6 +37,25 @@ export function answers(protocol, questions) {
         };
       });
     },
+    outward: ({ policy, seed, user, history, items, sent }) => {
+      const { profile, ...rest } = protocol.outward(policy, seed, user, Int32Array.from(history), items, sent);
+      return { profile: [...profile], ...rest };
+    },
+    ledger: ({ outward, rounds, history }) => {
+      const entries = new Map();
+      for (const { round, update } of rounds) {
+        const typed = { items: Int32Array.from(update.items), biases: floats(update.biases) };
+        for (const [item, entry] of protocol.record(entries, round, outward, typed)) entries.set(item, entry);
+      }
+      const rows = [...entries.values()].sort((one, other) => one.item - other.item);
+      return { rows, liked: [...protocol.liked(entries)], disclosed: protocol.disclosed(entries, history) };
+    },
+    home: ({ recipe, seed, user, history, broadcast, steps, n }) => {
+      const worked = protocol.recipeFor(recipe);
+      const given = broadcastOf(broadcast);
+      const vector = protocol.homeVector(worked, seed, user, Int32Array.from(history), given, steps);
+      return { vector: [...vector], best: protocol.topN(protocol.scores(vector, given), n, new Set(history)) };
+    },
     encoded: ({ items, vectors, biases }) => [
       ...protocol.encodeUpdate({ items: Int32Array.from(items), vectors: floats(vectors), biases: floats(biases) }),
     ],

@@ -1,7 +1,7 @@
-"""The browser's protocol against Python's: the same seed, profile and Broadcast give the same pairs and the same Update.
+"""The browser's protocol against Python's: the same seed, profile and Broadcast give the same pairs and Updates.
 
-Both are asked the same questions at run time; JavaScript runs under node here, and in a browser in test_page_browser.py.
-Choices must be equal. Floats may differ by `CLOSE`: JavaScript rounds a sum of products once, Python after every step.
+Both are asked the same questions at run time (page_questions.py); JavaScript runs under node here, and in a browser in
+test_page_browser.py.
 """
 
 import json
@@ -11,6 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.service.page_questions import (
+    CLOSE,
+    POLICIES,
+    assert_same_rounds,
+    question_of_home,
+    question_of_ledger,
+    question_of_outward,
+    question_of_rounds,
+)
 
 from federank.models.bpr import slope
 from federank.protocol.draws import USER_FACTORS, absent_item, below, words, words_wrap_around
@@ -165,3 +174,29 @@ def test_a_broadcast_that_is_not_one_is_refused_with_a_sentence(ask):
     bodies = [{"kind": "decoded", "body": list(spoilt(name)), "factors": 3, "items": 40} for name in REFUSALS]
     for (name, sentence), read in zip(REFUSALS.items(), ask(*bodies), strict=True):
         assert sentence in read.get("refused", "it was read"), name
+
+
+def test_policies_give_the_same_outward_profiles(ask):
+    asked = [question_of_outward(policy, sent) for policy in POLICIES.values() for sent in ((), (8, 55))]
+    for (question, expected), found in zip(asked, ask(*(question for question, _ in asked)), strict=True):
+        assert found == expected, question["policy"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"order": "summed"}, {"mask": "per-row"}, {"triples": 1, "factors": 3}])
+def test_rounds_give_the_same_pairs_and_updates(ask, settings):
+    asked = [question_of_rounds(policy, **settings) for policy in POLICIES.values()]
+    for answer, (_, expected) in zip(ask(*(question for question, _ in asked)), asked, strict=True):
+        assert_same_rounds(answer, expected)
+
+
+def test_ledgers_hold_the_same(ask):
+    asked = [question_of_ledger(policy) for policy in POLICIES.values()]
+    for found, (_, expected) in zip(ask(*(question for question, _ in asked)), asked, strict=True):
+        assert found == expected
+
+
+def test_home_vectors_and_what_they_recommend_are_the_same(ask):
+    question, (vector, best) = question_of_home()
+    [found] = ask(question)
+    np.testing.assert_allclose(found["vector"], vector, **CLOSE)
+    assert found["best"] == best

@@ -12,6 +12,9 @@ Tests run both languages on the same seed, profile and Broadcast, and compare pa
 */
 
 export * from "./protocol/draws.js";
+export * from "./protocol/policy.js";
 export * from "./protocol/computation.js";
 export * from "./protocol/transmission.js";
 export * from "./protocol/messages.js";
+export * from "./protocol/ledger.js";
+export * from "./protocol/home.js";

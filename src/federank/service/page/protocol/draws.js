@@ -10,6 +10,7 @@ export const MASK = 3; // may this item's row be sent in this round
 export const USER_FACTORS = 6; // first values, drawn on the device
 export const NEGATIVE = 9; // a negative, where two tries have met the profile
 export const STICKY = 13; // which of its own items may ever be sent
+export const DENIABLE = 14; // what an item of the catalogue answers for life, liked or not
 
 export const WORDS = 2 ** 32;
 

@@ -85,7 +85,8 @@ function readHeader(buffer) {
   return { header, first };
 }
 
-function checkRows({ items, vectors, biases }, nItems) {
+/** Refuse rows that are not of the form the protocol asks for. */
+export function checkRows({ items, vectors, biases }, nItems) {
   for (let place = 0; place < items.length; place++)
     if (items[place] < 0 || items[place] >= nItems || (place && items[place] <= items[place - 1]))
       throw new BadMessage(`The items of a message must ascend without repeats within 0 to ${nItems - 1}.`);

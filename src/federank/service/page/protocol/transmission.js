@@ -1,25 +1,26 @@
 /* Transmission: what a device lets the server see (protocol/transmission.py).
 
 A device has gradients for the items of its outward profile and for the items it compared them with. It sends all of the
-second kind, and of the first what its owner allows: those decided for life, or each with a coin of pi (as-published: per
-pair, or once per item and round).
+second kind, and of the first what its owner allows: nothing of what must never leave; of the rest each with a coin of pi
+(as-published: per pair, or once per item and round); or, where it was decided for life, all of it.
 */
 
 import { MASK, happens, words } from "./draws.js";
 
 /** Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item. */
-export function maySend(lifelong, perRow, seed, user, roundNumber, item, coin, pi, allowed) {
-  if (lifelong || !allowed) return allowed;
+export function maySend(allowed, perRow, seed, user, roundNumber, item, coin, pi) {
+  if (!allowed) return false;
   return happens(perRow ? words(seed, user, MASK, roundNumber, item)[0] : coin, pi);
 }
 
 /** The Update: gradients summed per item, without the positives that are held back. */
 export function share(recipe, person, roundNumber, gradients) {
-  const { factors } = recipe;
+  const { factors, maskPerRow } = recipe;
+  const { seed, user, allowed } = person;
+  const pi = person.lifelong ? 1 : person.pi;
   const rows = [];
   gradients.positives.forEach((item, t) => {
-    const allowed = person.allowed[gradients.places[t]];
-    if (maySend(person.lifelong, recipe.maskPerRow, person.seed, person.user, roundNumber, item, gradients.coins[t], person.pi, allowed))
+    if (maySend(allowed[gradients.places[t]], maskPerRow, seed, user, roundNumber, item, gradients.coins[t], pi))
       rows.push([item, gradients.positiveVectors, t, gradients.slopes[t]]);
   });
   gradients.negatives.forEach((item, t) => rows.push([item, gradients.negativeVectors, t, -gradients.slopes[t]]));

@@ -1,0 +1,36 @@
+/* The ledger: on the device, what has ever left it (protocol/ledger.py).
+
+An item of an Update was liked if its bias is above zero and compared with if it is below: an observer who links the device's
+Updates reads the very same. The ledger is written before an Update is sent, because what may have left counts as left.
+*/
+
+/** Take note of an Update: the entries it changes, as new records beside the old ones (a Map by item). */
+export function record(entries, roundNumber, outward, update) {
+  const real = new Map(Array.from(outward.profile, (item, place) => [item, outward.real[place]]));
+  const changed = new Map();
+  update.items.forEach((item, place) => {
+    const old = entries.get(item);
+    const bias = update.biases[place];
+    changed.set(item, {
+      item,
+      first_round: Math.min(old?.first_round ?? roundNumber, roundNumber),
+      last_round: Math.max(old?.last_round ?? roundNumber, roundNumber),
+      times_liked: (old?.times_liked ?? 0) + (bias > 0 ? 1 : 0),
+      times_compared: (old?.times_compared ?? 0) + (bias < 0 ? 1 : 0),
+      real: bias > 0 ? real.get(item) : (old?.real ?? null),
+    });
+  });
+  return changed;
+}
+
+/** Every item that was ever sent as liked, decoys included, ascending. */
+export function liked(entries) {
+  const items = [...entries.values()].filter((entry) => entry.times_liked > 0).map((entry) => entry.item);
+  return Int32Array.from(items).sort();
+}
+
+/** The share of a history that was ever sent as liked because it is liked; decoys disclose nothing. */
+export function disclosed(entries, history) {
+  const sent = history.filter((item) => entries.get(item)?.real === true).length;
+  return history.length ? sent / history.length : 0;
+}

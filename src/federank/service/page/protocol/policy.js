@@ -1,0 +1,71 @@
+/* Policy: what its owner allows to leave this device, and the outward profile that follows from it (protocol/policy.py).
+
+    as-published   a coin of pi is tossed anew every time; over enough rounds nearly every item has been sent once
+    sticky         of n items, ceil(pi n) may leave, for life; the others never do: those whose words are the smallest
+    deniable       every item of the catalogue answers once, for life: a liked one is sent with probability pi, any other
+                   one with a smaller q, with epsilon = ln( pi (1 - q) / (q (1 - pi)) )
+
+With the basis `shared` the device takes part with its outward profile in the place of its history, so that all that leaves
+is a function of that profile and of draws.
+*/
+
+import { DENIABLE, STICKY, happens, holds, words } from "./draws.js";
+
+export const SHARING = ["as-published", "sticky", "deniable"];
+export const BASES = ["history", "shared"];
+
+/** Whether this is a policy at all: what a server suggests, or an old database holds, may be anything. */
+export function isPolicy({ sharing, pi, basis, epsilon = null, budget = null } = {}) {
+  if (!SHARING.includes(sharing) || !BASES.includes(basis) || !(pi >= 0 && pi <= 1)) return false;
+  if (budget !== null && !(Number.isInteger(budget) && budget >= 0)) return false;
+  if (sharing !== "deniable") return epsilon === null;
+  return Number.isFinite(epsilon) && epsilon > 0 && pi < 1 && basis === "shared" && budget === null;
+}
+
+/** q: the probability that an item which is not liked is sent all the same; 0 unless deniable. */
+export function decoyRate({ pi, epsilon = null }) {
+  return epsilon === null ? 0 : (pi * Math.exp(-epsilon)) / (pi * Math.exp(-epsilon) + 1 - pi);
+}
+
+/** How many of the items that are on no never-list may ever leave. */
+export function mostAllowed(policy, candidates) {
+  // Whole products must stay whole: 0.07 x 100 is a little more than 7 to a computer.
+  const most = policy.sharing === "sticky" ? Math.ceil(policy.pi * candidates - 1e-9) : candidates;
+  return Math.min(most, policy.budget ?? most);
+}
+
+/** One person's outward profile, from an ascending history; items of `sent` stay chosen, ahead of new ones. */
+export function outward(policy, seed, user, history, nItems, sent = []) {
+  const never = new Set(policy.neverItems);
+  const candidates = history.filter((item) => !never.has(item));
+  if (policy.sharing === "deniable") return deniable(policy, seed, user, candidates, nItems);
+  const before = new Set(sent);
+  const drawn = Array.from(candidates, (item) => ({ item, first: !before.has(item), word: words(seed, user, STICKY, 0, item)[0] }));
+  drawn.sort((one, other) => one.first - other.first || one.word - other.word);
+  const may = new Set(drawn.slice(0, mostAllowed(policy, candidates.length)).map(({ item }) => item));
+  const profile = policy.basis === "shared" ? history.filter((item) => may.has(item)) : history;
+  return {
+    profile,
+    real: Array.from(profile, () => true),
+    allowed: Array.from(profile, (item) => may.has(item)),
+    lifelong: policy.sharing === "sticky",
+  };
+}
+
+function deniable(policy, seed, user, liked, nItems) {
+  const q = decoyRate(policy);
+  const profile = [];
+  for (let block = 0; 4 * block < nItems; block++) {
+    const four = words(seed, user, DENIABLE, 0, block);
+    for (let lane = 0; lane < 4 && 4 * block + lane < nItems; lane++) {
+      const item = 4 * block + lane;
+      if (happens(four[lane], holds(liked, item) ? policy.pi : q)) profile.push(item);
+    }
+  }
+  return {
+    profile: Int32Array.from(profile),
+    real: profile.map((item) => holds(liked, item)),
+    allowed: profile.map(() => true),
+    lifelong: true,
+  };
+}

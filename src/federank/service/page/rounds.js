@@ -1,0 +1,153 @@
+/* Rounds: how this device takes part while the page is open.
+
+1. Send what is still on its way from before: the same bytes with the same ticket.
+2. Wait for a task; fetch its Broadcast: the rows of the model that changed.
+3. Compute on the outward profile, and let the owner's policy decide what goes into the Update.
+4. Write the ledger, the moved vector and the Update's bytes in one transaction, before anything is sent. If the owner has
+   made a choice since the round began, nothing is written and nothing is sent.
+5. Send. Only a receipt or a definite refusal ends it; until then it is tried again, so sleep, a reload or a lost network
+   cannot lose it, and cannot make a second Update out of it.
+*/
+
+import * as federation from "./federation.js";
+import { Refused, Unreachable, WrongAnswer } from "./federation.js";
+import { compute } from "./protocol/computation.js";
+import { record } from "./protocol/ledger.js";
+import { BadMessage, checkRows, encodeUpdate } from "./protocol/messages.js";
+import { share } from "./protocol/transmission.js";
+import { Outdated, StorageFull, write } from "./storage.js";
+
+const PATIENCE = 25; // seconds of one long poll
+const LONGEST_PAUSE = 60;
+const SHORTEST_PAUSE = 1;
+
+/** Take part until told to stop. `say` gets a sentence for the person, and whether something has changed. */
+export async function takePart(device, signal, say) {
+  for (let failures = 0; !signal.aborted; ) {
+    try {
+      await device.reload();
+      const hurdle = await hurdleOf(device);
+      if (hurdle) return say(hurdle, "resting");
+      const token = await enrolled(device);
+      await sendPending(device, token, say);
+      say("Waiting for the next round.", "waiting");
+      const task = await federation.work(token, PATIENCE, signal);
+      if (task) await play(device, token, task, signal, say);
+      failures = 0;
+    } catch (fault) {
+      if (signal.aborted) return undefined;
+      if (fault instanceof Outdated) continue;
+      if (fault instanceof StorageFull) return say(fault.message, "stopped");
+      const pause = await afterFault(device, fault, Math.min(LONGEST_PAUSE, SHORTEST_PAUSE * 2 ** failures++), say);
+      await sleep(pause, signal);
+    }
+  }
+  return undefined;
+}
+
+/** Why this device has nothing to take part with, as a sentence; null if it has. */
+export async function hurdleOf(device) {
+  const { pi, sharing } = device.policy;
+  if (!device.history.length) return "Pick something you like first; there is nothing to learn from yet.";
+  if (pi === 0) return "You share nothing, so nothing is sent. Recommendations go on working.";
+  if (device.history.length === device.shape.items) return "You have the whole catalogue; there is nothing to compare with.";
+  if (sharing === "deniable" && device.kept.joined && device.kept.joined !== device.catalogue.digest)
+    return "The catalogue has changed, and deniable answers are tied to it. Leave and erase, then join again.";
+  const { profile, allowed } = await device.outward();
+  if (!allowed.includes(true)) return "Everything you have is marked never to be shared, so nothing is sent.";
+  return profile.length < device.shape.items ? null : "Your outward profile covers the whole catalogue; share less to take part.";
+}
+
+async function enrolled(device) {
+  const identity = await device.identity();
+  if (identity.token) return identity.token;
+  const { device: id, token } = await federation.enrol();
+  const joined = device.kept.joined ?? device.catalogue.digest;
+  await write(device.database, { facts: { identity: { ...identity, device: id, token }, joined } }, { revision: device.kept.revision });
+  await device.reload();
+  return token;
+}
+
+async function play(device, token, task, signal, say) {
+  if (task.ticket === device.kept.answered) return sleep(SHORTEST_PAUSE, signal);
+  say(`Round ${task.round}: learning on this device.`, "learning");
+  device.take(await federation.broadcast(token, task, device.shape, device.model.version, signal));
+  await device.keepModel();
+
+  const { seed, user } = await device.identity();
+  const revision = device.kept.revision;
+  const outward = await device.outward();
+  const vector = await device.roundVector(outward.profile);
+  const person = { seed, user, vector: vector.values, pi: device.policy.pi, triples: device.recipe.triples, ...outward };
+  const gradients = compute(device.recipe, person, { ...device.model, roundNumber: task.round });
+  const update = share(device.recipe, person, task.round, gradients);
+  if (update.items.length > (task.most_rows ?? Infinity))
+    throw new WrongAnswer(`The server allows ${task.most_rows} rows, but its own recipe makes ${update.items.length}.`);
+
+  checkRows(update, device.shape.items);
+  if (!person.vector.every(Number.isFinite)) throw new BadMessage("With this model the device's numbers run out of range; nothing was sent.");
+
+  const body = encodeUpdate(update);
+  const { items } = device.catalogue;
+  const changed = [...record(device.entries, task.round, outward, update).values()];
+  const sent = changed.filter(({ item }) => update.biases[update.items.indexOf(item)] > 0).map(({ item }) => items[item].id);
+  const at = Date.now();
+  const entryOf = ({ item, ...entry }) => [items[item].id, { ...entry, id: items[item].id, title: items[item].title }];
+  const story = { ticket: task.ticket, round: task.round, at, liked: sent, compared: update.items.length - sent.length, bytes: body.length, outcome: "on its way" };
+  await write(
+    device.database,
+    {
+      facts: { vector: { ...vector, values: person.vector }, answered: task.ticket },
+      ledger: Object.fromEntries(changed.map(entryOf)),
+      rounds: { [task.ticket]: story },
+      pending: { [task.ticket]: { ticket: task.ticket, liked: sent, body, at } },
+    },
+    { revision },
+  );
+  await device.reload();
+  return sendPending(device, token, say);
+}
+
+/** Send what is on its way, as long as its owner still allows every item in it. */
+async function sendPending(device, token, say) {
+  for (const { ticket, liked, body } of device.kept.pending) {
+    const { profile, allowed } = await device.outward();
+    const may = new Set(Array.from(profile).filter((_, place) => allowed[place]).map((item) => device.catalogue.items[item].id));
+    let outcome = "held back: you changed your mind before it was sent";
+    if (liked.every((id) => may.has(id)))
+      try {
+        await federation.send(token, ticket, body);
+        outcome = "received";
+      } catch (fault) {
+        if (!(fault instanceof Refused) || fault.status === 401 || fault.status === 403) throw fault;
+        outcome = `not used: ${fault.message}`;
+      }
+    const story = device.kept.rounds.find((round) => round.ticket === ticket);
+    await write(device.database, { pending: { [ticket]: undefined }, ...(story && { rounds: { [ticket]: { ...story, outcome } } }) });
+    await device.reload();
+    say(outcome === "received" ? "The server has received this round's message." : `The last message was ${outcome}.`, "sent");
+  }
+}
+
+/** Say what went wrong; how many seconds to wait before the next try. */
+async function afterFault(device, fault, pause, say) {
+  if (fault instanceof Refused && (fault.status === 401 || fault.status === 403)) {
+    const identity = { ...device.kept.identity, device: null, token: null };
+    const pending = Object.fromEntries(device.kept.pending.map(({ ticket }) => [ticket, undefined]));
+    await write(device.database, { facts: { identity }, pending });
+    say("The server no longer knows this device; joining again.", "trouble");
+    return pause;
+  }
+  if (fault instanceof Unreachable) say(`${fault.message} Nothing is lost; trying again.`, "trouble");
+  else if (fault instanceof Refused || fault instanceof WrongAnswer || fault instanceof BadMessage) say(fault.message, "trouble");
+  else throw fault;
+  // A little chance in it, so that devices that failed together do not come back together.
+  return Math.max(fault.retryAfter ?? 0, pause * (0.5 + Math.random()));
+}
+
+function sleep(seconds, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, seconds * 1000);
+    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}

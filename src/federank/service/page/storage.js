@@ -1,0 +1,91 @@
+/* Storage: what this device keeps, in the browser's own database (IndexedDB), and nowhere else.
+
+    facts      one record each: identity (device, token, seed, user), policy, vector (of the rounds), taking, answered
+    history    what the person has, by the catalogue's id
+    dismissed  what the person never wants to see again
+    ledger     what has left this device, item by item
+    rounds     the same, round by round
+    pending    an Update that is on its way: its bytes and its ticket, until the server has given a receipt
+    model      a copy of the public item factors, so that only changed rows are fetched
+
+Changes that belong together are one transaction: all of them are kept, or none. `revision` counts the owner's choices
+(history and policy); a round's result is kept only if no choice was made since the round began.
+*/
+
+const NAME = "federank";
+const STORES = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "model"];
+
+export class StorageFull extends Error {}
+export class Outdated extends Error {}
+
+const settled = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+
+/** The database, made on the first visit. */
+export async function openStorage() {
+  const request = indexedDB.open(NAME, 1);
+  request.onupgradeneeded = () => STORES.forEach((store) => request.result.createObjectStore(store));
+  const database = await settled(request);
+  database.onversionchange = () => database.close();
+  return database;
+}
+
+/** One record, or undefined. */
+export const read = (database, store, key) => settled(database.transaction(store).objectStore(store).get(key));
+
+/** Every record of a store, in the order of their keys. */
+export const readAll = (database, store) => settled(database.transaction(store).objectStore(store).getAll());
+
+/** The owner's choices and what has left, as of one moment. */
+export async function readEverything(database) {
+  const stores = ["facts", "history", "dismissed", "ledger", "rounds", "pending"];
+  const transaction = database.transaction(stores);
+  const facts = transaction.objectStore("facts");
+  const [keys, values, ...lists] = await Promise.all([
+    settled(facts.getAllKeys()),
+    settled(facts.getAll()),
+    ...stores.slice(1).map((store) => settled(transaction.objectStore(store).getAll())),
+  ]);
+  const [history, dismissed, ledger, rounds, pending] = lists;
+  return { ...Object.fromEntries(keys.map((key, place) => [key, values[place]])), history, dismissed, ledger, rounds, pending };
+}
+
+/** Make these changes, all or none: {store: {key: value}}; undefined deletes.
+
+With `revision`, only if that is still the owner's latest choice. A `choice` is one itself: the revision goes up. */
+export async function write(database, changes, { revision = null, choice = false } = {}) {
+  const stores = [...new Set(["facts", ...Object.keys(changes)])];
+  const transaction = database.transaction(stores, "readwrite", { durability: "strict" });
+  const done = new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error ?? new Outdated("A choice was made in the meantime."));
+  });
+  done.catch(() => {}); // it is awaited below; a failure before that is not an unhandled one
+  const latest = (await settled(transaction.objectStore("facts").get("revision"))) ?? 0;
+  if (revision !== null && latest !== revision) {
+    transaction.abort();
+    return done;
+  }
+  if (choice) transaction.objectStore("facts").put(latest + 1, "revision");
+  for (const [store, records] of Object.entries(changes))
+    for (const [key, value] of Object.entries(records))
+      if (value === undefined) transaction.objectStore(store).delete(key);
+      else transaction.objectStore(store).put(value, key);
+  return done.catch((fault) => {
+    if (fault?.name !== "QuotaExceededError") throw fault;
+    throw new StorageFull("This browser's storage is full. Nothing was sent and nothing was lost; free some space and try again.");
+  });
+}
+
+/** Forget everything. */
+export async function eraseEverything(database) {
+  const transaction = database.transaction(STORES, "readwrite", { durability: "strict" });
+  STORES.forEach((store) => transaction.objectStore(store).clear());
+  await new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error);
+  });
+}

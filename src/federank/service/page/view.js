@@ -1,0 +1,57 @@
+/* The view: what the page may show of the device, as plain values. */
+
+import { hurdleOf } from "./rounds.js";
+import { disclosed } from "./protocol/ledger.js";
+import { decoyRate } from "./protocol/policy.js";
+
+/** One item, as the page shows it. */
+export function described(device, number) {
+  const { id, title, categories } = device.catalogue.items[number];
+  const { neverIds, neverCategories } = device.choice;
+  const marked = categories.find((category) => neverCategories.includes(category));
+  return { id, title, categories, has: device.history.includes(number), neverSelf: neverIds.includes(id), neverCategory: marked ?? null };
+}
+
+/** Everything the page shows, except search results, recommendations and guesses, which it asks for. */
+export async function viewOf(device, progress) {
+  const outward = await device.outward();
+  const real = new Set(outward.profile.filter((_, place) => outward.real[place] && outward.allowed[place]));
+  const at = new Map(device.kept.history.map((record) => [record.id, record]));
+  const history = Array.from(device.history, (number) => {
+    const entry = device.entries.get(number);
+    const item = described(device, number);
+    return { ...item, how: at.get(item.id).how, at: at.get(item.id).at, mayLeave: real.has(number), left: entry?.real === true };
+  });
+  const ledger = device.kept.ledger.map((entry) => ({ ...entry, known: device.catalogue.numberOf.has(entry.id) }));
+  return {
+    federation: {
+      name: device.told.name,
+      items: device.shape.items,
+      factors: device.shape.factors,
+      triples: device.recipe.triples,
+      noun: device.told.noun ?? { one: "item", many: "items" },
+      suggested: device.told.suggested_policy ?? null,
+    },
+    version: device.model.version,
+    categories: device.catalogue.categories.map((name) => ({ name, count: device.catalogue.membersOf.get(name).length })),
+    history: history.sort((one, other) => other.at - one.at),
+    dismissed: device.dismissed.length,
+    missing: device.kept.history.length - device.history.length,
+    choice: device.choice,
+    chosen: Boolean(device.kept.policy),
+    sharing: {
+      mayLeave: real.size,
+      of: device.history.length,
+      never: history.filter((item) => item.neverSelf || item.neverCategory).length,
+      decoys: outward.profile.length - outward.real.filter(Boolean).length,
+      decoyRate: decoyRate(device.choice),
+    },
+    hurdle: await hurdleOf(device),
+    taking: device.kept.taking,
+    progress,
+    pending: device.kept.pending.length,
+    disclosed: disclosed(device.entries, device.history),
+    ledger: ledger.sort((one, other) => other.times_liked - one.times_liked || other.times_compared - one.times_compared),
+    rounds: device.kept.rounds.sort((one, other) => other.at - one.at),
+  };
+}
