@@ -4,6 +4,7 @@ import numpy as np
 
 from federank.data.interactions import Interactions
 from federank.engines.federation import Federation
+from federank.protocol.choices import Choices, coins, everyones_outward
 from federank.protocol.recipes import FPLSettings, recipe_for
 
 
@@ -24,11 +25,14 @@ def two_tastes(people=20, items=24, seen=8, seed=0):
     return Interactions.from_columns([u for u, _ in rows], [i for _, i in rows])
 
 
-def federation(data, pi=None, trace=None, **settings):
-    """A federation of these people before its first round."""
+def federation(data, pi=None, trace=None, policies=None, **settings):
+    """A federation of these people before its first round; everyone may have a policy of their own."""
     settings = FPLSettings(**({"factors": 4} | settings))
     everyones_pi = (
         np.full(data.n_users, 1.0 if pi is None else pi) if np.ndim(pi if pi is not None else 1.0) == 0 else pi
     )
-    recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.asarray(everyones_pi, dtype=float), trace)
+    pi = np.asarray(everyones_pi, dtype=float)
+    choices = Choices.of_people(policies) if policies else Choices.alike(settings.policy(0.5), pi)
+    outward = everyones_outward(choices, settings.seed, data.profiles, data.n_items)
+    recipe = recipe_for(settings, data.profiles.sizes, data.n_items, coins(choices), trace, outward)
     return Federation.founded(settings, recipe, data.profiles, data.n_items)

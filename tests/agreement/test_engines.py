@@ -9,9 +9,19 @@ import pytest
 from tests.worlds import federation, random_world
 
 from federank.engines import compiled, pairs, reference
+from federank.protocol.policy import Policy
 from federank.protocol.recipes import PRESETS
 
 TOLERANCE = 2e-5
+
+KINDS = [
+    Policy(sharing="as-published", pi=0.3, basis="history"),
+    Policy(sharing="as-published", pi=0.3, basis="history", budget=4, never_items=frozenset({1, 2, 3, 4, 5, 6, 7})),
+    Policy(sharing="sticky", pi=0.5, basis="history", never_items=frozenset({1, 2, 3, 4, 5, 6, 7})),
+    Policy(sharing="sticky", pi=0.0, basis="shared"),
+    Policy(sharing="deniable", pi=0.5, epsilon=2.0, basis="shared"),
+    Policy(sharing="as-published", pi=1.0, basis="history", paused=True),
+] * 2
 
 CONFIGURATIONS = {
     **PRESETS,
@@ -22,6 +32,18 @@ CONFIGURATIONS = {
     "per-row, many pairs": {"pi": 0.3, "mask": "per-row", "triples": "mean", "clients_per_round": 4},
     "sticky": {"pi": 0.3, "sharing": "sticky"},
     "sticky, many pairs": {"pi": 0.3, "sharing": "sticky", "triples": "mean", "clients_per_round": "all"},
+    "sticky, shared": {"pi": 0.4, "sharing": "sticky", "basis": "shared", "triples": 3},
+    "budget": {"pi": 0.5, "budget": 3},
+    "budget, shared, per-row": {"pi": 0.5, "budget": 3, "basis": "shared", "mask": "per-row", "triples": 4},
+    "deniable": {"pi": 0.5, "sharing": "deniable", "epsilon": 1.0},
+    "deniable, many pairs": {
+        "pi": 0.5,
+        "sharing": "deniable",
+        "epsilon": 1.0,
+        "triples": "profile",
+        "clients_per_round": "all",
+    },
+    "everyone's own choice": {"policies": KINDS, "triples": 3, "clients_per_round": 4},
     "summed": {"order": "summed", "triples": 5},
     "summed, all clients": {"order": "summed", "triples": "profile", "clients_per_round": "all"},
     "some clients": {"clients_per_round": 5, "triples": 2},

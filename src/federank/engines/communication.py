@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from federank.arrays import RealVector
 from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.engines.pairs import (
@@ -45,7 +46,7 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
     downloads, uploads = int(rows_down.sum()), int(rows_up.sum())
     training_interactions = len(profiles.items)
     rho = conversations(recipe.clients_per_round, recipe.rounds_per_epoch)
-    pi = float(np.mean(recipe.pi[recipe.participants]))
+    pi = float(np.mean(_sent_shares(recipe)[recipe.participants]))
     return {
         "rounds": rounds,
         "downloads": downloads,
@@ -64,6 +65,15 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
             "normalised_freshness": normalised_freshness(recipe.rounds_per_epoch, training_interactions),
         },
     }
+
+
+def _sent_shares(recipe: Recipe) -> RealVector:
+    """How much of each device's positives is sent in the long run: the papers' pi, whatever the policy."""
+    if not len(recipe.outward.allowed):
+        return recipe.pi
+    sizes = np.diff(recipe.outward.starts)
+    users = np.repeat(np.arange(len(sizes)), sizes)
+    return recipe.pi * np.bincount(users, recipe.outward.allowed, len(sizes)) / np.maximum(sizes, 1)
 
 
 def _total(histogram: Any, factors: int, size: Any, rounds: int) -> dict[str, float]:

@@ -15,10 +15,10 @@ from federank.arrays import IntVector, LongVector
 from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.models.rows import fetch_place, inlined
+from federank.protocol.choices import outward_profiles
 from federank.protocol.computation import pair_of_words
 from federank.protocol.distribution import choose_clients
 from federank.protocol.draws import DROPOUT, SELECT, SERVER, TRIPLE, below, happens, words
-from federank.protocol.policy import everyones_sticky_items
 from federank.protocol.recipes import Recipe
 from federank.protocol.transmission import may_send
 
@@ -31,12 +31,12 @@ LOST, NEGATIVE_ONLY, BOTH = 0, 1, 2
 
 
 class Histories(NamedTuple):
-    """What the devices hold: everyone's items, ascending, and the same as bits where they are few enough."""
+    """What the devices take part with: everyone's items, ascending, and the same as bits where they are few enough."""
 
     starts: LongVector
     items: IntVector
     bits: np.ndarray[Any, np.dtype[np.uint64]]  # users x words of 64 items; no rows where it would be too large
-    allowed: np.ndarray[Any, np.dtype[np.bool_]]  # which items may ever be sent; empty where that is decided anew
+    allowed: np.ndarray[Any, np.dtype[np.bool_]]  # which items may ever be sent; empty where all of them may
 
 
 class Pairs(NamedTuple):
@@ -62,16 +62,15 @@ def _set_bits(starts: LongVector, items: IntVector, bits: Any) -> None:
 
 
 def histories_of(profiles: Profiles, n_items: int, recipe: Recipe) -> Histories:
-    """Everyone's history, and what they allow of it, as the kernels want it."""
+    """What everyone takes part with (their history, unless their policy says otherwise), as the kernels want it."""
+    profiles = outward_profiles(recipe.outward, profiles)
     n_users, row = len(profiles.starts) - 1, -(-n_items // 64)
     bits = np.zeros((n_users, row) if 8 * n_users * row <= _MOST_BIT_BYTES else (0, row), dtype=np.uint64)
     starts, items = np.ascontiguousarray(profiles.starts).view(), np.ascontiguousarray(profiles.items).view()
     # Not to be written to, whoever made them: one form of array, so that one compilation serves every caller.
     starts.flags.writeable = items.flags.writeable = False
     _set_bits(starts, items, bits)
-    nobody_asked = np.zeros(0, dtype=np.bool_)
-    allowed = everyones_sticky_items(recipe.seed, profiles, recipe.pi) if recipe.sticky else nobody_asked
-    return Histories(starts, items, bits, allowed)
+    return Histories(starts, items, bits, recipe.outward.allowed)
 
 
 @inlined
@@ -145,9 +144,9 @@ def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs,
         i = histories.items[place]
         pairs.positives[k] = i
         pairs.negatives[k] = j
-        allowed = recipe.sticky and histories.allowed[place]
+        allowed = len(histories.allowed) == 0 or histories.allowed[place]
         coin, pi = pairs.coins[k], recipe.pi[user]
-        sent = may_send(recipe.sticky, recipe.mask_per_row, recipe.seed, user, r, i, coin, pi, allowed)
+        sent = may_send(allowed, recipe.mask_per_row, recipe.seed, user, r, i, coin, pi)
         pairs.arrives[k] = BOTH if sent else NEGATIVE_ONLY
     if recipe.dropout > 0.0:
         for k in range(count):

@@ -14,31 +14,35 @@ from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Profiles
 from federank.engines.federation import Federation
 from federank.protocol.aggregation import Shared
+from federank.protocol.choices import outward_of
 from federank.protocol.computation import compute
 from federank.protocol.distribution import choose_clients
 from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
+from federank.protocol.ledger import Ledger
 from federank.protocol.messages import Broadcast, Private, Update
-from federank.protocol.policy import sticky_items
 from federank.protocol.recipes import Recipe
 from federank.protocol.round import play_round
 from federank.protocol.transmission import share
 
 
 class FleetInMemory:
-    """Devices that live in this process, each with its own private state."""
+    """Devices that live in this process, each with its own private state and its own ledger."""
 
     def __init__(self, recipe: Recipe, profiles: Profiles, vectors: FloatMatrix) -> None:
         self.recipe = recipe
+        self.outwards = [outward_of(recipe.outward, profiles, user) for user in range(len(vectors))]
+        self.ledgers = [Ledger() for _ in self.outwards]
         self.devices = [
             Private(
                 user,
                 vectors[user].copy(),
-                profiles.of(user).copy(),
-                float(pi),
-                sticky_items(recipe.seed, user, profiles.of(user), float(pi)),
-                int(triples),
+                outward.profile,
+                float(recipe.pi[user]),
+                outward.allowed,
+                int(recipe.triples[user]),
+                outward.lifelong,
             )
-            for user, (pi, triples) in enumerate(zip(recipe.pi, recipe.triples, strict=True))
+            for user, outward in enumerate(self.outwards)
         ]
         self._marks = np.zeros(len(self.devices), dtype=np.int64)
 
@@ -66,7 +70,9 @@ class FleetInMemory:
             gradients = compute(self.recipe, device, broadcast)
             word, _, _, _ = words(self.recipe.seed, user, DROPOUT, broadcast.round_number, 0)
             if not happens(word, self.recipe.dropout):
-                yield share(self.recipe, device, broadcast.round_number, gradients)
+                update = share(self.recipe, device, broadcast.round_number, gradients)
+                self.ledgers[user].record(broadcast.round_number, self.outwards[user], update)
+                yield update
 
 
 def play(federation: Federation, rounds: int, threads: int = 1) -> None:

@@ -49,10 +49,13 @@ class Private:
 
     user: int
     vector: FloatVector
-    profile: IntVector  # the items of the person's history, ascending
+    profile: (
+        IntVector  # the items that positives are drawn from, ascending: the history, or what stands for it outwards
+    )
     pi: float  # the probability that a positive item's gradient is sent
-    allowed: np.ndarray[tuple[int], np.dtype[np.bool_]]  # which items of the profile may ever be sent, if sticky
+    allowed: np.ndarray[tuple[int], np.dtype[np.bool_]]  # which items of the profile may ever be sent
     triples: int  # how many pairs the device trains on in a round
+    lifelong: bool = False  # what is allowed is always sent, whatever pi
 
 
 def encode(message: Broadcast | Update) -> bytes:

@@ -172,20 +172,3 @@ def deniable_words(seed: int, user: int, drawn: np.ndarray[Any, np.dtype[np.uint
         for lane, word in enumerate(four_deniable_words(seed, user, block)):
             if 4 * block + lane < len(drawn):
                 drawn[4 * block + lane] = word
-
-
-def everyones_sticky_items(seed: int, profiles: Any, pi: Any) -> Flags:
-    """Which items of everyone's profile may ever leave, in the places of the profiles' items."""
-    sizes = profiles.sizes
-    users = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
-    order = np.lexsort((words_of_items(seed, users, np.array(profiles.items)), users))
-    rank = np.arange(len(order)) - profiles.starts[users]
-    allowed = np.zeros(len(order), dtype=np.bool_)
-    allowed[order[rank < np.ceil(pi * sizes - 1e-9)[users]]] = True
-    return allowed
-
-
-def sticky_items(seed: int, user: int, profile: IntVector, pi: float) -> Flags:
-    """The same for one person: ceil(pi n) of their n items."""
-    policy = Policy(sharing="sticky", pi=pi, basis="history")
-    return outward(policy, seed, user, np.array(profile), 0).allowed

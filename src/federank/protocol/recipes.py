@@ -17,13 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from federank.arrays import IntVector, LongVector, RealVector
 from federank.checks import number, one_of, positive, whole, within
 from federank.errors import SettingError
+from federank.protocol.choices import AS_HISTORIES_ARE, Outwards
+from federank.protocol.policy import BASES, Policy
 
 PRESETS: dict[str, dict[str, Any]] = {
     "sfpl": {"clients_per_round": "1", "triples": "1"},
@@ -54,8 +56,18 @@ class FPLSettings:
     """Names the run: the same seed gives the same model."""
     order: Literal["as-published", "summed"] = "as-published"
     """Within a round the device's own vector moves with every pair (as-published), or once at the end (summed)."""
-    sharing: Literal["as-published", "sticky"] = "as-published"
-    """Decide anew every time whether a positive is sent, or once for life: then only ceil(pi n) of n ever leave."""
+    sharing: Literal["as-published", "sticky", "deniable"] = "as-published"
+    """Whether a positive is sent is decided anew every time; or once for life, so that only ceil(pi n) of n ever leave
+    (sticky); or once for life with decoys, so that nothing seen is surely its owner's (deniable)."""
+    epsilon: float | None = None
+    """Deniable sharing: how far what is seen of an item may tell whether it is liked; e^epsilon bounds the odds."""
+    basis: Literal["default", "history", "shared"] = "default"
+    """What Updates are computed from: the whole history, as published, or only what may be sent (shared: the rest is
+    kept for recommendations at home). By default shared for deniable sharing, else history."""
+    budget: int | None = None
+    """At most so many items of a history are ever sent."""
+    policies: str | None = None
+    """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
     mask: Literal["per-triple", "per-row"] = "per-triple"
     """As published, the coin of pi is tossed for every pair (per-triple), or once per item and round (per-row)."""
     user_regulariser: float = 1 / 20
@@ -88,13 +100,25 @@ class FPLSettings:
         if self.pi is None or isinstance(self.pi, float | int):
             within("pi", self.pi, 0, 1)
         one_of("order", self.order, ("as-published", "summed"))
-        one_of("sharing", self.sharing, ("as-published", "sticky"))
+        one_of("basis", self.basis, ("default", *BASES))
+        self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
         one_of("mask", self.mask, ("per-triple", "per-row"))
         one_of("initial_biases", self.initial_biases, ("normal", "zero"))
         if str(self.triples) not in ("mean", "profile"):
             whole("triples", number("triples", self.triples, "a whole number, `mean` or `profile`"), 1)
         if self.clients_per_round != "all":
             positive("clients_per_round", number("clients_per_round", self.clients_per_round, "a number or `all`"))
+
+    def policy(self, pi: float) -> Policy:
+        """What everybody allows who has made no choice of their own."""
+        basis = "shared" if self.sharing == "deniable" else "history"
+        return Policy(
+            sharing=self.sharing,
+            pi=pi,
+            epsilon=self.epsilon,
+            basis=cast(Any, basis if self.basis == "default" else self.basis),
+            budget=self.budget,
+        )
 
 
 class Recipe(NamedTuple):
@@ -108,11 +132,11 @@ class Recipe(NamedTuple):
     negative_regulariser: np.float32
     summed: bool
     mask_per_row: bool
-    sticky: bool
     participants: IntVector  # the users who can train: all but those without history or with the whole catalogue
     clients_per_round: int
     triples: IntVector  # per user
-    pi: RealVector  # per user
+    pi: RealVector  # per user: the coin for what may leave; 1 where that was decided for life
+    outward: Outwards  # what everybody takes part with, where it is not their history
     rounds_per_epoch: int
     online: float
     trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]]  # rounds x users; no rows where there is none
@@ -125,14 +149,21 @@ def recipe_for(
     n_items: int,
     pi: RealVector,
     trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None = None,
+    outward: Outwards = AS_HISTORIES_ARE,
 ) -> Recipe:
-    """Work the settings out for users with histories of these sizes over a catalogue of `n_items`."""
-    n_users, interactions = len(sizes), int(sizes.sum())
-    participants = np.flatnonzero((sizes > 0) & (sizes < n_items)).astype(np.int32)
+    """Work the settings out for users with histories of these sizes over a catalogue of `n_items`.
+
+    `outward` is what they take part with, where their policies make that another thing; `pi` is then the coin for what
+    may leave (see choices.py).
+    """
+    n_users = len(sizes)
+    own_sizes = np.diff(outward.starts) if len(outward.starts) else sizes
+    participants = np.flatnonzero((own_sizes > 0) & (own_sizes < n_items)).astype(np.int32)
     if not len(participants):
         raise SettingError(
-            "Nobody can take part: every user has an empty history or has the whole catalogue, so no pair of an item "
-            "they like and one they do not can be drawn. More items or more history are needed."
+            "Nobody can take part: everyone has nothing to take part with or has the whole catalogue, so no pair of "
+            "an item they like and one they do not can be drawn. More items, more history or policies that share "
+            "more are needed."
         )
     if len(pi) != n_users or not np.all((pi >= 0) & (pi <= 1)):
         raise SettingError(f"pi needs a value from 0 to 1 for each of the {n_users:,} users; found {len(pi):,} values.")
@@ -147,12 +178,12 @@ def recipe_for(
         negative_regulariser=np.float32(rate * settings.negative_regulariser),
         summed=settings.order == "summed",
         mask_per_row=settings.mask == "per-row",
-        sticky=settings.sharing == "sticky",
         participants=participants,
         clients_per_round=clients,
-        triples=_triples(settings.triples, sizes),
+        triples=_triples(settings.triples, sizes, own_sizes),
         pi=np.ascontiguousarray(pi, dtype=np.float64),
-        rounds_per_epoch=max(1, interactions // clients),
+        outward=outward,
+        rounds_per_epoch=max(1, int(sizes.sum()) // clients),
         online=settings.online,
         trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
         dropout=settings.dropout,
@@ -175,8 +206,8 @@ def _clients(wanted: str | int | float, population: int) -> int:
     return int(number)
 
 
-def _triples(wanted: str | int, sizes: LongVector) -> IntVector:
+def _triples(wanted: str | int, sizes: LongVector, own_sizes: LongVector) -> IntVector:
     if wanted == "profile":
-        return sizes.astype(np.int32)
+        return own_sizes.astype(np.int32)
     number = max(1, int(sizes.sum()) // len(sizes)) if wanted == "mean" else int(wanted)
     return np.full(len(sizes), number, dtype=np.int32)

@@ -1,9 +1,10 @@
 """Transmission: what a device lets the server see.
 
 A device has gradients for the items it liked and for the items it compared them with. It sends all of the second
-kind, and of the first what its owner allows: each with probability pi, decided anew for every pair (as the
-authors' code did), or once per item and round (`per-row`: FedeRank, 2021, Eq. 4-5), or once for life (`sticky`, see
-policy.py). How much that hides is a question to be measured, not assumed here.
+kind, and of the first what its owner allows: nothing of what must never leave (policy.py); of the rest each with
+probability pi, decided anew for every pair (as the authors' code did) or once per item and round (`per-row`: FedeRank,
+2021, Eq. 4-5); or, where it was decided for life, all of it. How much that hides is a question to be measured, not
+assumed here.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ from federank.protocol.recipes import Recipe
 
 
 @inlined
-def may_send(
-    sticky: Any, per_row: Any, seed: Any, user: Any, round_number: Any, item: Any, coin: Any, pi: Any, allowed: Any
-) -> Any:
+def may_send(allowed: Any, per_row: Any, seed: Any, user: Any, round_number: Any, item: Any, coin: Any, pi: Any) -> Any:
     """Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item."""
-    if sticky:
-        return allowed
+    if not allowed:
+        return False
     if per_row:
         return happens(_word_of_row(seed, user, round_number, item), pi)
     return happens(coin, pi)
@@ -39,18 +38,18 @@ def _word_of_row(seed: Any, user: Any, round_number: Any, item: Any) -> Any:
 
 def share(recipe: Recipe, private: Private, round_number: int, gradients: Gradients) -> Update:
     """The Update: gradients summed per item, without the positives that are held back."""
+    pi = 1.0 if private.lifelong else private.pi
     sent = np.array(
         [
             may_send(
-                recipe.sticky,
+                private.allowed[place],
                 recipe.mask_per_row,
                 recipe.seed,
                 private.user,
                 round_number,
                 private.profile[place],
                 coin,
-                private.pi,
-                private.allowed[place],
+                pi,
             )
             for place, coin in zip(gradients.places, gradients.coins, strict=True)
         ],

@@ -21,7 +21,7 @@ from federank.protocol.computation import compute
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
 from federank.protocol.initial import normal_rows
 from federank.protocol.messages import Broadcast, Private
-from federank.protocol.recipes import recipe_for
+from federank.protocol.recipes import FPLSettings, recipe_for
 from federank.recommenders.bpr import BPR
 from federank.recommenders.fpl import FPL
 from federank.recommenders.recommendations import Recommendations, Recommended
@@ -53,6 +53,13 @@ class Person:
         return scores
 
 
+_ALONE: dict[str, Any] = {
+    name: FPLSettings.__dataclass_fields__[name].default
+    for name in ("trace", "pi", "sharing", "epsilon", "basis", "budget", "policies")
+}
+"""Settings that are about what leaves a device: nothing does."""
+
+
 def enrol(model: FPL | BPR, history: Sequence[Any], *, steps: int = 400, seed: int = 1) -> Person:
     """Give a new person a vector, learnt from the items of their history in this many steps."""
     if not isinstance(model, FPL | BPR):
@@ -65,7 +72,7 @@ def enrol(model: FPL | BPR, history: Sequence[Any], *, steps: int = 400, seed: i
             "one it has not are needed to learn from."
         )
     whole("steps", steps, 1)
-    settings = model.settings.as_fpl() if isinstance(model, BPR) else replace(model.settings, trace=None, pi=1.0)
+    settings = model.settings.as_fpl() if isinstance(model, BPR) else replace(model.settings, **_ALONE)
     settings = replace(settings, triples=steps, seed=seed, clients_per_round=1)
     recipe = recipe_for(settings, np.array([len(profile)]), data.n_items, np.zeros(1))
     first = normal_rows(1, settings.factors, seed=seed, purpose=USER_FACTORS, scale=settings.initial_scale)[0]

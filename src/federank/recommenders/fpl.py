@@ -14,6 +14,7 @@ from federank.arrays import RealVector
 from federank.data.interactions import Interactions
 from federank.engines.communication import count_communication
 from federank.errors import ModelError, SettingError
+from federank.protocol.choices import Choices, coins, everyones_outward
 from federank.protocol.people import read_pi, read_trace
 from federank.protocol.recipes import FPLSettings, Recipe, recipe_for
 from federank.recommenders.factors import PairwiseFactors
@@ -29,15 +30,20 @@ class FPL(PairwiseFactors):
     pi: RealVector
     """Each user's own probability of sending a positive item's gradient."""
 
+    choices: Choices
+    """What everybody allows."""
+
     def _learn(self, train: Interactions, **how: Any) -> None:
         self.pi = self._pi(train)
+        self.choices = Choices.alike(self.settings.policy(0.5), self.pi)
         recipe = self.recipe(train)
         self._run(self.settings, recipe, train, how)
 
     def recipe(self, train: Interactions) -> Recipe:
-        """The settings worked out for this population."""
+        """The settings worked out for this population, with what everybody takes part with."""
         trace = None if self.settings.trace is None else read_trace(self.settings.trace, train)
-        return recipe_for(self.settings, train.profiles.sizes, train.n_items, self.pi, trace)
+        outward = everyones_outward(self.choices, self.settings.seed, train.profiles, train.n_items)
+        return recipe_for(self.settings, train.profiles.sizes, train.n_items, coins(self.choices), trace, outward)
 
     def communication(self) -> dict[str, Any]:
         """What the run has sent, counted update by update: rows and bytes, beside the papers' formulas."""
@@ -68,3 +74,4 @@ class FPL(PairwiseFactors):
         if "pi" not in private or private["pi"].shape != (self.training.n_users,):
             raise ModelError("The model's folder lacks the users' own pi, or has it for other users.")
         self.pi = private["pi"]
+        self.choices = Choices.alike(self.settings.policy(0.5), self.pi)

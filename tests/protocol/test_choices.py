@@ -1,0 +1,75 @@
+"""Everyone's outward profiles: row by row what each device would find for itself."""
+
+import numpy as np
+import pytest
+from tests.worlds import random_world
+
+from federank.errors import SettingError
+from federank.protocol.choices import AS_HISTORIES_ARE, Choices, everyones_outward, outward_of
+from federank.protocol.policy import Policy, outward
+
+DATA = random_world(users=40, items=60, interactions=500)
+NEVER = frozenset({3, 4, 5, 17, 40})
+KINDS = [
+    Policy(sharing="as-published", pi=0.3, basis="history"),
+    Policy(sharing="as-published", pi=0.3, basis="history", budget=4, never_items=NEVER),
+    Policy(sharing="as-published", pi=0.6, basis="shared", budget=3),
+    Policy(sharing="sticky", pi=0.3, basis="history"),
+    Policy(sharing="sticky", pi=0.5, basis="history", never_items=NEVER),
+    Policy(sharing="sticky", pi=0.9, basis="shared", budget=2),
+    Policy(sharing="sticky", pi=0.0, basis="shared"),
+    Policy(sharing="deniable", pi=0.5, epsilon=1.0, basis="shared"),
+    Policy(sharing="deniable", pi=0.8, epsilon=3.0, basis="shared", never_items=NEVER),
+    Policy(sharing="deniable", pi=0.0, epsilon=3.0, basis="shared"),
+]
+
+
+def outwards(policies, seed=5):
+    return everyones_outward(Choices.of_people(policies), seed, DATA.profiles, DATA.n_items)
+
+
+def test_a_population_of_choices_is_what_each_device_finds_for_itself():
+    policies = [KINDS[user % len(KINDS)] for user in range(DATA.n_users)]
+    everyone = outwards(policies)
+    for user, policy in enumerate(policies):
+        alone = outward(policy, 5, user, DATA.profiles.of(user), DATA.n_items)
+        row = outward_of(everyone, DATA.profiles, user)
+        for one, other in zip(row, alone, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("policy", KINDS, ids=str)
+def test_everybody_alike_is_what_each_device_finds_for_itself(policy):
+    everyone = outwards([policy] * DATA.n_users)
+    for user in range(DATA.n_users):
+        alone = outward(policy, 5, user, DATA.profiles.of(user), DATA.n_items)
+        for one, other in zip(outward_of(everyone, DATA.profiles, user), alone, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_where_nobody_restricts_anything_histories_are_used_as_they_are():
+    assert outwards([KINDS[0]] * DATA.n_users) is AS_HISTORIES_ARE
+
+
+def test_who_has_paused_takes_part_with_nothing():
+    paused = Policy(sharing="as-published", pi=1.0, basis="history", paused=True)
+    everyone = outwards([paused, *[KINDS[0]] * (DATA.n_users - 1)])
+    assert len(outward_of(everyone, DATA.profiles, 0).profile) == 0
+    np.testing.assert_array_equal(outward_of(everyone, DATA.profiles, 1).profile, DATA.profiles.of(1))
+
+
+def test_each_has_a_pi_of_their_own():
+    pi = np.linspace(0, 0.9, DATA.n_users)
+    choices = Choices.alike(KINDS[3], pi)
+    everyone = everyones_outward(choices, 5, DATA.profiles, DATA.n_items)
+    for user in range(DATA.n_users):
+        sent = outward_of(everyone, DATA.profiles, user).allowed.sum()
+        assert sent == np.ceil(pi[user] * len(DATA.profiles.of(user)) - 1e-9)
+        assert choices.of(user).pi == pi[user]
+    with pytest.raises(SettingError, match="shares deniably has a pi of 1"):
+        Choices.alike(KINDS[7], np.ones(3))
+
+
+def test_home_vectors_are_for_those_whose_rounds_do_not_follow_their_history():
+    paused = Policy(sharing="sticky", pi=1.0, basis="history", paused=True)
+    assert Choices.of_people([KINDS[0], KINDS[5], KINDS[7], paused]).at_home.tolist() == [False, True, True, True]
