@@ -27,7 +27,7 @@ def two_tastes(people=20, items=24, seen=8, seed=0):
 
 def federation(data, pi=None, trace=None, policies=None, **settings):
     """A federation of these people before its first round; everyone may have a policy of their own."""
-    settings = FPLSettings(**({"factors": 4} | settings))
+    settings = FPLSettings(**({"factors": 4, "pi": float(np.mean(1.0 if pi is None else pi))} | settings))
     everyones_pi = (
         np.full(data.n_users, 1.0 if pi is None else pi) if np.ndim(pi if pi is not None else 1.0) == 0 else pi
     )
