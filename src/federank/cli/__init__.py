@@ -24,6 +24,8 @@ COMMANDS = {
     "evaluate": ("federank.cli.evaluate", "How good a model's recommendations are, or those in a file."),
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
     "audit": ("federank.cli.audit", "What a curious server would learn from a federation's messages."),
+    "device": ("federank.cli.device", "One person's device in a federation: take part, ledger, recommend, policy."),
+    "study": ("federank.cli.study", "Studies: the papers' tables and figures, or your own, from one file each."),
     "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),
 }
 """Each command's file and its one line of help, so that the list needs no import."""
