@@ -1,0 +1,105 @@
+"""Convergence: a metric after each epoch (FedRec Figure 3, and any study that kept curves).
+
+The curve of a row is the mean over its seeds. Where test runs kept none, the curves of the runs that chose their
+settings are drawn instead, and the axis says that they were taken on the validation part. Of several methods that
+were swept, each is drawn at its best point; one method alone at all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from federank.studies.figures.style import MOST_SERIES, legend_below, look, new_panel
+from federank.studies.metric_words import score, words_of, written
+from federank.studies.rows import Line, Row, best_of_sweeps
+from federank.studies.wishes import Wishes
+
+Curve = dict[int, float]
+
+
+def draw_convergence(
+    panel: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes, lines: Sequence[Line]
+) -> tuple[Figure, str] | None:
+    """One panel and what it shows, or None where no run has a curve of this metric."""
+    metric = wish.get("metric") or _first_metric(rows, lines)
+    if metric is None:
+        return None
+    if len({row.group for row in rows}) > 1 and not wish.get("panels"):
+        rows = best_of_sweeps(rows, lambda row: score(metric, row.mean(metric) or 0.0))
+    tested = {row.label: _mean_curve([line.get("curve") for line in row.lines], metric) for row in rows}
+    curves = {label: curve for label, curve in tested.items() if len(curve) > 1}
+    on_test = bool(curves)
+    if not on_test:
+        chosen = {row.label: _mean_curve(_curves_of_choice(row, lines), metric) for row in rows}
+        curves = {label: curve for label, curve in chosen.items() if len(curve) > 1}
+    if not curves:
+        return None
+    shown = thin_out(list(curves))
+    figure, axes = new_panel(panel)
+    for place, label in enumerate(shown):
+        curve = curves[label]
+        style = look(place) | {"markevery": max(1, len(curve) // 8), "markersize": 4}
+        axes.plot(list(curve), list(curve.values()), label=label, **style)
+    _leave_out_the_start(axes, [curves[label] for label in shown], metric)
+    axes.set(xlabel="Epoch", ylabel=words_of(metric).axis + ("" if on_test else "\n(on the validation part)"))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    legend_below(figure, len(shown))
+    told = []
+    for label in shown:
+        best = max(curves[label], key=lambda epoch: score(metric, curves[label][epoch]))
+        told.append(f"{label} after {best} epoch{'s' * (best > 1)} ({written(metric, curves[label][best])})")
+    return figure, f"Best: {'; '.join(told)}."
+
+
+def thin_out(labels: Sequence[str]) -> list[str]:
+    """As many as can be told apart: evenly chosen, the first and the last among them."""
+    if len(labels) <= MOST_SERIES:
+        return list(labels)
+    return [labels[round(place)] for place in np.linspace(0, len(labels) - 1, MOST_SERIES)]
+
+
+def _mean_curve(curves: Sequence[Any], metric: str) -> Curve:
+    """The mean over the curves that have the metric, for each epoch that all of them have."""
+    held = [{int(point["epoch"]): float(point[metric]) for point in curve or () if metric in point} for curve in curves]
+    held = [curve for curve in held if curve]
+    epochs = sorted(set.intersection(*map(set, held))) if held else []
+    return {epoch: float(np.mean([curve[epoch] for curve in held])) for epoch in epochs}
+
+
+def _curves_of_choice(row: Row, lines: Sequence[Line]) -> list[Any]:
+    """The curves of the runs in which the row's settings won: the same settings, but for how long to train."""
+    wanted = [_but_epochs(line) for line in row.lines]
+    return [
+        line.get("curve")
+        for line in lines
+        if line.get("task") == "choose"
+        and (line["data"], line["group"]) == (row.data, row.group)
+        and _but_epochs(line) in wanted
+    ]
+
+
+def _but_epochs(line: Line) -> dict[str, Any]:
+    return {name: value for name, value in line.get("settings", {}).items() if name != "epochs"}
+
+
+def _first_metric(rows: Sequence[Row], lines: Sequence[Line]) -> str | None:
+    every = [line for row in rows for line in row.lines] + list(lines)
+    points = (point for line in every for point in (line.get("curve") or ())[:1])
+    return next((name for point in points for name in point if name != "epoch"), None)
+
+
+def _leave_out_the_start(axes: Any, curves: Sequence[Curve], metric: str) -> None:
+    """Errors fall from far above in the first epochs; the axis shows where the curves can be told apart."""
+    if words_of(metric).better != "lower":
+        return
+    low = min(min(curve.values()) for curve in curves)
+    end = max(list(curve.values())[-1] for curve in curves)
+    start = max(max(curve.values()) for curve in curves)
+    top = end + 1.5 * (end - low) + 0.05 * end
+    if start > top:
+        axes.set_ylim(low - 0.05 * (top - low), top)

@@ -1,0 +1,82 @@
+"""Metrics in words: what a table's column and a figure's axis are called, how numbers are written, which way is better.
+
+A metric's name may carry the length of the lists (`precision@10`) and a category (`bias_disparity@10/Food`); the words
+follow it. What is not known here is shown by its own name, with no better or worse.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Better = Literal["higher", "lower", "nearest to 0"] | None
+
+
+class Words(NamedTuple):
+    """How a metric is spoken of."""
+
+    short: str
+    """The head of a column."""
+    axis: str
+    """The label of an axis."""
+    digits: str
+    """How its numbers are written, as Python's format has it."""
+    better: Better
+
+
+KNOWN = {
+    "precision": Words("P", "Precision of the first {n}", ".4f", "higher"),
+    "recall": Words("R", "Recall of the first {n}", ".4f", "higher"),
+    "f1": Words("F1", "F1 of the first {n}: precision and recall in one", ".4f", "higher"),
+    "ndcg": Words("nDCG", "nDCG of the first {n}", ".4f", "higher"),
+    "hit_rate": Words("Hit rate", "People with a hit in the first {n}", ".4f", "higher"),
+    "mrr": Words("MRR", "Mean reciprocal rank of the first {n}", ".4f", "higher"),
+    "map": Words("MAP", "Mean average precision of the first {n}", ".4f", "higher"),
+    "item_coverage": Words("IC", "Different items in all lists of {n}", ",.0f", "higher"),
+    "item_coverage_share": Words("IC share", "Share of the catalogue in all lists of {n}", ".1%", "higher"),
+    "gini": Words("Gini", "Evenness of the lists of {n} (1 - Gini index)", ".5f", "higher"),
+    "gini_standard": Words("Gini (std.)", "Gini index of the lists of {n}", ".4f", "lower"),
+    "epc": Words("EPC", "Novelty of the lists of {n}", ".4f", "higher"),
+    "arp": Words("ARP", "Popularity of the items in the lists of {n}", ",.1f", None),
+    "popularity_lift": Words("Pop. lift", "Popularity of the lists of {n} against histories", "+.2f", "nearest to 0"),
+    "bias": Words("B", "Bias of the lists of {n}", ".3f", None),
+    "bias_disparity": Words("BD", "Bias disparity of the lists of {n}", "+.3f", "nearest to 0"),
+    "mae": Words("MAE", "Mean absolute error of the ratings", ".4f", "lower"),
+    "rmse": Words("RMSE", "Root mean squared error of the ratings", ".4f", "lower"),
+    "cce": Words("CCE", "Item vectors sent per epoch (CCE)", ",.0f", "lower"),
+    "rounds_per_epoch": Words("Rounds/epoch", "Rounds per epoch", ",.0f", None),
+    "normalised_freshness": Words("Freshness", "Freshness: rounds per training interaction", ".4%", "higher"),
+    "user_coverage": Words("Users served", "Share of the people who get a list", ".1%", "higher"),
+}
+
+
+def words_of(metric: str) -> Words:
+    """A metric's words, with its N and its category worked in."""
+    name, n, category = parts(metric)
+    known = KNOWN.get(name, Words(name.replace("_", " "), name.replace("_", " "), ".4f", None))
+    axis = known.axis.format(n=n) if n else known.axis.replace(" of the first {n}", "").replace(" of {n}", "")
+    if category:
+        return known._replace(short=category, axis=f"{axis}, {category}")
+    return known._replace(short=f"{known.short}@{n}" if n else known.short, axis=axis)
+
+
+def parts(metric: str) -> tuple[str, str, str]:
+    """The metric's plain name, its N and its category, each empty where there is none."""
+    whole, _, category = metric.partition("/")
+    name, _, n = whole.partition("@")
+    return name, n, category
+
+
+def written(metric: str, value: float | None, like: float | None = None) -> str:
+    """A value as the metric's numbers are written; small ones, or those like a small one, get a digit more."""
+    if value is None:
+        return "-"
+    digits = words_of(metric).digits
+    if digits == ".4f" and 0 < abs(value if like is None else like) < 0.1:
+        digits = ".5f"
+    return format(value, digits)
+
+
+def score(metric: str, value: float) -> float:
+    """The value turned so that more is better."""
+    better = words_of(metric).better
+    return -value if better == "lower" else -abs(value) if better == "nearest to 0" else value

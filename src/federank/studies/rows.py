@@ -1,0 +1,130 @@
+"""Rows: a study's finished test runs, gathered for tables and figures.
+
+A row is what a table shows in one line: one method (the runs' `group`) on one data set, at one value of what was swept
+(pi = 0.3), over all its seeds. What was swept is told by the runs themselves (`swept`), or is that setting, pi or rho
+first, which differs between runs of one group and one seed. A setting that was *chosen* (a learning rate) may differ
+from seed to seed and makes no rows of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import RealVector
+
+Line = Mapping[str, Any]
+"""One run as runs.jsonl keeps it."""
+
+_SWEPT_FIRST = ("pi", "rho")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """The runs of one method on one data set at one point of a sweep, a line per seed."""
+
+    data: str
+    group: str
+    swept: tuple[tuple[str, Any], ...]
+    """The swept settings with their values; empty where the group is one row."""
+    lines: tuple[Line, ...]
+
+    @property
+    def label(self) -> str:
+        """The method and where in the sweep it is."""
+        return ", ".join([self.group, *(f"{name} = {_plain(value)}" for name, value in self.swept)])
+
+    def at(self, name: str) -> Any:
+        """The value of a swept setting, or of any setting that all lines share; None where there is none."""
+        values = [dict(self.swept).get(name, line.get("settings", {}).get(name)) for line in self.lines]
+        return values[0] if values and all(value == values[0] for value in values) else None
+
+    def values(self, metric: str) -> RealVector:
+        """The metric of every line that has it, in the order of seeds."""
+        found = (_value(line, metric) for line in self.lines)
+        return np.array([value for value in found if value is not None], dtype=np.float64)
+
+    def mean(self, metric: str) -> float | None:
+        """The mean over seeds; None where no line has the metric."""
+        values = self.values(metric)
+        return float(values.mean()) if len(values) else None
+
+    def deviation(self, metric: str) -> float | None:
+        """The standard deviation over seeds; None with less than two."""
+        values = self.values(metric)
+        return float(values.std()) if len(values) > 1 else None
+
+    def extra(self, name: str) -> Any:
+        """What the first line has under this name beyond its metrics."""
+        return next((line["extra"][name] for line in self.lines if name in (line.get("extra") or {})), None)
+
+
+def gather(lines: Iterable[Line]) -> list[Row]:
+    """The rows of all finished test runs: in the order of their groups' first lines, sweeps ascending."""
+    families: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        if line.get("task") == "test" and line.get("status", "done") == "done":
+            families.setdefault((line["data"], line["group"]), []).append(line)
+    rows = []
+    for (data, group), members in families.items():
+        names = _swept_names(members)
+        points: dict[tuple[tuple[str, Any], ...], list[Line]] = {}
+        for line in members:
+            point = tuple((name, _setting(line, name)) for name in names)
+            points.setdefault(point, []).append(line)
+        for point in sorted(points, key=lambda point: [_order(value) for _, value in point]):
+            ordered = sorted(points[point], key=lambda line: line.get("seed") or 0)
+            rows.append(Row(data=data, group=group, swept=point, lines=tuple(ordered)))
+    return rows
+
+
+def best_of_sweeps(rows: Sequence[Row], score: Any) -> list[Row]:
+    """Of each group of one data set only the row with the highest score."""
+    best: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        key = (row.data, row.group)
+        if key not in best or score(row) > score(best[key]):
+            best[key] = row
+    return list(best.values())
+
+
+def _swept_names(lines: Sequence[Line]) -> list[str]:
+    told = [line["swept"] for line in lines if line.get("swept")]
+    if told:
+        return sorted({name for names in told for name in names})
+    varying: list[str] = []
+    for seed in dict.fromkeys(line.get("seed") for line in lines):
+        of_seed = [line.get("settings", {}) for line in lines if line.get("seed") == seed]
+        for name in dict.fromkeys(name for settings in of_seed for name in settings):
+            if len({repr(settings.get(name)) for settings in of_seed}) > 1 and name not in varying:
+                varying.append(name)
+    first = [name for name in _SWEPT_FIRST if name in varying]
+    return first or sorted(varying)
+
+
+def _setting(line: Line, name: str) -> Any:
+    swept = line.get("swept")
+    value = swept[name] if isinstance(swept, Mapping) and name in swept else line.get("settings", {}).get(name)
+    # 0.1 + 0.2 in one run and 0.3 in another are one point of a sweep
+    return round(value, 9) if isinstance(value, float) else tuple(value) if isinstance(value, list) else value
+
+
+def _value(line: Line, metric: str) -> float | None:
+    for place in (line.get("metrics") or {}, line.get("extra") or {}):
+        value = place.get(metric)
+        if isinstance(value, int | float):
+            return float(value)
+    return None
+
+
+def _order(value: Any) -> tuple[bool, float, str]:
+    """Numbers in their order, then everything else by its text."""
+    number = isinstance(value, int | float)
+    return not number, float(value) if number else 0.0, str(value)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

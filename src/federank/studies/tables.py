@@ -1,0 +1,170 @@
+"""Tables: what a report prints, before anybody has decided whether as HTML, Markdown, LaTeX or CSV.
+
+A cell is a text with what a form may make of it: its number, the deviation over seeds, whether it is the best of its
+column, whether it deserves a second look. Columns come in bundles: the metric's name stands over ours, the paper's and
+the difference.
+
+    results_table   one data set: a row per method, ours | paper | difference in percent, marks of significance
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from federank.studies.marks import significance_marks
+from federank.studies.metric_words import score, words_of, written
+from federank.studies.rows import Row, best_of_sweeps
+from federank.studies.wishes import Wishes, published
+
+NOTABLE = 10.0
+"""A difference from the paper of more percent than this is listed and has to be explained."""
+
+
+class Cell(NamedTuple):
+    """What stands in one place of a table."""
+
+    text: str
+    value: float | None = None
+    spread: float | None = None
+    """The standard deviation over seeds."""
+    mark: str = ""
+    """Stars of significance."""
+    best: bool = False
+    notable: bool = False
+
+
+class Column(NamedTuple):
+    """The head of a column, under the head of its bundle."""
+
+    bundle: str
+    name: str
+    number: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table, ready for any form."""
+
+    title: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def slug(self) -> str:
+        """The title as the name of a file."""
+        return slug(self.title)
+
+
+class Difference(NamedTuple):
+    """Ours beside the paper's, in one place."""
+
+    row: Row
+    metric: str
+    ours: float
+    paper: float
+    percent: float
+
+
+def slug(title: str) -> str:
+    """A title as the name of a file: small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower().replace("+", " plus ")).strip("-") or "table"
+
+
+def plain_table(title: str, caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table of texts; a column whose name ends in '>' is set to the right, as numbers are."""
+    heads = tuple(Column("", name.removesuffix(">"), name.endswith(">")) for name in columns)
+    return Table(title=title, caption=caption, columns=heads, rows=tuple(tuple(map(Cell, row)) for row in rows))
+
+
+def rows_of_table(wish: Mapping[str, Any], rows: Sequence[Row], data: str) -> list[Row]:
+    """The rows that a table shows of one data set, in the table's order."""
+    groups = wish.get("groups") or list(dict.fromkeys(row.group for row in rows))
+    chosen = [row for group in groups for row in rows if row.group == group and row.data == data]
+    metric = wish.get("best")
+    if metric is None:
+        return chosen
+    return best_of_sweeps(chosen, lambda row: score(metric, row.mean(metric) or 0.0))
+
+
+def results_table(
+    wish: Mapping[str, Any], wishes: Wishes, rows: Sequence[Row], data: str, users_of: Callable[[str], Any]
+) -> tuple[Table, list[Difference]]:
+    """One data set's table, and every difference from the paper in it."""
+    metrics = list(wish["metrics"])
+    theirs = {
+        (place, metric): published(wishes, row, rows, metric) for place, row in enumerate(rows) for metric in metrics
+    }
+    compared = {metric for (_, metric), value in theirs.items() if value is not None}
+    marks, reference = significance_marks(rows, metrics, users_of, wish.get("against"))
+    columns = [Column("", "Method", number=False)]
+    for metric in metrics:
+        head = words_of(metric).short
+        columns += [Column(head, name) for name in (("ours", "paper", "diff.") if metric in compared else ("ours",))]
+    best = {metric: _best(rows, metric) for metric in metrics}
+    lines, differences = [], []
+    for place, row in enumerate(rows):
+        cells = [Cell(row.label)]
+        for metric in metrics:
+            ours, paper = row.mean(metric), theirs[place, metric]
+            cells.append(_ours(row, metric, marks.get((place, metric), ""), place == best[metric]))
+            if metric in compared:
+                percent = percent_difference(ours, paper)
+                cells.append(Cell(written(metric, paper), paper))
+                notable = percent is not None and abs(percent) > NOTABLE
+                cells.append(Cell("-" if percent is None else f"{percent:+.1f} %", percent, notable=notable))
+                if ours is not None and paper is not None and percent is not None:
+                    differences.append(Difference(row, metric, ours, paper, percent))
+        lines.append(tuple(cells))
+    caption = " ".join(filter(None, [wish.get("caption", ""), _how_to_read(rows, bool(compared), reference, wish)]))
+    title = f"{wish.get('title', 'Results')}: {data}"
+    return Table(title=title, caption=caption, columns=tuple(columns), rows=tuple(lines)), differences
+
+
+def percent_difference(ours: float | None, paper: float | None) -> float | None:
+    """By how many percent ours is above the paper's; None where either is missing or the paper's is 0."""
+    return None if ours is None or not paper else 100 * (ours - paper) / abs(paper)
+
+
+def _ours(row: Row, metric: str, mark: str, best: bool) -> Cell:
+    mean, spread = row.mean(metric), row.deviation(metric)
+    text = written(metric, mean)
+    if spread is not None:
+        text += f" ± {written(metric, spread, like=mean).lstrip('+')}"
+    return Cell(text, mean, spread, mark, best)
+
+
+def _best(rows: Sequence[Row], metric: str) -> int | None:
+    """The place of the best row of a column; None where there is no better and worse, or nobody to beat."""
+    if words_of(metric).better is None:
+        return None
+    held = {place: row.mean(metric) for place, row in enumerate(rows)}
+    scores = {place: score(metric, value) for place, value in held.items() if value is not None}
+    return max(scores, key=lambda place: scores[place]) if len(scores) > 1 else None
+
+
+def _how_to_read(rows: Sequence[Row], compared: bool, reference: Row | None, wish: Mapping[str, Any]) -> str:
+    seeds = sorted({len(row.lines) for row in rows})
+    told = []
+    if seeds and seeds[-1] > 1:
+        told.append(f"Mean ± standard deviation over {_span(seeds)} seeds.")
+    elif seeds:
+        told.append("One seed each: differences of some percent may be luck.")
+    if wish.get("best"):
+        told.append(f"Of each sweep the row with the best {words_of(wish['best']).short} on the test part.")
+    told.append("Bold: the best of a column.")
+    if reference is not None:
+        told.append(
+            f"* and **: differs from {reference.label} with p below 0.05 and 0.01 (paired t-test over people, "
+            "corrected after Holm for all tests of the table)."
+        )
+    if compared:
+        told.append(f"Coloured: more than {NOTABLE:.0f} % from the paper.")
+    return " ".join(told)
+
+
+def _span(counts: Sequence[int]) -> str:
+    return f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
