@@ -1,0 +1,204 @@
+"""A person's device: it waits for work, learns at home, sends what its owner allows, and remembers what it sent.
+
+    1. an Update that was interrupted is sent again, the very same bytes
+    2. wait for work (a long poll), get a ticket for one round
+    3. fetch the rows of the shared model that have changed
+    4. play the round (device_round.py)
+    5. keep the new vector, the ledger, the model and the Update, all at once, on the disk
+    6. send the Update; on a receipt or a definite no, forget its bytes
+
+Whatever the server says, steps 4 and 5 follow the owner's policy, which only its owner can change. A server that breaks
+the protocol ends the device's work with a sentence; a server that is away is asked again with patience.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from urllib.parse import quote
+
+from federank.protocol.messages import encode
+from federank.protocol.policy import Outward, outward
+from federank.service.client import Client
+from federank.service.client_answers import BadAnswer, NoAnswer, Refused
+from federank.service.device_answers import Facts, Ticket, merged, read_facts, read_receipt, read_rows, read_ticket
+from federank.service.device_round import can_take_part, play
+from federank.service.device_state import (
+    Identity,
+    Model,
+    Pending,
+    identity_of,
+    keep_ledger,
+    keep_model,
+    ledger_of,
+    model_of,
+    pending_of,
+    policy_of,
+    profile_of,
+    vector_of,
+)
+from federank.service.device_store import BadState, DeviceStore
+
+SECONDS_OF_A_POLL = 30
+SECONDS_BETWEEN_POLLS = 1.0
+SECONDS_BETWEEN_LOOKS = 5.0
+"""How often a paused device looks whether it may go on."""
+
+Note = Callable[[str], None]
+
+
+def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note) -> int:
+    """Take part in this many rounds (or until stopped); how many of its Updates the server has stored."""
+    identity = settled(store, client)
+    stored, played, told = 0, 0, ""
+    interrupted = pending_of(store)
+    if interrupted is not None:
+        note(f"Round {interrupted.round_number}: sending again what was interrupted.")
+        stored += send_pending(store, client, interrupted, None, note)
+    while rounds is None or played < rounds:
+        reason = reason_to_stay_out(store, identity)
+        if reason is not None:
+            if reason != told:
+                note(reason)
+            told = reason
+            if rounds is not None:
+                break
+            client.sleep(SECONDS_BETWEEN_LOOKS)
+            continue
+        ticket = wait_for_work(client)
+        if ticket is None:
+            continue
+        until = time.monotonic() + ticket.deadline_seconds
+        pending = prepare(store, client, identity, ticket, until, note)
+        if pending is None:
+            continue
+        played += 1
+        stored += send_pending(store, client, pending, until, note)
+    return stored
+
+
+def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
+    """Why the owner's policy keeps the device from asking for work, if it does."""
+    policy, _ = policy_of(store)
+    if policy.paused:
+        return "This device is paused; `federank device resume` lets it go on."
+    if outward_profile(store, identity) is None:
+        return "The owner's policy leaves nothing to take part with; the device recommends, and sends nothing."
+    return None
+
+
+def outward_profile(store: DeviceStore, identity: Identity) -> Outward | None:
+    """What the device would take part with now, if with anything."""
+    policy, _ = policy_of(store)
+    n_items = identity.facts.n_items
+    taken = outward(policy, identity.seed, identity.user, profile_of(store), n_items, ledger_of(store).liked())
+    return taken if can_take_part(taken, policy, n_items) else None
+
+
+def settled(store: DeviceStore, client: Client) -> Identity:
+    """Who this device is, once it is sure that the federation is still the one it enrolled in."""
+    identity = identity_of(store)
+    if not identity.token:
+        raise BadState(f"The device of {store.path} has left its federation; enrol anew with another --state.")
+    told = client.ask("GET", "/federation").content
+    now = read_facts(told)
+    refuse_another_federation(identity.facts, now)
+    if replace(now, version=identity.facts.version) != identity.facts:
+        with store.transaction() as sql:
+            sql.execute("UPDATE identity SET federation = ?", (told.decode(),))
+    return replace(identity, facts=now)
+
+
+def refuse_another_federation(before: Facts, now: Facts) -> None:
+    """A catalogue or vectors of another shape make another federation."""
+    if (now.catalogue, now.n_items, now.settings.factors) != (
+        before.catalogue,
+        before.n_items,
+        before.settings.factors,
+    ):
+        raise BadAnswer(
+            "The server's federation is not the one that this device enrolled in: its catalogue or the size of its "
+            "vectors has changed. Enrol anew with another --state."
+        )
+
+
+def wait_for_work(client: Client) -> Ticket | None:
+    """A ticket, or none if there was nothing to do for a while."""
+    began = time.monotonic()
+    answer = client.ask("GET", f"/work?wait={SECONDS_OF_A_POLL}", wait=SECONDS_OF_A_POLL)
+    if answer.status == 200:
+        return read_ticket(answer.content)
+    if time.monotonic() - began < SECONDS_BETWEEN_POLLS:
+        client.sleep(SECONDS_BETWEEN_POLLS)  # a server that answers at once instead of holding the line is not rushed
+    return None
+
+
+def prepare(
+    store: DeviceStore, client: Client, identity: Identity, ticket: Ticket, until: float, note: Note
+) -> Pending | None:
+    """Fetch the model, play the round and keep all of it; nothing if the round is over or nothing may leave."""
+    facts = identity.facts
+    have = model_of(store, facts.n_items, facts.settings.factors)
+    if have is not None and ticket.version < have.version:
+        raise BadAnswer(
+            f"The server offers work on version {ticket.version} of its model, and this device has version "
+            f"{have.version} already: versions never go back. Nothing was sent; ask the operator whether the "
+            "federation was reset, and if so enrol anew with another --state."
+        )
+    try:
+        path = f"/tasks/{quote(ticket.ticket, safe='')}" + (f"?have={have.version}" if have else "")
+        content = client.ask("GET", path, most_bytes=facts.most_model_bytes, until=until).content
+    except (Refused, NoAnswer) as reason:
+        if isinstance(reason, Refused) and reason.status == 401:
+            raise
+        note(f"Round {ticket.round_number}: not taken part ({reason})")
+        return None
+    rows = read_rows(content, facts.settings.factors, facts.n_items)
+    if (rows.round_number, rows.version) != (ticket.round_number, ticket.version):
+        raise BadAnswer(
+            f"The server promised round {ticket.round_number} on version {ticket.version} and sent round "
+            f"{rows.round_number} on version {rows.version}; nothing was sent."
+        )
+    model = Model(rows.version, *merged(rows, have, facts.n_items))
+    ledger = ledger_of(store)
+    with store.transaction() as sql:
+        # Inside the transaction: a policy that its owner changes now is either followed here or changed after.
+        policy, _ = policy_of(store)
+        vector = vector_of(store, facts.settings.factors)
+        played = play(identity, policy, profile_of(store), vector, model, ledger, ticket.round_number)
+        keep_model(sql, model)
+        if played is None:
+            note(f"Round {ticket.round_number}: the policy leaves nothing to take part with.")
+            return None
+        if len(played.update.items) > ticket.most_rows:
+            raise BadAnswer(
+                f"The server takes at most {ticket.most_rows:,} rows and its own recipe makes "
+                f"{len(played.update.items):,}; nothing was sent."
+            )
+        keep_ledger(sql, ledger, played.update.items)
+        sql.execute("UPDATE person SET vector = ?, rounds = rounds + 1", (played.vector.tobytes(),))
+        pending = Pending(ticket.ticket, ticket.round_number, encode(played.update))
+        sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
+    return pending
+
+
+def send_pending(store: DeviceStore, client: Client, pending: Pending, until: float | None, note: Note) -> bool:
+    """Send an Update until there is a receipt, a definite no, or no time left; whether the server has stored it."""
+    stored = False
+    try:
+        path = f"/tasks/{quote(pending.ticket, safe='')}/update"
+        answer = client.ask("POST", path, pending.body, until=until)
+        stored = read_receipt(answer.content) == hashlib.sha256(pending.body).hexdigest()
+        if not stored:
+            note(f"Round {pending.round_number}: the receipt is not for what was sent.")
+        else:
+            note(f"Round {pending.round_number}: {len(pending.body):,} bytes sent and stored.")
+    except (Refused, NoAnswer) as reason:
+        if isinstance(reason, Refused) and reason.status == 401:
+            raise
+        note(f"Round {pending.round_number}: not counted ({reason})")
+    with store.transaction() as sql:
+        sql.execute("DELETE FROM pending")
+    return stored

@@ -1,0 +1,81 @@
+"""A device's part of one round: computation, transmission and the ledger, with nothing sent yet.
+
+    outward profile   what the owner's policy lets the device take part with
+    computation       pairs are drawn from it, the own vector moves, gradients come out
+    transmission      what may leave becomes the Update
+    ledger            the Update is written down
+
+All four are the protocol's own (protocol/); the simulation plays the same. The result is kept on the disk as one
+whole by device.py before anything goes out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatVector, IntVector
+from federank.protocol.computation import compute
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.ledger import Ledger
+from federank.protocol.messages import BadMessage, Broadcast, Private, Update, check_update
+from federank.protocol.policy import Outward, Policy, outward
+from federank.protocol.recipes import Recipe, recipe_for
+from federank.protocol.transmission import share
+from federank.service.client_answers import BadAnswer
+from federank.service.device_answers import Facts
+from federank.service.device_state import Identity, Model
+
+
+class Played(NamedTuple):
+    """What a round leaves on the device: its new vector, and the Update that may go out."""
+
+    vector: FloatVector
+    update: Update
+
+
+def recipe_of(facts: Facts, seed: int, history: IntVector) -> Recipe:
+    """The federation's recipe for one person who takes part with these items; what may be sent is not its business."""
+    settings = replace(facts.settings, seed=seed, clients_per_round=1)
+    return recipe_for(settings, np.array([len(history)]), facts.n_items, np.zeros(1))
+
+
+def can_take_part(taken: Outward, policy: Policy, n_items: int) -> bool:
+    """Whether pairs can be drawn and their owner lets them: neither paused, nor nothing, nor everything to show."""
+    return not policy.paused and 0 < len(taken.profile) < n_items
+
+
+def play(
+    identity: Identity,
+    policy: Policy,
+    history: IntVector,
+    vector: FloatVector,
+    model: Model,
+    ledger: Ledger,
+    round_number: int,
+) -> Played | None:
+    """Play a round and record it in the ledger; nothing where the owner's policy leaves nothing to take part with."""
+    facts = identity.facts
+    taken = outward(policy, identity.seed, identity.user, history, facts.n_items, ledger.liked())
+    if not can_take_part(taken, policy, facts.n_items):
+        return None
+    recipe = recipe_of(facts, identity.seed, taken.profile)
+    private = Private(
+        identity.user, vector.copy(), taken.profile, policy.pi, taken.allowed, facts.triples, taken.lifelong
+    )
+    broadcast = Broadcast(round_number, np.arange(facts.n_items, dtype=np.int32), model.vectors, model.biases)
+    with words_wrap_around(), np.errstate(invalid="ignore"):
+        gradients = compute(recipe, private, broadcast)
+        update = share(recipe, private, round_number, gradients)
+    try:
+        check_update(update, recipe.factors, facts.n_items)
+    except BadMessage as reason:
+        raise BadAnswer(
+            f"With this model and recipe the device's numbers run out of range ({reason}); nothing was sent."
+        ) from reason
+    if not np.isfinite(private.vector).all():
+        raise BadAnswer("With this model and recipe the device's vector runs out of range; nothing was sent.")
+    ledger.record(round_number, taken, update)
+    return Played(private.vector, update)

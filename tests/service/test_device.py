@@ -1,0 +1,431 @@
+"""A device in rounds: what it sends, what it keeps, and what no server can make it do."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from tests.service.device_worlds import FACTORS, ITEMS, packed, rows, scripted_federation
+
+from federank.errors import SettingError
+from federank.protocol.computation import compute
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.messages import Broadcast, Private, decode_update
+from federank.protocol.policy import Policy, outward
+from federank.protocol.transmission import share
+from federank.service import device as device_module
+from federank.service.client import Client
+from federank.service.client_answers import BadAnswer, NoAnswer, Refused
+from federank.service.device import take_part
+from federank.service.device_enrolling import Chosen, enrol, suggested
+from federank.service.device_leaving import exported, leave
+from federank.service.device_recommending import recommend
+from federank.service.device_round import recipe_of
+from federank.service.device_state import (
+    home_of,
+    identity_of,
+    ledger_of,
+    model_of,
+    pending_of,
+    policy_of,
+    profile_of,
+    rounds_of,
+    set_policy,
+    vector_of,
+)
+from federank.service.device_store import BadState, DeviceStore
+
+HISTORY = [1, 4, 6, 9]
+ALL_OF_IT = Policy(sharing="as-published", pi=1.0, basis="history")
+
+
+@pytest.fixture
+def federation():
+    with scripted_federation() as federation:
+        yield federation
+
+
+class Home:
+    """A device at home: its file, its line, and what it told its owner."""
+
+    def __init__(self, federation, folder, policy=ALL_OF_IT):
+        self.federation, self.path, self.told = federation, folder / "device.sqlite", []
+        profile = folder / "me.csv"
+        profile.write_text("item\n" + "".join(f"{100 + item}\n" for item in HISTORY))
+        client = self.client()
+        try:
+            enrol(client, self.path, profile, lambda *_: Chosen(policy, "owner"))
+        finally:
+            client.close()
+
+    def client(self, token="t1"):
+        return Client(self.federation.address, token=token, note=self.told.append, sleep=lambda _: None)
+
+    def take_part(self, rounds=1):
+        store, client = DeviceStore(self.path), self.client()
+        try:
+            return take_part(store, client, rounds, self.told.append)
+        finally:
+            client.close()
+            store.close()
+
+    def read(self, reader, *more):
+        store = DeviceStore(self.path)
+        try:
+            return reader(store, *more)
+        finally:
+            store.close()
+
+    def everything(self):
+        """Every row of every table, to see whether anything has changed."""
+        sql = sqlite3.connect(self.path)
+        tables = [name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = {name: sql.execute(f"SELECT * FROM {name}").fetchall() for name in sorted(tables)}
+        sql.close()
+        return found
+
+
+@pytest.fixture
+def home(federation, tmp_path):
+    return Home(federation, tmp_path)
+
+
+def test_enrolling_tells_the_server_nothing_about_the_person(home):
+    posts = [asked for asked in home.federation.asked if asked[0] == "POST"]
+    assert posts == [("POST", "/api/v1/devices")]
+    assert home.read(profile_of).tolist() == HISTORY
+    assert home.read(identity_of).token == "t1"
+
+
+def test_two_devices_never_draw_alike(federation, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = (Home(federation, tmp_path / name).read(identity_of) for name in ("one", "two"))
+    assert (one.seed, one.user) != (two.seed, two.user)
+
+
+def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
+    identity, vector = home.read(identity_of), home.read(vector_of, FACTORS)
+    model = home.read(model_of, ITEMS, FACTORS)
+    assert home.take_part(1) == 1
+    taken = outward(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
+    private = Private(identity.user, vector.copy(), taken.profile, 1.0, taken.allowed, 5, taken.lifelong)
+    recipe = recipe_of(identity.facts, identity.seed, taken.profile)
+    broadcast = Broadcast(0, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
+    with words_wrap_around():
+        expected = share(recipe, private, 0, compute(recipe, private, broadcast))
+    (_, body), *others = home.federation.uploads
+    assert not others
+    sent = decode_update(body, FACTORS, ITEMS)
+    for one, other in zip(sent, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(home.read(vector_of, FACTORS), private.vector)
+    assert not np.array_equal(vector, private.vector)
+
+
+def test_the_ledger_holds_what_an_observer_of_the_uploads_sees(home):
+    assert home.take_part(6) == 6
+    liked, compared = {}, {}
+    for _, body in home.federation.uploads:
+        update = decode_update(body, FACTORS, ITEMS)
+        for item, bias in zip(update.items.tolist(), update.biases.tolist(), strict=True):
+            counted = liked if bias > 0 else compared
+            counted[item] = counted.get(item, 0) + 1
+    entries = home.read(ledger_of).entries
+    assert {item: entry.times_liked for item, entry in entries.items() if entry.times_liked} == liked
+    assert {item: entry.times_compared for item, entry in entries.items() if entry.times_compared} == compared
+    assert set(liked) <= set(HISTORY)
+    assert liked
+
+
+def test_a_device_asks_only_for_the_rows_that_have_changed(home):
+    home.federation.fault("GET", "/tasks", (200, {}, rows(range(ITEMS), 0, 0)), (200, {}, rows([3, 5], 1, 1, seed=9)))
+    home.take_part(2)
+    fetched = [path for method, path in home.federation.asked if path.startswith("/api/v1/tasks") and method == "GET"]
+    assert [path.partition("?")[2] for path in fetched] == ["have=0", "have=0"]
+    model = home.read(model_of, ITEMS, FACTORS)
+    before = np.random.default_rng(0).normal(size=(ITEMS, FACTORS)).astype(np.float32)
+    after = np.random.default_rng(9).normal(size=(2, FACTORS)).astype(np.float32)
+    assert model.version == 1
+    np.testing.assert_array_equal(model.vectors[[3, 5]], after)
+    np.testing.assert_array_equal(np.delete(model.vectors, [3, 5], 0), np.delete(before, [3, 5], 0))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy(sharing="sticky", pi=0.0, basis="history"),
+        Policy(sharing="as-published", pi=1.0, basis="history", never_items=frozenset(HISTORY)),
+        Policy(sharing="as-published", pi=1.0, basis="history", budget=0),
+    ],
+)
+def test_no_liked_item_leaves_a_device_whose_owner_allows_none(federation, tmp_path, policy):
+    home = Home(federation, tmp_path, policy)
+    assert home.take_part(3) == 3
+    for _, body in federation.uploads:
+        assert (decode_update(body, FACTORS, ITEMS).biases < 0).all()
+    assert home.read(ledger_of).disclosed(HISTORY) == 0
+
+
+def test_a_budget_holds_for_life(federation, tmp_path):
+    home = Home(federation, tmp_path, Policy(sharing="as-published", pi=1.0, basis="history", budget=2))
+    home.take_part(8)
+    liked = set()
+    for _, body in federation.uploads:
+        update = decode_update(body, FACTORS, ITEMS)
+        liked |= set(update.items[update.biases > 0].tolist())
+    assert len(liked) == 2
+
+
+@pytest.mark.parametrize("policy", [Policy(sharing="sticky", pi=0.0, basis="shared"), ALL_OF_IT])
+def test_a_device_with_nothing_to_show_or_paused_does_not_even_ask_for_work(federation, tmp_path, policy):
+    home = Home(federation, tmp_path, policy)
+    if policy == ALL_OF_IT:
+        home.read(set_policy, Policy(sharing="as-published", pi=1.0, basis="history", paused=True))
+    assert home.take_part(1) == 0
+    assert not any("/work" in path for _, path in federation.asked)
+    assert home.read(recommend, 3)
+
+
+def test_the_server_cannot_change_a_policy(home):
+    home.federation.suggested_policy = {"sharing": "as-published", "pi": 1.0, "basis": "history"}
+    home.read(set_policy, Policy(sharing="sticky", pi=0.0, basis="history"))
+    home.take_part(2)
+    for _, body in home.federation.uploads:
+        assert (decode_update(body, FACTORS, ITEMS).biases < 0).all()
+    assert home.read(policy_of) == (Policy(sharing="sticky", pi=0.0, basis="history"), "owner")
+
+
+def test_a_suggestion_is_taken_only_where_there_is_one_that_can_be_followed(home):
+    facts = home.read(identity_of).facts
+    with pytest.raises(SettingError, match="--pi"):
+        suggested(facts)
+    home.federation.suggested_policy = {"sharing": "sticky", "pi": 0.3, "basis": "history", "epsilon": None}
+    home.take_part(1)
+    assert suggested(home.read(identity_of).facts) == Chosen(
+        Policy(sharing="sticky", pi=0.3, basis="history"), "suggested"
+    )
+    home.federation.suggested_policy = {"sharing": "everything", "pi": 7, "send": "history"}
+    home.take_part(1)
+    with pytest.raises(SettingError, match="cannot be followed"):
+        suggested(home.read(identity_of).facts)
+
+
+def model_with(**changes):
+    arrays = {
+        "items": np.arange(ITEMS, dtype=np.int32),
+        "vectors": np.zeros((ITEMS, FACTORS), np.float32),
+        "biases": np.zeros(ITEMS, np.float32),
+    } | changes
+    return packed({name: array for name, array in arrays.items() if array is not None}, 0, 0)
+
+
+HOSTILE_MODELS = {
+    "not a number": model_with(vectors=np.full((ITEMS, FACTORS), np.nan, np.float32)),
+    "infinite biases": model_with(biases=np.full(ITEMS, np.inf, np.float32)),
+    "too many factors": model_with(vectors=np.zeros((ITEMS, FACTORS + 1), np.float32)),
+    "doubles": model_with(vectors=np.zeros((ITEMS, FACTORS))),
+    "items descend": model_with(items=np.arange(ITEMS, dtype=np.int32)[::-1].copy()),
+    "foreign items": model_with(items=np.arange(ITEMS, dtype=np.int32) + 1),
+    "negative items": model_with(items=np.arange(ITEMS, dtype=np.int32) - 1),
+    "no biases": model_with(biases=None),
+    "no safetensors": b"\xff" * 200,
+    "nothing": b"",
+    "another version": rows(range(ITEMS), 0, 5),
+    "another round": rows(range(ITEMS), 5, 0),
+    "no metadata": __import__("safetensors.numpy").numpy.save({"items": np.arange(3, dtype=np.int32)}),
+    "a giant": bytes(10 << 20),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE_MODELS)
+def test_a_model_that_breaks_the_protocol_is_not_used_and_nothing_is_sent(home, kind):
+    before = home.everything()
+    home.federation.fault("GET", "/tasks", (200, {}, HOSTILE_MODELS[kind]))
+    with pytest.raises(BadAnswer):
+        home.take_part(1)
+    assert home.federation.uploads == []
+    assert home.everything() == before
+
+
+def test_a_model_never_goes_back_to_an_older_version(home):
+    home.take_part(3)
+    before = home.everything()
+    home.federation.version = 1
+    sent = len(home.federation.uploads)
+    with pytest.raises(BadAnswer, match="never go back"):
+        home.take_part(1)
+    assert len(home.federation.uploads) == sent
+    assert home.everything() == before
+
+
+def work(**changes):
+    return json.dumps(
+        {"ticket": "t", "round": 0, "version": 0, "deadline_seconds": 9, "most_rows": 9} | changes
+    ).encode()
+
+
+NO_WORK = [b"[]", b"{}", b"not json", b"[" * 100_000, work(ticket=5), work(ticket="t\r\nHost: x"), work(round=-1)]
+NO_WORK += [work(deadline_seconds=-1), work(deadline_seconds="x"), work(version=True), work(most_rows=None)]
+
+
+@pytest.mark.parametrize("ticket", NO_WORK)
+def test_work_that_is_none_is_refused(home, ticket):
+    home.federation.fault("GET", "/work", (200, {}, ticket))
+    with pytest.raises(BadAnswer):
+        home.take_part(1)
+    assert home.federation.uploads == []
+
+
+def test_another_catalogue_makes_another_federation(home):
+    home.federation.fault(
+        "GET", "/federation", (200, {}, json.dumps(home.federation.facts() | {"catalogue": "x"}).encode())
+    )
+    with pytest.raises(BadAnswer, match="not the one"):
+        home.take_part(1)
+
+
+@pytest.mark.parametrize("recipe", [{"factors": 0}, {"learning_rate": -1}, {"triples": 10**9}, {"order": "random"}, {}])
+def test_a_recipe_that_cannot_be_followed_is_refused(home, recipe):
+    facts = home.federation.facts()
+    facts["recipe"] = facts["recipe"] | recipe if recipe else None
+    home.federation.fault("GET", "/federation", (200, {}, json.dumps(facts).encode()))
+    with pytest.raises(BadAnswer):
+        home.take_part(1)
+
+
+def test_a_recipe_that_runs_out_of_range_sends_nothing(home):
+    facts = home.federation.facts()
+    facts["recipe"]["learning_rate"] = 1e38
+    home.federation.fault("GET", "/federation", (200, {}, json.dumps(facts).encode()))
+    before = home.read(vector_of, FACTORS)
+    with pytest.raises(BadAnswer, match="out of range"):
+        home.take_part(1)
+    assert home.federation.uploads == []
+    np.testing.assert_array_equal(home.read(vector_of, FACTORS), before)
+
+
+@pytest.mark.parametrize("fault", ["cut", (500, {}, b""), (503, {"Retry-After": "1"}, b"{}")])
+def test_an_upload_whose_answer_is_lost_is_sent_again_with_the_same_bytes(home, fault):
+    # The server has stored the first one, and its answer got lost.
+    take = home.federation.take
+    lost = [fault, fault]
+    home.federation.take = lambda ticket, body: (take(ticket, body), lost.pop(0))[1] if lost else take(ticket, body)
+    assert home.take_part(1) == 1
+    bodies = [body for _, body in home.federation.uploads]
+    assert len(bodies) == 3
+    assert len(set(bodies)) == 1
+    assert home.read(rounds_of) == 1
+
+
+@pytest.mark.slow
+def test_a_device_killed_while_it_sends_goes_on_with_the_same_bytes(home):
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from federank.service.client import Client\n"
+        "from federank.service.device import take_part\n"
+        "from federank.service.device_store import DeviceStore\n"
+        "client = Client(sys.argv[2], token='t1', sleep=lambda _: os.kill(os.getpid(), signal.SIGKILL))\n"
+        "take_part(DeviceStore(Path(sys.argv[1])), client, 1, print)\n"
+    )
+    home.federation.fault("POST", "/tasks", (500, {}, b""))
+    ended = subprocess.run([sys.executable, "-c", program, str(home.path), home.federation.address], check=False)
+    assert ended.returncode == -9
+    pending, ledger, vector = home.read(pending_of), home.read(ledger_of), home.read(vector_of, FACTORS)
+    assert pending is not None
+    assert ledger.entries  # what may have left counts as left
+    assert home.take_part(0) == 1
+    assert home.federation.uploads == [(pending.ticket, pending.body)]
+    assert home.read(pending_of) is None
+    assert home.read(ledger_of) == ledger
+    np.testing.assert_array_equal(home.read(vector_of, FACTORS), vector)
+
+
+@pytest.mark.parametrize(("status", "slug"), [(409, "repeated"), (410, "late"), (404, "foreign"), (422, "malformed")])
+def test_a_definite_refusal_ends_an_upload(home, status, slug):
+    told = json.dumps({"error": slug, "message": "Whole sentence."}).encode()
+    home.federation.fault("POST", "/tasks", (status, {}, told))
+    assert home.take_part(1) == 0
+    assert home.read(pending_of) is None
+    assert home.read(ledger_of).entries
+    assert any("not counted" in line for line in home.told)
+
+
+def test_an_upload_is_given_up_at_the_deadline(home):
+    ticket = home.federation.ticket() | {"deadline_seconds": 0.2}
+    home.federation.fault("GET", "/work", (200, {}, json.dumps(ticket).encode()))
+    home.federation.fault("POST", "/tasks", *[(500, {}, b"")] * 50)
+    assert home.take_part(1) == 0
+    assert len([path for method, path in home.federation.asked if method == "POST" and "tasks" in path]) == 1
+    assert home.read(pending_of) is None
+
+
+def test_a_round_that_is_over_before_the_model_came_is_passed_over(home):
+    before = home.everything()
+    gone = (410, {}, json.dumps({"error": "late", "message": "Over."}).encode())
+    home.federation.fault("GET", "/tasks", gone)
+    store, client = DeviceStore(home.path), home.client()
+    identity = device_module.settled(store, client)
+    ticket = device_module.wait_for_work(client)
+    assert device_module.prepare(store, client, identity, ticket, time.monotonic() + 9, home.told.append) is None
+    client.close()
+    store.close()
+    assert home.everything() == before
+
+
+def test_a_token_that_has_died_ends_the_work_with_a_sentence(home):
+    home.federation.fault("GET", "/work", (401, {}, b'{"error": "token", "message": "No such device."}'))
+    with pytest.raises(Refused, match="No such device"):
+        home.take_part(1)
+
+
+def test_a_server_that_is_away_at_enrolment_is_a_sentence_and_leaves_no_file(federation, tmp_path):
+    federation.fault("POST", "/devices", *[(503, {}, b"")] * 9)
+    with pytest.raises(NoAnswer):
+        Home(federation, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["me.csv"]
+
+
+def test_recommending_needs_no_network_and_leaves_out_what_the_owner_has(home):
+    home.take_part(2)
+    asked = len(home.federation.asked)
+    listed = home.read(recommend, 100)
+    assert len(home.federation.asked) == asked
+    assert {suggestion.item for suggestion in listed} == {str(100 + i) for i in range(ITEMS) if i not in HISTORY}
+    model, vector = home.read(model_of, ITEMS, FACTORS), home.read(vector_of, FACTORS)
+    scores = [suggestion.score for suggestion in listed]
+    assert scores == sorted(scores, reverse=True)
+    expected = model.vectors @ vector + model.biases
+    assert scores[0] == pytest.approx(np.delete(expected, HISTORY).max(), abs=1e-5)
+
+
+def test_who_takes_part_with_an_outward_profile_is_recommended_to_from_the_home_vector(federation, tmp_path):
+    home = Home(federation, tmp_path, Policy(sharing="sticky", pi=0.5, basis="shared"))
+    home.take_part(1)
+    home.read(recommend, 3)
+    kept = home.read(home_of, FACTORS, home.read(model_of, ITEMS, FACTORS).version)
+    assert kept is not None
+    assert not np.array_equal(kept, home.read(vector_of, FACTORS))
+
+
+def test_leaving_ends_taking_part_and_keeps_the_ledger(home):
+    home.take_part(2)
+    ledger = home.read(ledger_of)
+    leave(home.path, home.told.append)
+    assert ("DELETE", "/api/v1/devices/me") in home.federation.asked
+    assert home.read(ledger_of) == ledger
+    with pytest.raises(BadState, match="has left"):
+        home.take_part(1)
+    leave(home.path, home.told.append)  # a second time is no mistake
+
+
+def test_an_export_holds_everything_but_the_token(home):
+    home.take_part(1)
+    told = home.read(exported)
+    assert [entry["item"] for entry in told["history"]] == [str(100 + item) for item in HISTORY]
+    assert len(told["ledger"]) == len(home.read(ledger_of).entries)
+    assert "t1" not in json.dumps(told).replace("ticket1", "")

@@ -1,0 +1,153 @@
+"""The device's line to the server: patience with what passes, none with what does not, limits on everything."""
+
+import gzip
+import json
+import socket
+import time
+from email.utils import formatdate
+
+import pytest
+from tests.service.device_worlds import scripted_federation
+
+from federank.errors import SettingError
+from federank.service.client import LONGEST_PAUSE, Client, checked_address
+from federank.service.client_answers import BadAnswer, NoAnswer, Refused
+
+
+@pytest.fixture
+def federation():
+    with scripted_federation() as federation:
+        yield federation
+
+
+@pytest.fixture
+def patient(federation):
+    """A client that counts its pauses instead of making them."""
+    pauses = []
+    client = Client(federation.address, sleep=pauses.append, jitter=lambda: 1.0)
+    client.pauses = pauses
+    yield client
+    client.close()
+
+
+def complaint(status, slug="busy", **headers):
+    return status, headers, json.dumps({"error": slug, "message": "A whole sentence."}).encode()
+
+
+def test_a_storm_of_server_errors_is_waited_out_with_pauses_that_double(federation, patient):
+    federation.fault("GET", "/federation", *[complaint(status) for status in (500, 502, 503, 504)], "cut")
+    assert patient.ask("GET", "/federation").status == 200
+    assert patient.pauses == [0.5, 1.0, 2.0, 4.0, 8.0]
+
+
+def test_jitter_makes_a_pause_half_as_long_at_least(federation):
+    pauses = []
+    client = Client(federation.address, sleep=pauses.append, jitter=lambda: 0.0)
+    federation.fault("GET", "/federation", complaint(500), complaint(500))
+    client.ask("GET", "/federation")
+    client.close()
+    assert pauses == [0.25, 0.5]
+
+
+def test_no_pause_grows_beyond_the_longest(federation, patient):
+    federation.fault("GET", "/federation", *[complaint(500)] * 12)
+    patient.ask("GET", "/federation")
+    assert max(patient.pauses) == patient.pauses[-1] == LONGEST_PAUSE
+
+
+def test_retry_after_is_honoured_in_seconds_and_as_a_date(federation, patient):
+    later = formatdate(time.time() + 90, usegmt=True)
+    federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "17"}))
+    federation.fault("GET", "/federation", complaint(429, **{"Retry-After": later}))
+    federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "soon"}))
+    patient.ask("GET", "/federation")
+    assert patient.pauses[0] == 17
+    assert 60 < patient.pauses[1] <= 90
+    assert patient.pauses[2] == 2.0
+
+
+def test_patience_ends_with_the_number_of_tries(federation, patient):
+    federation.fault("GET", "/federation", *[complaint(503)] * 3)
+    with pytest.raises(NoAnswer, match="A whole sentence"):
+        patient.ask("GET", "/federation", tries=3)
+    assert len(federation.asked) == 3
+
+
+def test_patience_ends_where_the_next_try_would_come_after_the_deadline(federation, patient):
+    federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "30"}))
+    with pytest.raises(NoAnswer):
+        patient.ask("GET", "/federation", until=time.monotonic() + 20)
+    assert patient.pauses == []
+
+
+def test_a_refusal_is_not_tried_again(federation, patient):
+    federation.fault("GET", "/federation", complaint(410, "late"))
+    with pytest.raises(Refused, match="A whole sentence") as refused:
+        patient.ask("GET", "/federation")
+    assert (refused.value.status, refused.value.slug) == (410, "late")
+    assert len(federation.asked) == 1
+
+
+def test_redirects_are_not_followed(federation, patient):
+    federation.fault("GET", "/federation", (302, {"Location": "/api/v1/model"}, b""))
+    with pytest.raises(Refused):
+        patient.ask("GET", "/federation")
+    assert len(federation.asked) == 1
+
+
+def test_a_complaint_has_no_power_over_the_terminal(federation, patient):
+    told = json.dumps({"error": "no", "message": "\x1b[2Jgone" + "x" * 10_000}).encode()
+    federation.fault("GET", "/federation", (400, {}, told))
+    with pytest.raises(Refused) as refused:
+        patient.ask("GET", "/federation")
+    assert "\x1b" not in str(refused.value)
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_answer_longer_than_asked_for_is_cut_off(federation, patient, packed):
+    content = bytes(3 << 20)
+    headers = {"Content-Encoding": "gzip"} if packed else {}
+    federation.fault("GET", "/model", (200, headers, gzip.compress(content) if packed else content))
+    with pytest.raises(BadAnswer, match="longer than"):
+        patient.ask("GET", "/model", most_bytes=1 << 20)
+
+
+def test_an_answer_of_exactly_the_limit_is_taken(federation, patient):
+    federation.fault("GET", "/model", (200, {"Content-Encoding": "gzip"}, gzip.compress(bytes(5000))))
+    assert patient.ask("GET", "/model", most_bytes=5000).content == bytes(5000)
+
+
+@pytest.mark.parametrize("packing", ["br", "gzip"])
+def test_an_answer_packed_in_another_way_than_it_says_is_refused(federation, patient, packing):
+    federation.fault("GET", "/model", (200, {"Content-Encoding": packing}, b"no packing at all"))
+    with pytest.raises(BadAnswer):
+        patient.ask("GET", "/model")
+
+
+def test_nobody_at_the_address_is_a_sentence():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    client = Client(f"http://127.0.0.1:{port}", sleep=lambda _: None)
+    with pytest.raises(NoAnswer, match="is the server running"):
+        client.ask("GET", "/federation", tries=2)
+    client.close()
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8470", "http://localhost:1/", "http://[::1]:8470"])
+def test_plain_http_is_for_this_machine(address):
+    assert checked_address(address) == address.rstrip("/")
+
+
+@pytest.mark.parametrize("address", ["http://example.org", "http://10.0.0.1:8470", "http://localhost.example.org"])
+def test_plain_http_to_another_machine_must_be_said_out_loud(address):
+    with pytest.raises(SettingError, match="--insecure"):
+        checked_address(address)
+    assert checked_address(address, insecure=True) == address
+
+
+@pytest.mark.parametrize("address", ["example.org", "ftp://example.org", "https://", "https://me:word@example.org"])
+def test_what_is_no_address_of_a_server_is_refused(address):
+    with pytest.raises(SettingError, match="--server"):
+        checked_address(address)

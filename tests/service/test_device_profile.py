@@ -1,0 +1,71 @@
+"""An owner's history file: what the federation knows of it, and what is told to the owner alone."""
+
+import pytest
+
+from federank.errors import BadFile, SettingError
+from federank.service.device_answers import Catalogue
+from federank.service.device_profile import never_items, read_profile
+
+CATALOGUE = Catalogue(
+    ["10", "20", "30", "40"],
+    ["The Harbour", "Old Mill", "Twin", "Twin"],
+    [["Food"], ["Food", "Arts"], [], ["Shop"]],
+)
+
+
+def written(tmp_path, text):
+    path = tmp_path / "me.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_items_are_matched_by_id_and_by_title(tmp_path):
+    matched = read_profile(written(tmp_path, "date,item\n2024-01-01,30\n2024-01-02,the harbour\n,10\n"), CATALOGUE)
+    assert matched.profile.tolist() == [0, 2]
+    assert (matched.named, matched.unknown) == (3, [])
+
+
+def test_what_is_unknown_is_listed_and_kept_out(tmp_path):
+    matched = read_profile(written(tmp_path, "item\n10\nNowhere\n99\n"), CATALOGUE)
+    assert matched.profile.tolist() == [0]
+    assert matched.unknown == ["Nowhere", "99"]
+
+
+def test_a_title_that_two_items_have_names_neither(tmp_path):
+    assert read_profile(written(tmp_path, "item\nTwin\n20\n"), CATALOGUE).unknown == ["Twin"]
+
+
+def test_a_bare_list_is_a_history_too(tmp_path):
+    assert read_profile(written(tmp_path, "\ufeff10\n\n40\n"), CATALOGUE).profile.tolist() == [0, 3]
+
+
+def test_titles_with_commas_are_quoted(tmp_path):
+    catalogue = Catalogue(["1", "2"], ["Truth, The", "b"], [[], []])
+    assert read_profile(written(tmp_path, 'item\n"Truth, The"\n'), catalogue).profile.tolist() == [0]
+
+
+@pytest.mark.parametrize("text", ["", "user,place\n1,2\n", "date,item\n2024-01-01\n"])
+def test_a_file_of_another_form_is_a_sentence(tmp_path, text):
+    with pytest.raises(BadFile, match="item"):
+        read_profile(written(tmp_path, text), CATALOGUE)
+
+
+def test_a_missing_file_and_a_binary_one_are_sentences(tmp_path):
+    with pytest.raises(BadFile, match="no file"):
+        read_profile(tmp_path / "none.csv", CATALOGUE)
+    binary = tmp_path / "me.csv"
+    binary.write_bytes(b"\xff\xfe\x00item")
+    with pytest.raises(BadFile, match="UTF-8"):
+        read_profile(binary, CATALOGUE)
+
+
+def test_never_lists_are_resolved_to_items():
+    assert never_items(CATALOGUE, ["10", "old mill"], []) == {0, 1}
+    assert never_items(CATALOGUE, [], ["food", "SHOP"]) == {0, 1, 3}
+    assert never_items(CATALOGUE, [], []) == frozenset()
+
+
+@pytest.mark.parametrize(("items", "categories"), [(["Nowhere"], []), (["Twin"], []), ([], ["Sport"])])
+def test_a_never_list_of_unknown_names_is_refused(items, categories):
+    with pytest.raises(SettingError, match="--never"):
+        never_items(CATALOGUE, items, categories)

@@ -1,0 +1,175 @@
+"""A device's file: owner's eyes only, whole or not at all, and a sentence for every way in which it can be broken."""
+
+import fcntl
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from federank.service.device_store import FORMAT, BadState, DeviceStore, created, taking_part
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "device.sqlite"
+    with created(path) as sql:
+        sql.execute("INSERT INTO profile VALUES (7)")
+    return path
+
+
+def items(path):
+    store = DeviceStore(path)
+    found = store.rows("SELECT item FROM profile ORDER BY item")
+    store.close()
+    return [item for (item,) in found]
+
+
+def test_only_its_owner_can_open_the_file(path):
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert items(path) == [7]
+
+
+def test_a_file_that_others_can_open_is_refused(path):
+    path.chmod(0o644)
+    with pytest.raises(BadState, match="chmod 600"):
+        DeviceStore(path)
+
+
+def test_a_making_that_fails_leaves_nothing(tmp_path):
+    path = tmp_path / "device.sqlite"
+    with pytest.raises(BadState, match="UNIQUE"), created(path) as sql:
+        sql.executemany("INSERT INTO profile VALUES (?)", [(7,), (7,)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_device_is_never_replaced_by_a_new_one(path):
+    with pytest.raises(BadState, match="there already"), created(path):
+        pass
+    assert items(path) == [7]
+
+
+def test_of_two_processes_that_make_the_same_device_one_is_told(tmp_path):
+    path = tmp_path / "device.sqlite"
+    with pytest.raises(BadState, match="in the meantime"), created(path):
+        path.write_bytes(b"another's")
+    assert path.read_bytes() == b"another's"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_transaction_that_fails_changes_nothing(path):
+    store = DeviceStore(path)
+    with pytest.raises(BadState, match="UNIQUE"), store.transaction() as sql:
+        sql.executemany("INSERT INTO profile VALUES (?)", [(8,), (7,)])
+    store.close()
+    assert items(path) == [7]
+
+
+def test_a_process_killed_inside_a_transaction_changes_nothing(path):
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from federank.service.device_store import DeviceStore\n"
+        "with DeviceStore(Path(sys.argv[1])).transaction() as sql:\n"
+        "    sql.execute('PRAGMA cache_size = 1')\n"
+        "    sql.executemany('INSERT INTO profile VALUES (?)', [(n,) for n in range(100, 50_000)])\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert path.with_name(path.name + "-journal").exists()  # the crash was in the middle of writing
+    assert items(path) == [7]
+
+
+def test_a_missing_file_says_how_to_make_one(tmp_path):
+    with pytest.raises(BadState, match="enrols one"):
+        DeviceStore(tmp_path / "nobody.sqlite")
+
+
+def test_a_file_of_another_version_is_a_sentence(path):
+    sql = sqlite3.connect(path)
+    sql.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    sql.close()
+    with pytest.raises(BadState, match=f"format {FORMAT + 1}"):
+        DeviceStore(path)
+
+
+def test_somebody_elses_database_is_refused(tmp_path):
+    path = tmp_path / "other.sqlite"
+    sql = sqlite3.connect(path)
+    sql.execute("CREATE TABLE things (one INTEGER)")
+    sql.close()
+    path.chmod(0o600)
+    with pytest.raises(BadState, match="not a device's file"):
+        DeviceStore(path)
+
+
+@pytest.mark.parametrize("damage", ["no database", "cut", "holes"])
+def test_a_damaged_file_is_a_sentence(path, damage):
+    content = bytearray(path.read_bytes())
+    if damage == "no database":
+        content[:100] = bytes(100)
+    elif damage == "cut":
+        del content[len(content) // 2 :]
+    else:
+        content[4096 : len(content)] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(BadState, match=r"damaged|not a device's file"):
+        DeviceStore(path)
+
+
+def test_a_second_process_cannot_take_part_with_the_same_file(path):
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from federank.service.device_store import taking_part\n"
+        "with taking_part(Path(sys.argv[1])):\n"
+        "    print('in', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program, str(path)], **pipes) as other:
+        assert other.stdout.readline() == b"in\n"
+        with pytest.raises(BadState, match="Another process"), taking_part(path):
+            pass
+        assert items(path) == [7]  # looking is not taking part
+        other.kill()
+    with taking_part(path):  # a crash has released it
+        pass
+
+
+def test_taking_part_leaves_the_locks_of_sqlite_alone(path):
+    with taking_part(path):
+        store = DeviceStore(path)
+        with store.transaction() as sql:
+            sql.execute("INSERT INTO profile VALUES (8)")
+            held = os.open(path, os.O_RDONLY)
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        store.close()
+        os.close(held)
+    assert items(path) == [7, 8]
+
+
+def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(path):
+    # A process that may not write files beyond a size meets the same fault as one on a full disk.
+    program = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from federank.service.device_store import DeviceStore, BadState\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "store = DeviceStore(Path(sys.argv[1]))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "try:\n"
+        "    with store.transaction() as sql:\n"
+        "        sql.execute('INSERT INTO model VALUES (1, 1, ?, ?)', (bytes(1_000_000), b''))\n"
+        "except BadState as mistake:\n"
+        "    print(mistake)\n"
+    )
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+    told = subprocess.run([sys.executable, "-c", program, str(path)], check=True, capture_output=True, text=True)
+    assert "is full" in told.stdout or "cannot be read and written" in told.stdout
+    assert items(path) == [7]
