@@ -1,41 +1,37 @@
 """The audit of a run: what a curious server could learn about the people behind the devices.
 
-1. Follow people: everybody, or a drawn sample where people x items would pass a budget.
-2. Watch: note what their Updates show (traffic.py), and get one more Update of each (updates.py).
-3. Attack: each attack sees the same View and answers with a Guess (attacks/).
-4. Judge the guesses by the true histories (scoring.py), and put the means beside what popularity alone tells.
+1. Follow people: everybody, or a drawn sample where people x items would pass a budget. A few devices are the
+   attacker's own: it practises on them, and they are not judged.
+2. Watch: note what their Updates show (traffic.py), or the sums over cohorts (sums.py), and get one more Update of each
+   (updates.py).
+3. Attack: each attack sees the same View (views.py) and answers with a Guess (attacks/).
+4. Judge the guesses by the true histories (scoring.py), and put the means beside what popularity alone tells
+   (marks.py).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from federank.arrays import IntVector
 from federank.audit.attacks import ATTACKS, BASELINE
+from federank.audit.attacks.learned import learn
+from federank.audit.attributes import judge_shares, table_of
+from federank.audit.following import follow
+from federank.audit.marks import Means, best_of, means_of
 from federank.audit.scoring import Marks, judge
+from federank.audit.sums import SumsObserver
 from federank.audit.traffic import Observer
-from federank.audit.updates import next_updates
-from federank.audit.view import View
+from federank.audit.view import Lessons
+from federank.audit.views import THREAT_MODELS, views
 from federank.data.interactions import Interactions
 from federank.engines.federation import Federation
 from federank.errors import SettingError
-from federank.protocol.distribution import make_broadcast
 from federank.recommenders.fpl import FPL
-
-THREAT_MODEL = "each device's Updates, linkable over rounds, and the public model"
-"""What the server of this audit sees."""
-
-MOST_CELLS = 2**27
-"""Unless told otherwise, notes are kept of so many (person, item) cells at most: about 150 megabytes."""
-_CELLS_PER_TRIPLE = 2
-_FEW_CELLS, _MANY_CELLS = 4_000_000, 32_000_000
-_BLOCK_CELLS = 2**21
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +41,19 @@ class Findings:
     epoch: int
     disclosed_share: float
     base_rate: float
-    attacks: dict[str, dict[str, float | None]]
+    attacks: Means
+    best: dict[str, Any]
+    categories: dict[str, dict[str, float]] | None
 
 
 def audit_training(
-    model: FPL, train: Interactions, *, people: int | None = None, per_epoch: bool = False, **how: Any
+    model: FPL,
+    train: Interactions,
+    *,
+    sees: str = "updates",
+    people: int | None = None,
+    per_epoch: bool = False,
+    **how: Any,
 ) -> tuple[list[Findings], dict[str, Any]]:
     """Train a model and watch its run: findings (of each epoch if asked, else of the last), and about the audit."""
     findings: list[Findings] = []
@@ -60,7 +64,7 @@ def audit_training(
         nonlocal audit, seconds
         started = time.perf_counter()
         if audit is None:
-            audit = _Audit(model, people, looks=model.settings.epochs if per_epoch else 1)
+            audit = _Audit(model, sees, people, looks=model.settings.epochs if per_epoch else 1)
         if per_epoch or epoch == model.settings.epochs:
             findings.append(audit.look(epoch))
         seconds += time.perf_counter() - started
@@ -70,110 +74,97 @@ def audit_training(
     return findings, audit.about(seconds)
 
 
-def audit_model(model: FPL, *, people: int | None = None) -> tuple[list[Findings], dict[str, Any]]:
-    """Audit a trained model by making its run's draws again; nothing is trained."""
+def audit_model(
+    model: FPL, *, sees: str = "updates", people: int | None = None
+) -> tuple[list[Findings], dict[str, Any]]:
+    """Audit a trained model by making its run's draws again (and for sums its rounds)."""
     started = time.perf_counter()
-    audit = _Audit(model, people, looks=1)
+    audit = _Audit(model, sees, people, looks=1)
     findings = [audit.look(model.settings.epochs)]
     return findings, audit.about(time.perf_counter() - started)
 
 
-def draw_people(people: IntVector, most: int, seed: int) -> IntVector:
-    """All of these people, or so many of them if there are more."""
-    if most >= len(people):
-        return people
-    return np.sort(np.random.default_rng(seed).choice(people, most, replace=False))
-
-
 class _Audit:
-    """An audit while it runs: the observer, and who is attacked at each look."""
+    """An audit while it runs: the observers, and who is attacked at each look."""
 
-    def __init__(self, model: FPL, wanted: int | None, looks: int) -> None:
-        if wanted is not None and wanted < 1:
-            raise SettingError(f"people is {wanted}; at least 1 must be followed.")
+    def __init__(self, model: FPL, sees: str, wanted: int | None, looks: int) -> None:
+        if sees not in THREAT_MODELS:
+            raise SettingError(f"No server sees {sees!r}; there are {', '.join(THREAT_MODELS)}.")
         self._model, data = model, model.training
         recipe, tables = model.recipe(data), (model.item_vectors, model.item_biases, model.user_vectors)
         self._federation = Federation(recipe, data.profiles, *tables)
+        # The sum over one device is its Update.
+        self._sees = "updates" if sees == "sums" and recipe.clients_per_round == 1 else sees
         triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.settings.epochs / looks
-        cells = min(_MANY_CELLS, max(_FEW_CELLS, int(_CELLS_PER_TRIPLE * triples)))
-        followed, attacked = (
-            wanted or max(1, most_cells // data.n_items) for most_cells in (max(MOST_CELLS, cells), cells)
-        )
-        self._observer = Observer(self._federation, draw_people(recipe.participants, followed, recipe.seed))
-        rows = np.arange(len(self._observer.people), dtype=np.int32)
-        self._attacked = draw_people(rows, attacked, recipe.seed)
+        self._followed = follow(recipe, data.n_items, wanted, triples, sums=self._sees == "sums")
+        self._observer = Observer(self._federation, self._followed.everyone)
+        self._sums: SumsObserver | None = None
+        if self._sees == "sums":
+            founded = Federation.founded(model.settings, recipe, data.profiles, data.n_items)
+            self._sums = SumsObserver(founded, self._followed.everyone)
+        self._table = None if data.categories is None else table_of(data.categories)
 
     def look(self, epoch: int) -> Findings:
         """Watch until the end of this epoch, run all attacks, and judge them."""
-        federation, observer, profiles = self._federation, self._observer, self._model.training.profiles
+        federation, followed, profiles = self._federation, self._followed, self._model.training.profiles
         federation.round_number = epoch * federation.rounds_per_epoch
-        observer.watch_until(federation.round_number)
-        marks: dict[str, list[Marks]] = {name: [] for name in ATTACKS}
-        for people, view in _views(federation, observer, self._attacked):
-            histories, sent = [profiles.of(person) for person in people], view.times_positive > 0
-            for name, attack in ATTACKS.items():
-                marks[name].append(judge(attack(view), histories, sent))
-        seen = observer.sightings.as_positive
-        disclosed = [np.mean(seen[row, profiles.of(person)] > 0) for row, person in enumerate(observer.people)]
+        for observer in (self._observer, self._sums):
+            if observer is not None:
+                observer.watch_until(federation.round_number)
+        lessons = self._lessons()
+        attacks = {name: run for name, run in ATTACKS[self._sees].items() if lessons is not None or name != "learned"}
+        marks: dict[str, list[Marks]] = {name: [] for name in attacks}
+        kinds: dict[str, list[tuple[float, float]]] = {BASELINE: [], "fused": []}
+        seen = self._observer.sightings.as_positive
+        for rows, view in self._views(followed.attacked, lessons):
+            histories = [profiles.of(person) for person in followed.everyone[rows]]
+            for name, attack in attacks.items():
+                guess = attack(view)
+                marks[name].append(judge(guess, histories, seen[rows] > 0))
+                if self._table is not None and name in kinds:
+                    kinds[name] += judge_shares(guess, histories, self._table, view.typical_size)
+        targets = followed.everyone[followed.targets]
+        pairs = zip(followed.targets, targets, strict=True)
+        means = means_of(marks)
         return Findings(
             epoch=epoch,
-            disclosed_share=float(np.mean(disclosed)),
-            base_rate=float(np.mean(profiles.sizes[observer.people]) / self._model.training.n_items),
-            attacks=_means(marks),
+            disclosed_share=float(np.mean([np.mean(seen[row, profiles.of(person)] > 0) for row, person in pairs])),
+            base_rate=float(np.mean(profiles.sizes[targets]) / self._model.training.n_items),
+            attacks=means,
+            best=best_of(means),
+            categories={
+                name: dict(zip(("error", "correlation"), np.mean(judged, axis=0).tolist(), strict=True))
+                for name, judged in kinds.items()
+                if judged
+            }
+            or None,
         )
+
+    def _views(self, rows: IntVector, lessons: Lessons | None) -> Any:
+        return views(self._sees, self._federation, self._observer, self._sums, rows, lessons)
+
+    def _lessons(self) -> Lessons | None:
+        """What the attacker's own devices teach it."""
+        shadows, profiles = self._followed.shadows, self._model.training.profiles
+        if not len(shadows):
+            return None
+        rows, view = next(self._views(shadows, None))
+        histories = [profiles.of(person) for person in self._followed.everyone[rows]]
+        return learn(view, histories, self._federation.recipe.seed)
 
     def about(self, seconds: float) -> dict[str, Any]:
         """What there is to tell about the audit itself."""
-        data = self._model.training
+        data, recipe = self._model.training, self._federation.recipe
         return {
-            "threat_model": THREAT_MODEL,
+            "sees": self._sees,
+            "threat_model": THREAT_MODELS[self._sees],
+            "cohort": recipe.clients_per_round,
             "data": data.name,
             "users": data.n_users,
             "items": data.n_items,
-            "people_followed": len(self._observer.people),
-            "people_attacked": len(self._attacked),
+            "people_followed": len(self._followed.targets),
+            "people_attacked": len(self._followed.attacked),
+            "attackers_own_devices": len(self._followed.shadows),
             "rounds": self._observer.round_number,
             "seconds": {"training": self._model.report["seconds"], "audit": seconds},
         }
-
-
-def _views(federation: Federation, observer: Observer, attacked: IntVector) -> Iterator[tuple[IntVector, View]]:
-    """What the server knows of those who are attacked (rows of the observer's notes), a block of people at a time."""
-    n_items, recipe = len(federation.item_biases), federation.recipe
-    broadcast = make_broadcast(federation.round_number, federation.item_vectors, federation.item_biases)
-    typical = max(1, round(recipe.rounds_per_epoch * recipe.clients_per_round / len(recipe.triples)))
-    block = max(1, _BLOCK_CELLS // n_items)
-    for start in range(0, len(attacked), block):
-        rows = attacked[start : start + block]
-        people = observer.people[rows]
-        view = View(
-            times_positive=observer.sightings.as_positive[rows],
-            seen_negative=observer.negatives_of(rows),
-            negative_rows=observer.sightings.negative_rows[rows],
-            updates=list(next_updates(federation, people)),
-            broadcast=broadcast,
-            negative_regulariser=recipe.negative_regulariser,
-            typical_size=typical,
-        )
-        yield people, view
-
-
-def _means(marks: dict[str, list[Marks]]) -> dict[str, dict[str, float | None]]:
-    """Each attack's mean marks, and by how much its order is better than popularity's, or chance's if that is worse."""
-    found = {}
-    for name, parts in marks.items():
-        joined = Marks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-        means = {mark: _mean(values) for mark, values in joined._asdict().items()}
-        # An attack that claims nothing about anybody is right about nothing.
-        found[name] = means | {"precision": means["precision"] or 0.0}
-    for mark, gain in (("auc", "gain"), ("auc_held_back", "gain_held_back")):
-        known = found[BASELINE][mark]
-        for means in found.values():
-            value = means[mark]
-            means[gain] = None if value is None or known is None else value - max(known, 0.5)
-    return found
-
-
-def _mean(values: NDArray[np.float64]) -> float | None:
-    judged = values[~np.isnan(values)]
-    return float(judged.mean()) if len(judged) else None

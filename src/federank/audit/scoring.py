@@ -5,7 +5,8 @@ The truth is the person's training history. An attack gives every item a score a
     precision, recall, f1   of the items it claims
     auc                     how often an item of the history is scored above one that is not in it (ties: a half);
                             0.5 is chance, 1 a perfect order, whatever the attack claims
-    auc_held_back           the same for those items of the history that were never sent as positives
+    ..._held_back           the same for those items of the history that were never sent as positives; claims of items
+                            that were sent and are in the history count neither for nor against
 
 Where the last claimed item is tied with others, which of them are claimed is left to chance, and its mean is counted.
 """
@@ -21,6 +22,8 @@ from federank.arrays import FloatMatrix, IntVector, LongVector, RealVector
 from federank.audit.view import Guess
 from federank.compiling import compiled
 
+_ROUNDING = 1e-9
+
 
 class Marks(NamedTuple):
     """An attack's marks, one value per person; not a number where there is nothing to judge."""
@@ -29,21 +32,29 @@ class Marks(NamedTuple):
     recall: RealVector
     f1: RealVector
     auc: RealVector
+    precision_held_back: RealVector
+    recall_held_back: RealVector
+    f1_held_back: RealVector
     auc_held_back: RealVector
 
 
 def judge(guess: Guess, profiles: list[IntVector], sent: NDArray[np.bool_]) -> Marks:
     """The marks of a guess about people with these histories; `sent` tells which items left as positives."""
     owned = np.array([len(profile) for profile in profiles])
-    sums = np.zeros((4, len(profiles)))
+    sums = np.zeros((5, len(profiles)))
     _judge_people(guess, np.sort(guess.scores, axis=1), np.cumsum(owned) - owned, np.concatenate(profiles), sent, sums)
-    hits, beaten, beaten_held_back, held_back = sums
+    hits, beaten, beaten_held_back, held_back, hits_held_back = sums
+    other_claims = guess.sizes - (hits - hits_held_back)
+    other_claims[other_claims < _ROUNDING] = 0
     with np.errstate(invalid="ignore"):  # nothing claimed, or nothing held back: not a number
         return Marks(
             precision=hits / guess.sizes,
             recall=hits / owned,
             f1=2 * hits / (guess.sizes + owned),
             auc=beaten / owned,
+            precision_held_back=hits_held_back / other_claims,
+            recall_held_back=hits_held_back / held_back,
+            f1_held_back=2 * hits_held_back / (other_claims + held_back),
             auc_held_back=beaten_held_back / held_back,
         )
 
@@ -66,8 +77,10 @@ def _judge_people(
             below, tied = lower - own_lower, (upper - lower) - (own_upper - own_lower)
             beaten = (below + tied / 2) / (n_items - len(profile))
             left = guess.sizes[person] - (n_items - upper)
-            sums[0, person] += min(max(left / (upper - lower), 0.0), 1.0)
+            claimed = min(max(left / (upper - lower), 0.0), 1.0)
+            sums[0, person] += claimed
             sums[1, person] += beaten
             if not sent[person, item]:
                 sums[2, person] += beaten
                 sums[3, person] += 1
+                sums[4, person] += claimed

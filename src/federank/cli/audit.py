@@ -25,13 +25,24 @@ ROWS = {
     "sign": "One message, its signs",
     "accumulation": "All messages, their signs",
     "frequency": "Sent more than once",
+    "magnitude": "Size of the gradients",
     "absence": "Never sent as a negative",
     "vector_recovery": "One row gives the vector",
+    "membership": "Sums with and without",
+    "sum_vector": "Sums give the vector",
+    "learned": "Learnt on own devices",
     "fused": "All of these together",
 }
 """What each attack is called in a table."""
 
-_OF_AN_AUDIT = {"what", "per_epoch", "people", "threads", "quiet", "as_json"}
+_SERVERS = {
+    "updates": "A curious server that keeps every message",
+    "anonymous": "A curious server that sees one message at a time",
+    "sums": "A curious server that sees only sums over rounds of {cohort:,} devices",
+}
+"""How a report begins."""
+
+_OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "threads", "quiet", "as_json"}
 """The options that are about the audit; all others are about the training."""
 
 
@@ -50,6 +61,14 @@ _OF_AN_AUDIT = {"what", "per_epoch", "people", "threads", "quiet", "as_json"}
     show_default=True,
     help="How a fifth of each history is kept out of training, as `train` does; or none.",
 )
+@click.option(
+    "--sees",
+    type=click.Choice(["updates", "anonymous", "sums"]),
+    default="updates",
+    show_default=True,
+    help="The curious server: it links each device's messages; sees one at a time; or only each round's sum.",
+)
+@click.option("--cohort", type=int, metavar="K", help="With `--sees sums`: rounds of K devices, whose sum is seen.")
 @click.option("--per-epoch", is_flag=True, help="What the server knows after each epoch, not only after the last.")
 @click.option("--people", type=int, metavar="N", help="Follow and attack so many people, drawn with the seed.")
 @click.option("--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same.")
@@ -60,6 +79,8 @@ def audit(
     reading: Reading,
     what: str,
     way: str,
+    sees: str,
+    cohort: int | None,
     per_epoch: bool,
     people: int | None,
     threads: int,
@@ -77,6 +98,7 @@ def audit(
     \b
     Examples:
       federank audit fpl --data city --pi 0.1 --triples mean --epochs 2
+      federank audit fpl --data city --pi 0.1 --triples mean --epochs 2 --sees sums --cohort 50
       federank audit runs/city --json
     """
     from federank.audit.audit import audit_model, audit_training
@@ -86,25 +108,38 @@ def audit(
     if what == "fpl":
         from federank.recommenders.fpl import FPL
 
+        if cohort is not None:
+            settings["clients_per_round"] = _cohort(cohort, sees, settings.get("clients_per_round"))
         model, part = FPL(**settings), _training_part(reading, way)
         with watching(FPL, quiet or as_json) as watch:
             findings, about = audit_training(
-                model, part, people=people, per_epoch=per_epoch, threads=threads, watch=watch
+                model, part, sees=sees, people=people, per_epoch=per_epoch, threads=threads, watch=watch
             )
     else:
         model = _kept_model(what)
         if per_epoch:
             with watching(type(model), quiet or as_json) as watch:
                 findings, about = audit_training(
-                    model, model.training, people=people, per_epoch=True, threads=threads, watch=watch
+                    model, model.training, sees=sees, people=people, per_epoch=True, threads=threads, watch=watch
                 )
         else:
-            findings, about = audit_model(model, people=people)
+            findings, about = audit_model(model, sees=sees, people=people)
     if as_json:
         each = {"per_epoch": [asdict(found) for found in findings]} if per_epoch else {}
         click.echo(json.dumps({**asdict(findings[-1]), **about, **each}, indent=2))
     else:
         _tell(findings, about)
+
+
+def _cohort(cohort: int, sees: str, clients: Any) -> str:
+    """Rounds of so many clients as a sum is taken over."""
+    if sees != "sums":
+        raise SettingError(f"--cohort is about sums, and the server sees {sees}; add `--sees sums`, or leave it out.")
+    if clients is not None and str(clients) != str(cohort):
+        raise SettingError(
+            f"A sum over {cohort} devices needs rounds of {cohort}, but --clients-per-round is {clients}; give one."
+        )
+    return str(cohort)
 
 
 def _training_part(reading: Reading, way: str) -> Interactions:
@@ -139,8 +174,8 @@ def _tell(findings: list[Findings], about: dict[str, Any]) -> None:
 
     found = findings[-1]
     click.echo(
-        f"A curious server that keeps every message of {plain(about['data'])} ({about['users']:,} people, "
-        f"{about['items']:,} items)\nafter {found.epoch} epoch{'s' * (found.epoch > 1)} of training:\n"
+        f"{_SERVERS[about['sees']].format(**about)} of {plain(about['data'])}\n({about['users']:,} people, "
+        f"{about['items']:,} items) after {found.epoch} epoch{'s' * (found.epoch > 1)} of training:\n"
     )
     table = new_table("How it guesses", "Right>", "Found>", "Order>", "Kept back>", "Gain>")
     for name, marks in found.attacks.items():
@@ -170,7 +205,7 @@ def _tell(findings: list[Findings], about: dict[str, Any]) -> None:
     if about["people_attacked"] < about["users"]:
         click.echo(
             f"Means over {about['people_followed']:,} people followed and {about['people_attacked']:,} attacked, "
-            f"of {about['users']:,}."
+            f"of {about['users']:,}.\n{about['attackers_own_devices']:,} devices are the server's own, to learn on."
         )
 
 

@@ -1,27 +1,56 @@
-"""The attacks by name, in the order of a report: the baseline first, the strongest last."""
+"""The attacks by name for each threat model, in the order of a report: the baseline first, the strongest last."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from federank.audit.attacks.absence import absence
 from federank.audit.attacks.accumulation import accumulation
 from federank.audit.attacks.frequency import frequency
 from federank.audit.attacks.fused import fused
+from federank.audit.attacks.fused_sums import fused_sums
+from federank.audit.attacks.learned import learned
+from federank.audit.attacks.magnitude import magnitude
+from federank.audit.attacks.membership import membership
 from federank.audit.attacks.popularity import popularity
 from federank.audit.attacks.sign import sign
+from federank.audit.attacks.sum_vector import sum_vector
 from federank.audit.attacks.vector import vector_recovery
-from federank.audit.view import Guess, View
+from federank.audit.view import Guess
+
+Attack = Callable[[Any], Guess]
+"""Sees a View of its threat model, answers with a Guess."""
 
 BASELINE = "popularity"
 """The attack that needs no Update at all: what others gain is measured against it."""
 
-ATTACKS: dict[str, Callable[[View], Guess]] = {
-    BASELINE: popularity,
-    "sign": sign,
-    "accumulation": accumulation,
-    "frequency": frequency,
-    "absence": absence,
-    "vector_recovery": vector_recovery,
-    "fused": fused,
+ATTACKS: dict[str, dict[str, Attack]] = {
+    "updates": {
+        BASELINE: popularity,
+        "sign": sign,
+        "accumulation": accumulation,
+        "frequency": frequency,
+        "magnitude": magnitude,
+        "absence": absence,
+        "vector_recovery": vector_recovery,
+        "learned": learned,
+        "fused": fused,
+    },
+    "anonymous": {
+        BASELINE: popularity,
+        "sign": sign,
+        "magnitude": magnitude,
+        "vector_recovery": vector_recovery,
+        "learned": learned,
+        "fused": fused,
+    },
+    "sums": {
+        BASELINE: popularity,
+        "membership": membership,
+        "sum_vector": sum_vector,
+        "learned": learned,
+        "fused": fused_sums,
+    },
 }
+"""What each kind of curious server tries."""

@@ -1,7 +1,8 @@
 """Frequency: how often an item was sent as a positive.
 
 As long as devices send no false positives, once is as good as often, and this attack knows less than accumulation. It
-asks what would be left if a single sighting could be denied: a row that comes back is no accident.
+asks what would be left if a single sighting could be denied: a row that comes back is no accident. (Decoys that are
+kept for life come back too: against deniable sharing it is no better than accumulation.)
 """
 
 from __future__ import annotations

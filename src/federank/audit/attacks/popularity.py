@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from federank.audit.view import Guess, View, claim_typical
+from federank.audit.view import AnyView, Guess, claim_typical
 
 
-def popularity(view: View) -> Guess:
+def popularity(view: AnyView) -> Guess:
     """Rank everything by the public biases."""
-    return claim_typical(np.tile(view.broadcast.biases, (len(view.updates), 1)), view)
+    return claim_typical(np.tile(view.broadcast.biases, (len(view.vectors), 1)), view)

@@ -16,24 +16,24 @@ import numpy as np
 
 from federank.arrays import FloatMatrix
 from federank.audit.view import Guess, View, claim_typical
-
-
-def recovered_vectors(view: View) -> FloatMatrix:
-    """Each person's own vector, from one negative row; zeros where there is none, or only rounding errors are left."""
-    found = np.zeros((len(view.updates), view.broadcast.vectors.shape[1]), dtype=np.float32)
-    for row, update in enumerate(view.updates):
-        place = int(np.argmin(update.biases))
-        g = -float(update.biases[place])
-        if g > _LEAST:
-            q_j = view.broadcast.vectors[update.items[place]]
-            found[row] = -(update.vectors[place] + view.negative_regulariser * q_j) / g
-    return found
-
+from federank.protocol.messages import Broadcast, Update
 
 _LEAST = 1e-9
 """Below this g, a row is all regulariser in 32-bit floats."""
 
 
+def recovered_vectors(updates: list[Update], broadcast: Broadcast, negative_regulariser: np.float32) -> FloatMatrix:
+    """Each person's own vector, from one negative row; zeros where there is none, or only rounding errors are left."""
+    found = np.zeros((len(updates), broadcast.vectors.shape[1]), dtype=np.float32)
+    for row, update in enumerate(updates):
+        place = int(np.argmin(update.biases)) if len(update.biases) else 0
+        g = -float(update.biases[place]) if len(update.biases) else 0.0
+        if g > _LEAST:
+            q_j = broadcast.vectors[update.items[place]]
+            found[row] = -(update.vectors[place] + negative_regulariser * q_j) / g
+    return found
+
+
 def vector_recovery(view: View) -> Guess:
     """Rank the catalogue with the recovered vector."""
-    return claim_typical(recovered_vectors(view) @ view.broadcast.vectors.T + view.broadcast.biases, view)
+    return claim_typical(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases, view)

@@ -1,0 +1,90 @@
+"""Views: what a curious server of each threat model has about some people, a block of people at a time.
+
+updates      each device's Updates, linked over rounds: the observer's notes, and one more Update
+anonymous    one Update and nothing else: nobody can tell which others came from the same device
+sums         the sum over each round's devices, and who they were
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from federank.arrays import IntVector
+from federank.audit.attacks.vector import recovered_vectors
+from federank.audit.sums import SumsObserver
+from federank.audit.traffic import Observer
+from federank.audit.updates import next_updates
+from federank.audit.view import AnyView, KnownPolicies, Lessons, SumsView, View
+from federank.engines.federation import Federation
+from federank.protocol.distribution import make_broadcast
+
+_BLOCK_CELLS = 2**20
+
+THREAT_MODELS = {
+    "updates": "each device's Updates, linkable over rounds, and the public model",
+    "anonymous": "one Update at a time, from a device it cannot recognise again, and the public model",
+    "sums": "the sum over each round's devices, who they were, and the public model",
+}
+"""What the server sees."""
+
+
+def views(
+    sees: str,
+    federation: Federation,
+    observer: Observer,
+    sums: SumsObserver | None,
+    rows: IntVector,
+    lessons: Lessons | None,
+) -> Iterator[tuple[IntVector, AnyView]]:
+    """What the server knows of these people (rows of the observers' notes): their rows and the view, block by block."""
+    n_items, recipe = len(federation.item_biases), federation.recipe
+    factors = recipe.factors
+    broadcast = make_broadcast(federation.round_number, federation.item_vectors[:, :factors], federation.item_biases)
+    typical = max(1, round(recipe.rounds_per_epoch * recipe.clients_per_round / len(recipe.triples)))
+    block = max(1, _BLOCK_CELLS // n_items)
+    for start in range(0, len(rows), block):
+        some = rows[start : start + block]
+        people = observer.people[some]
+        policies = known_policies(federation, people)
+        if sums is not None:
+            yield (
+                some,
+                SumsView(sums.chances(some), sums.vectors(some), broadcast, typical, policies, lessons),
+            )
+            continue
+        updates = list(next_updates(federation, people))
+        vectors = recovered_vectors(updates, broadcast, recipe.negative_regulariser)
+        view = View(
+            observer.sightings.as_positive[some],
+            observer.negatives_of(some),
+            observer.sightings.negative_rows[some],
+            updates,
+            vectors,
+            broadcast,
+            typical,
+            policies,
+            lessons,
+        )
+        yield some, (one_update_alone(view) if sees == "anonymous" else view)
+
+
+def one_update_alone(view: View) -> View:
+    """The same people for a server that can link nothing: what was noted is what one Update says."""
+    positive, negative = np.zeros_like(view.times_positive), np.zeros_like(view.seen_negative)
+    rows = np.zeros_like(view.negative_rows)
+    for row, update in enumerate(view.updates):
+        positive[row, update.items[update.biases > 0]] = 1
+        negative[row, update.items[update.biases < 0]] = True
+        rows[row] = int((update.biases < 0).sum())
+    return view._replace(times_positive=positive, seen_negative=negative, negative_rows=rows)
+
+
+def known_policies(federation: Federation, people: IntVector) -> KnownPolicies:
+    """What is public about these people's policies."""
+    return KnownPolicies(
+        liked=federation.recipe.pi[people],
+        unliked=np.zeros(len(people)),
+        excluding=np.ones(len(people), dtype=np.bool_),
+    )
