@@ -26,6 +26,7 @@ COMMANDS = {
     "audit": ("federank.cli.audit", "What a curious server would learn from a federation's messages."),
     "device": ("federank.cli.device", "One person's device in a federation: take part, ledger, recommend, policy."),
     "study": ("federank.cli.study", "Studies: the papers' tables and figures, or your own, from one file each."),
+    "serve": ("federank.cli.serve", "A federation in the world: a server for devices and browsers."),
     "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),
 }
 """Each command's file and its one line of help, so that the list needs no import."""

@@ -1,0 +1,307 @@
+"""`federank serve`: a federation in the world, for devices over HTTPS and for browsers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from federank.cli.reading import Reading, reads_data_option
+from federank.errors import SettingError
+
+if TYPE_CHECKING:
+    from federank.service.database import Connection
+    from federank.service.settings import RoundSettings
+
+RECIPE = (
+    "factors",
+    "learning_rate",
+    "triples",
+    "seed",
+    "order",
+    "user_regulariser",
+    "positive_regulariser",
+    "negative_regulariser",
+    "initial_scale",
+    "initial_biases",
+)
+"""The method's settings that a server decides; the others belong to devices or to simulations."""
+_NO_LIMITS = {"device_rate": 0.0, "address_rate": 0.0, "enrolment_rate": 0.0}
+
+
+class ServeCommand(click.Command):
+    """The command, whose further flags are made from the settings records when it is asked for."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Our own options, then those of the records."""
+        from federank.cli.settings_flags import settings_options
+        from federank.protocol.recipes import FPLSettings
+        from federank.service.settings import RoundSettings, TrustSettings
+
+        method = [option for option in settings_options(FPLSettings) if option.name in RECIPE]
+        for option in method:
+            if option.name == "triples":
+                option.help = "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]"
+        if len(self.params) == self._own:
+            self.params += [*settings_options(RoundSettings), *method, *settings_options(TrustSettings)]
+        return super().get_params(ctx)
+
+    def __init__(self, *args: Any, **values: Any) -> None:
+        super().__init__(*args, **values)
+        self._own = len(self.params)
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(
+        (
+            click.option(
+                "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all."
+            ),
+            click.option(
+                "--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0: any free one."
+            ),
+            click.option("--admin-host", default="127.0.0.1", show_default=True, help="The operator's address."),
+            click.option(
+                "--admin-port",
+                type=click.IntRange(0, 65535),
+                help="The operator's port.  [default: the port after --port]",
+            ),
+            click.option(
+                "--store",
+                default="sqlite:///federation.sqlite",
+                show_default=True,
+                help="sqlite:///FILE or postgresql://USER@HOST/NAME.",
+            ),
+            click.option(
+                "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that serve."
+            ),
+            click.option(
+                "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="Certificate chain (PEM)."
+            ),
+            click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key (PEM)."),
+            click.option(
+                "--self-signed",
+                is_flag=True,
+                help="Make a certificate, and write it to the current folder for devices' --ca.",
+            ),
+            click.option("--name", help="What the federation is called.  [default: the data's name]"),
+            click.option(
+                "--start-from",
+                type=click.Path(path_type=Path),
+                metavar="DIR",
+                help="Begin with a trained model's item factors.",
+            ),
+            click.option(
+                "--suggest-pi", type=float, metavar="X", help="Suggest to devices to share this much; owners decide."
+            ),
+            click.option(
+                "--suggest-sharing",
+                type=click.Choice(["as-published", "sticky", "deniable"]),
+                default="sticky",
+                show_default=True,
+                help="The way of sharing that goes with --suggest-pi.",
+            ),
+            click.option(
+                "--suggest-epsilon", type=float, metavar="X", help="The epsilon of suggested deniable sharing."
+            ),
+            click.option(
+                "--new-admin-token", is_flag=True, help="Make and show a new operator's token; the old one dies."
+            ),
+            click.option("--rehearsal", is_flag=True, help="Lift the limits on requests, for a fleet on one machine."),
+            click.option("--proxies", metavar="ADDRESSES", help="Proxies whose X-Forwarded-For is believed."),
+            click.option("--quiet", is_flag=True, help="No log on stderr."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(cls=ServeCommand)
+@_options
+@reads_data_option
+def serve(reading: Reading, **values: Any) -> None:
+    """Serve a federation to devices and browsers.
+
+    The data give the catalogue (ids, titles, categories) and the mean number of items per person, nothing else:
+    nobody's history is kept. What the federation is stays in the store; started again, it goes on where it was.
+
+    \b
+    Examples:
+      federank serve --data city
+      federank serve --data city --self-signed --host 0.0.0.0
+      federank serve --store postgresql://federank@localhost/federank --workers 2
+    """
+    try:
+        import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+        import uvloop  # noqa: F401
+    except ImportError as reason:
+        raise SettingError(f'The service needs {reason.name}: pip install "federank[service]".') from reason
+    sys.exit(_serve(reading, **values))
+
+
+def _serve(
+    reading: Reading,
+    *,
+    host: str,
+    port: int,
+    admin_host: str,
+    admin_port: int | None,
+    store: str,
+    workers: int,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    self_signed: bool,
+    rehearsal: bool,
+    proxies: str | None,
+    quiet: bool,
+    **values: Any,
+) -> int:
+    from federank.cli.settings_flags import given_settings
+    from federank.service.server import Serving, bind
+    from federank.service.server import serve as serve_federation
+    from federank.service.settings import RoundSettings, TrustSettings
+
+    trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
+    rounds = given_settings(RoundSettings, values)
+    RoundSettings(**rounds)
+    certificate, key = _certificate(tls_cert, tls_key, self_signed, host)
+    token = _prepare(reading, store, rounds, values)
+    public = bind(host, port)
+    admin = bind(admin_host, admin_port if admin_port is not None else (port + 1 if port else 0))
+    scheme = "https" if certificate else "http"
+    _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
+    if certificate is not None and self_signed:
+        click.echo(f"certificate  {certificate}  (give it to devices: --ca)")
+    if certificate is None and host not in ("127.0.0.1", "::1", "localhost"):
+        click.echo("federank: without TLS, put a proxy that has it in front: devices refuse plain HTTP.", err=True)
+    return serve_federation(
+        Serving(
+            store=store, trust=trust, certificate=certificate, key=key, workers=workers, proxies=proxies, quiet=quiet
+        ),
+        public,
+        admin,
+    )
+
+
+def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, store: str, token: str | None) -> None:
+    from federank.service.store_address import without_password
+
+    click.echo(f"federation   {scheme}://{_shown(host)}:{port}")
+    click.echo(f"operator     {scheme}://{_shown(admin_host)}:{admin_port}/admin")
+    click.echo(f"store        {without_password(store)}")
+    if token is not None:
+        click.echo(f"admin token  {token}")
+        click.echo("             Shown this once; the store keeps only its hash.")
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _certificate(
+    certificate: Path | None, key: Path | None, make_one: bool, host: str
+) -> tuple[Path | None, Path | None]:
+    from federank.service.tls import self_signed, server_context
+
+    if make_one and certificate is None and key is None:
+        import socket
+
+        hosts = dict.fromkeys(("localhost", "127.0.0.1", "::1", socket.gethostname(), host))
+        certificate, key = self_signed(Path.cwd(), tuple(name for name in hosts if name not in ("0.0.0.0", "::")))
+    if (certificate is None) != (key is None) or (make_one and key is None):
+        raise SettingError("A certificate and its key go together: give both --tls-cert and --tls-key.")
+    if certificate is not None and key is not None:
+        server_context(certificate, key)  # refuse what cannot be used before anything begins
+    return certificate, key
+
+
+def _prepare(reading: Reading, store: str, rounds: dict[str, Any], values: dict[str, Any]) -> str | None:
+    """Bring the store up to date and found the federation if there is none; the operator's token if it is new."""
+    from federank.service.database import Database
+    from federank.service.founding import read_charter, renew_admin_token
+    from federank.service.schema import migrate
+
+    database = Database(store)
+    try:
+        with database.connection() as connection:
+            migrate(connection)
+            charter = read_charter(connection)
+            token = _found(connection, reading, rounds, values) if charter is None else None
+            if charter is not None:
+                _refuse_another(charter, reading, values)
+                _change(connection, rounds)
+            _suggest(connection, values)
+            return renew_admin_token(connection) if values["new_admin_token"] and token is None else token
+    finally:
+        database.let_go()
+
+
+def _found(connection: Connection, reading: Reading, rounds: dict[str, Any], values: dict[str, Any]) -> str | None:
+    from federank.protocol.recipes import FPLSettings
+    from federank.service.founding import found
+    from federank.service.settings import RoundSettings
+
+    given = {name: values[name] for name in RECIPE if values[name] is not None}
+    trained = None
+    if values["start_from"] is not None:
+        from federank.recommenders.storage import load_model
+
+        trained = load_model(values["start_from"])
+    settings = FPLSettings(**({"triples": "mean"} | given))
+    data = reading.interactions()
+    return found(connection, settings, data, RoundSettings(**rounds), name=values["name"], trained=trained)
+
+
+def _refuse_another(charter: Any, reading: Reading, values: dict[str, Any]) -> None:
+    """A store holds one federation: refuse settings, or data, of another."""
+    for name in RECIPE:
+        kept = getattr(charter.settings, name)
+        if values[name] is not None and values[name] != kept and not (name == "triples" and values[name] == "mean"):
+            raise SettingError(
+                f"The store holds a federation with {name} = {kept}, not {values[name]}; leave "
+                f"--{name.replace('_', '-')} out, or name another --store for a new federation."
+            )
+    if values["start_from"] is not None:
+        raise SettingError("The store holds a federation that has begun; --start-from is for a new --store.")
+    if click.get_current_context().get_parameter_source("source") is ParameterSource.COMMANDLINE:
+        from federank.service.catalogue import catalogue_of
+
+        if catalogue_of(reading.interactions()).digest != charter.catalogue.digest:
+            raise SettingError(
+                f"The store holds a federation called {charter.name} with another catalogue than {reading.source}; "
+                "leave --data out to go on with it, or name another --store."
+            )
+
+
+def _change(connection: Connection, given: dict[str, Any]) -> None:
+    """Settings of rounds may change from one start to the next; those that are given now are kept."""
+    from dataclasses import asdict
+
+    from federank.service.settings import RoundSettings
+    from federank.service.store import get_fact, put_fact
+
+    if given:
+        rounds: RoundSettings = RoundSettings(**(get_fact(connection, "rounds") | given))
+        with connection.transaction():
+            put_fact(connection, "rounds", asdict(rounds))
+
+
+def _suggest(connection: Connection, values: dict[str, Any]) -> None:
+    from federank.checks import within
+    from federank.service.store import put_fact
+
+    if values["suggest_pi"] is None:
+        return
+    within("suggest_pi", values["suggest_pi"], 0, 1)
+    basis = "history" if values["suggest_sharing"] == "as-published" else "shared"
+    told = {"sharing": values["suggest_sharing"], "pi": values["suggest_pi"], "basis": basis}
+    if values["suggest_epsilon"] is not None:
+        told["epsilon"] = values["suggest_epsilon"]
+    with connection.transaction():
+        put_fact(connection, "suggested_policy", told)

@@ -1,0 +1,50 @@
+"""Connections that have patience, but not without end.
+
+A sender that dribbles its headers, or opens a connection and says nothing, would hold it for ever. This protocol gives
+every request a time in which its headers must have arrived; the body's time is kept by `limits.read_body`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+
+def patient(seconds: float) -> type[asyncio.Protocol]:
+    """The HTTP protocol with this much patience for headers."""
+
+    class Patient(HttpToolsProtocol):
+        """HTTP/1.1, cut off when headers take too long."""
+
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._deadline = self.loop.call_later(seconds, self._cut_off)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            if self._deadline is None:  # a further request on the same connection
+                self._deadline = self.loop.call_later(seconds, self._cut_off)
+
+        def on_headers_complete(self) -> None:
+            self._stop_waiting()
+            super().on_headers_complete()
+
+        def _stop_waiting(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+
+        def _cut_off(self) -> None:
+            self._deadline = None
+            if not self.transport.is_closing():
+                self.transport.abort()
+
+    return Patient

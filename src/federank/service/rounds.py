@@ -1,0 +1,190 @@
+"""Rounds with devices out in the world: the fleet that `protocol.round.play_round` is handed, and who plays.
+
+    choose   opens the round, or finds the one that a crash has left open
+    train    waits for reports until there are enough or the time is up, closes the round, and yields the stored
+             Updates in the stated order; a round with too few is abandoned instead
+    fold     is `protocol.aggregation`, as in a simulation; its result is published together with the round's end
+
+Everything that must survive is in the store before it counts, so the thread that plays can die anywhere: the next one
+finds the round open, closed or folded and goes on. Clocks are not compared: a deadline is a span that the leading
+worker measures from a round's first ticket on, and begins anew with a new leader.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from federank.arrays import IntVector
+from federank.protocol.aggregation import Shared
+from federank.protocol.messages import Broadcast, Update
+from federank.protocol.round import play_round
+from federank.service.database import Connection, Database, StoreAway
+from federank.service.founding import Charter
+from federank.service.leadership import Leadership
+from federank.service.logs import Log
+from federank.service.published import Published
+from federank.service.settings import RoundSettings
+from federank.service.store import (
+    bodies_in_order,
+    close_round,
+    get_fact,
+    newest_model,
+    newest_round,
+    open_round,
+    publish,
+)
+from federank.service.uploads import KINDS, Form
+
+LOOK_SECONDS = 0.05
+"""How often the store is asked for news that came by other workers."""
+
+
+class Abandoned(Exception):
+    """The round ended below its minimum."""
+
+
+class Stopped(Exception):
+    """The server is about to end; the round stays open for the next."""
+
+
+class RemoteFleet:
+    """Devices that come when they come; what they sent is in the store."""
+
+    def __init__(self, connection: Connection, model: Published, form: Form, conductor: Conductor) -> None:
+        self._connection = connection
+        self._conductor = conductor
+        self._form = form
+        self.model = model
+        self.rounds = RoundSettings()
+        self.opened = 0.0
+
+    def choose(self, round_number: int) -> IntVector:
+        """Open the round. Who takes part is whoever asks, up to the number of tickets: places, not names."""
+        begun = newest_round(self._connection)
+        if begun is None or begun.number != round_number:
+            while get_fact(self._connection, "paused"):
+                self._conductor.wait(LOOK_SECONDS * 4)
+        self.rounds = RoundSettings(**get_fact(self._connection, "rounds"))
+        open_round(self._connection, round_number, self.model.version)
+        self.opened = time.monotonic()
+        self._conductor.tell_news()
+        return np.arange(min(self.rounds.most_tickets, 2**20), dtype=np.int32)
+
+    def train(self, clients: IntVector, broadcast: Broadcast) -> Iterator[Update]:  # noqa: ARG002 (they fetch it)
+        """Wait for the devices, close the round, and yield what they sent."""
+        number = broadcast.round_number
+        self._wait_for_reports(number)
+        if close_round(self._connection, number, self.rounds.minimum) is None:
+            raise Abandoned
+        for kind, body in bodies_in_order(self._connection, number):
+            yield KINDS[kind].summand(body, self._form)
+
+    def _wait_for_reports(self, number: int) -> None:
+        while True:
+            now = newest_round(self._connection)
+            if now is None or now.state != "open":
+                return
+            if not now.granted:
+                self.opened = time.monotonic()  # a round's time begins with its first ticket
+            reports, waited = now.reports, time.monotonic() - self.opened
+            if reports >= self.rounds.enough or get_fact(self._connection, "close") == number:
+                return
+            # A buffer has no reason to be thrown away: it goes on until it holds the minimum.
+            if waited >= self.rounds.deadline and (self.rounds.mode == "rounds" or reports >= self.rounds.minimum):
+                return
+            self._conductor.wait(min(LOOK_SECONDS, max(0.001, self.rounds.deadline - waited)))
+
+
+class Conductor:
+    """The thread that leads, or stands by to lead."""
+
+    def __init__(
+        self,
+        database: Database,
+        charter: Charter,
+        form: Form,
+        keep_updates: bool,
+        log: Log,
+        tell_news: Callable[[], None],
+    ) -> None:
+        self._database, self._charter, self._form, self._keep = database, charter, form, keep_updates
+        self._leadership = Leadership(database)
+        self._log = log
+        self.tell_news = tell_news
+        self._nudged = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._stand_by, name="rounds", daemon=True)
+        self.leads = False
+
+    def start(self) -> None:
+        """Begin to lead, or to stand by."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; the open round stays open."""
+        self._stopping.set()
+        self._nudged.set()
+        self._thread.join()
+
+    def nudge(self) -> None:
+        """Something was stored: look at once."""
+        self._nudged.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for news from this process, at most so long."""
+        if self._stopping.is_set():
+            raise Stopped
+        self._nudged.wait(seconds)
+        self._nudged.clear()
+
+    def _stand_by(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with self._database.connection() as connection:
+                    if self._leadership.taken(connection):
+                        self.leads = True
+                        self._log.say("leads")
+                        self._conduct(connection)
+            except Stopped:
+                break
+            except (StoreAway, OSError) as reason:
+                self._log.say("store away", reason=type(reason).__name__)
+            except Exception as fault:
+                self._log.fault("rounds", fault)
+            self.leads = False
+            self._stopping.wait(0.3)
+        self._leadership.give_up()
+        self._database.let_go()
+
+    def _conduct(self, connection: Connection) -> None:
+        recipe = self._charter.recipe
+        model = newest_model(connection)
+        assert model is not None, "a federation is founded with a model"
+        newest = newest_round(connection)
+        number = 0 if newest is None else newest.number + (newest.state in ("folded", "abandoned"))
+        shared = Shared(model.vectors, model.biases, number)
+        while True:
+            fleet = RemoteFleet(connection, model, self._form, self)
+            try:
+                play_round(recipe, shared, fleet)
+            except Abandoned:
+                self._log.say("round abandoned", round=shared.round_number)
+                shared.round_number += 1
+                self.tell_news()
+                continue
+            number = shared.round_number - 1
+            before, model = model, model.followed_by(shared.vectors, shared.biases)
+            told = {"drift": _drift(before, model), "seconds": time.monotonic() - fleet.opened}
+            publish(connection, number, model, told, self._keep)
+            self._log.say("round folded", round=number, version=model.version, **told)
+            self.tell_news()
+
+
+def _drift(before: Published, after: Published) -> float:
+    """How far a fold has moved the model, as a share of its size."""
+    size = float(np.linalg.norm(before.vectors.astype(np.float64)))
+    return float(np.linalg.norm((after.vectors - before.vectors).astype(np.float64))) / (size or 1.0)

@@ -1,0 +1,85 @@
+"""What an operator chooses about a federation in the world, beside the method's own settings.
+
+`RoundSettings` say when a round begins and ends; they are kept in the store, so that every worker follows the same.
+`TrustSettings` say how much a device, an address or an upload may ask of this server; each process has its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from federank.checks import one_of, positive, whole, within
+from federank.errors import SettingError
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundSettings:
+    """When a round begins, who may take part, and when it ends."""
+
+    mode: Literal["rounds", "buffered"] = "rounds"
+    """One round after the other, or buffered: Updates are taken as they come and folded in every so often."""
+    target: int = 20
+    """Reports that end a round."""
+    minimum: int = 1
+    """Reports below which a round whose time is up is abandoned, leaving no trace in the model."""
+    over_selection: float = 1.3
+    """How many devices are given a round's task, as a multiple of the target: some will never answer."""
+    deadline: float = 60.0
+    """Seconds after which a round ends."""
+    staleness: int = 4
+    """Buffered: how many versions behind the model an Update may be."""
+    fold_every: int = 20
+    """Buffered: reports that are folded in together."""
+
+    def __post_init__(self) -> None:
+        one_of("mode", self.mode, ("rounds", "buffered"))
+        whole("target", self.target, 1)
+        whole("minimum", self.minimum, 1)
+        whole("staleness", self.staleness, 0, 1000)
+        whole("fold_every", self.fold_every, 1)
+        within("over_selection", self.over_selection, 1, math.inf)
+        positive("deadline", self.deadline)
+        if self.minimum > self.enough:
+            name = "target" if self.mode == "rounds" else "fold_every"
+            raise SettingError(
+                f"minimum is {self.minimum}, but {self.enough} reports end a round ({name}); it cannot be more."
+            )
+
+    @property
+    def enough(self) -> int:
+        """Reports that end a round at once."""
+        return self.target if self.mode == "rounds" else self.fold_every
+
+    @property
+    def most_tickets(self) -> int:
+        """How many devices are given a round's task."""
+        return math.ceil(self.target * self.over_selection) if self.mode == "rounds" else 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustSettings:
+    """How much a device, an address or an upload may ask of the server."""
+
+    most_norm: float = 100.0
+    """Longest row of an Update, vector and bias together; longer ones are shortened to it, and counted."""
+    device_rate: float = 10.0
+    """Requests a second of one device, over time (0: no limit)."""
+    address_rate: float = 100.0
+    """Requests a second from one address, over time (0: no limit)."""
+    enrolment_rate: float = 0.2
+    """Devices enrolled a second from one address, over time (0: no limit)."""
+    body_seconds: float = 30.0
+    """Seconds in which a request's body must have arrived."""
+    header_seconds: float = 10.0
+    """Seconds in which a request's headers must have arrived."""
+    keep_updates: bool = False
+    """Keep the bytes of folded Updates, to recompute the model from; otherwise they go when they are folded."""
+
+    def __post_init__(self) -> None:
+        positive("most_norm", self.most_norm)
+        for name in ("device_rate", "address_rate", "enrolment_rate"):
+            within(name, getattr(self, name), 0, math.inf)
+        positive("body_seconds", self.body_seconds)
+        positive("header_seconds", self.header_seconds)

@@ -1,0 +1,278 @@
+"""The store: every statement that the federation's life consists of, as functions on a connection.
+
+What makes rounds durable and exact is here, and is little:
+
+1. an upload is one row, inserted while its round is open; its ticket is the row's key, so it cannot be there twice;
+2. closing a round changes its row from `open` to `closed`, and waits for uploads on their way in (they hold the row);
+3. folding writes the next version and changes `closed` to `folded` in one transaction: both happened, or neither.
+
+So a crash leaves a round open, closed or folded, and whoever comes next goes on from there. A round's Updates are added
+up in the order of their digests, which is the same whoever arrived first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from federank.service.database import Connection, StoreAway
+from federank.service.published import Published, apply_rows, encode_rows, whole_model
+from federank.service.tickets import Ticket
+
+WHOLE_EVERY = 64
+"""Every so many versions the whole model is stored, and what is older than the last but one is dropped."""
+REMEMBERED_ROUNDS = 1000
+"""For so many rounds a receipt is remembered, so that a late retry is told what became of its upload."""
+
+Outcome = Literal["stored", "again", "repeated", "late", "gone"]
+
+
+class Upload(NamedTuple):
+    """An accepted upload on its way into the store."""
+
+    device: str
+    ticket: Ticket
+    kind: str
+    digest: bytes
+    body: bytes
+    clipped: int
+
+
+class Newest(NamedTuple):
+    """The round that was begun last."""
+
+    number: int
+    version: int
+    state: str
+    reports: int
+    granted: int
+
+
+def get_fact(connection: Connection, name: str) -> Any:
+    """What is kept under a name; None where nothing is."""
+    row = connection.one("SELECT value FROM facts WHERE name = ?", name)
+    return None if row is None else json.loads(bytes(row[0]))
+
+
+def put_fact(connection: Connection, name: str, value: Any) -> None:
+    """Keep something under a name."""
+    connection.run(
+        "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        name,
+        json.dumps(value).encode(),
+    )
+
+
+def enrol(connection: Connection, device: str, token_hash: bytes) -> None:
+    """A new device."""
+    connection.run("INSERT INTO devices (device, token) VALUES (?, ?)", device, token_hash)
+
+
+def leave(connection: Connection, device: str) -> None:
+    """Forget a device; its token dies."""
+    connection.run("DELETE FROM devices WHERE device = ?", device)
+    put_fact(connection, "departures", int(get_fact(connection, "departures") or 0) + 1)
+
+
+def device_of(connection: Connection, token_hash: bytes) -> str | None:
+    """Whose token this is."""
+    row = connection.one("SELECT device FROM devices WHERE token = ?", token_hash)
+    return None if row is None else str(row[0])
+
+
+def newest_round(connection: Connection) -> Newest | None:
+    """The round that was begun last, open or not."""
+    row = connection.one("SELECT number, version, state FROM rounds ORDER BY number DESC LIMIT 1")
+    if row is None:
+        return None
+    number = int(row[0])
+    granted = connection.one("SELECT granted FROM grants WHERE round = ?", number)
+    return Newest(
+        number, int(row[1]), str(row[2]), count_reports(connection, number), int(granted[0]) if granted else 0
+    )
+
+
+def count_reports(connection: Connection, number: int) -> int:
+    """How many Updates a round has."""
+    row = connection.one("SELECT COUNT(*) FROM uploads WHERE round = ?", number)
+    return int(row[0]) if row else 0
+
+
+def open_round(connection: Connection, number: int, version: int) -> None:
+    """Begin a round; nothing happens if it was begun already."""
+    with connection.transaction():
+        connection.run(
+            "INSERT INTO rounds (number, version, state) VALUES (?, ?, 'open') ON CONFLICT (number) DO NOTHING",
+            number,
+            version,
+        )
+        connection.run("INSERT INTO grants (round, granted) VALUES (?, 0) ON CONFLICT (round) DO NOTHING", number)
+
+
+def grant(
+    connection: Connection, number: int, tickets: list[Ticket], again: set[Ticket], most: int
+) -> tuple[list[Ticket], set[bytes]]:
+    """Which of these tickets may be handed out, no more than `most` in a round; and which were used already.
+
+    Those in `again` were handed out before and are not counted twice.
+    """
+    used = used_tickets(connection, tickets)
+    fresh = [ticket for ticket in tickets if ticket.content not in used and ticket not in again]
+    row = connection.one(f"SELECT granted FROM grants WHERE round = ?{connection.update_lock()}", number)
+    room = min(len(fresh), max(0, most - (int(row[0]) if row else most)))
+    if room:
+        connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", room, number)
+    return fresh[:room] + [ticket for ticket in tickets if ticket.content not in used and ticket in again], used
+
+
+def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
+    """Those of these tickets that an upload has used."""
+    contents = [ticket.content for ticket in tickets]
+    used: set[bytes] = set()
+    for start in range(0, len(contents), 200):
+        part = contents[start : start + 200]
+        marks = ", ".join("?" * len(part))
+        used |= {
+            bytes(row[0]) for row in connection.all(f"SELECT ticket FROM uploads WHERE ticket IN ({marks})", *part)
+        }
+    return used
+
+
+def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -> tuple[Outcome, int]:
+    """Store an upload in the open round, within the caller's transaction; what became of it, and its round.
+
+    Without `staleness` the ticket must be of the open round; with it, of a version at most so many behind.
+    """
+    known = connection.one("SELECT digest, round FROM uploads WHERE ticket = ?", upload.ticket.content)
+    if known is not None:
+        return ("again" if bytes(known[0]) == upload.digest else "repeated"), int(known[1])
+    # The lock keeps the round from being closed before this upload is in.
+    now = connection.one(f"SELECT number, version FROM rounds WHERE state = 'open'{connection.share_lock()}")
+    if now is None:
+        return "late", upload.ticket.round_number
+    number, version = int(now[0]), int(now[1])
+    in_time = (
+        number == upload.ticket.round_number if staleness is None else version - upload.ticket.version <= staleness
+    )
+    if not in_time:
+        return "late", upload.ticket.round_number
+    inserted = connection.run(
+        "INSERT INTO uploads (ticket, round, kind, digest, size, clipped, body)"
+        " SELECT ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ?)"
+        " ON CONFLICT (ticket) DO NOTHING",
+        upload.ticket.content,
+        number,
+        upload.kind,
+        upload.digest,
+        len(upload.body),
+        upload.clipped,
+        upload.body,
+        upload.device,
+    )
+    if inserted:
+        return "stored", number
+    known = connection.one("SELECT digest FROM uploads WHERE ticket = ?", upload.ticket.content)
+    if known is None:
+        return "gone", number
+    return ("again" if bytes(known[0]) == upload.digest else "repeated"), number
+
+
+def close_round(connection: Connection, number: int, minimum: int) -> int | None:
+    """End a round: how many reports it has, or None if they are too few and it is abandoned."""
+    with connection.transaction():
+        connection.run("UPDATE rounds SET state = 'closed' WHERE number = ? AND state = 'open'", number)
+        reports = count_reports(connection, number)
+        if reports >= minimum:
+            return reports
+        connection.run("UPDATE rounds SET state = 'abandoned', reports = ? WHERE number = ?", reports, number)
+        connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
+        return None
+
+
+def bodies_in_order(connection: Connection, number: int) -> Iterator[tuple[str, bytes]]:
+    """A round's uploads, kind and bytes, in the order in which they are added up: by their digests."""
+    tickets = connection.all("SELECT ticket FROM uploads WHERE round = ? ORDER BY digest, ticket", number)
+    for (ticket,) in tickets:
+        row = connection.one("SELECT kind, body FROM uploads WHERE ticket = ?", ticket)
+        if row is None:
+            raise StoreAway("An upload has left the store while its round was folded.")
+        yield str(row[0]), bytes(row[1])
+
+
+def publish(connection: Connection, number: int, model: Published, told: dict[str, float], keep_updates: bool) -> None:
+    """Write the version that a closed round has led to, and end the round; all at once."""
+    delta = model.rows_since(model.version - 1)
+    with connection.transaction():
+        folded = connection.run(
+            "UPDATE rounds SET state = 'folded', drift = ?, seconds = ?,"
+            " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number),"
+            " bytes = (SELECT COALESCE(SUM(size), 0) FROM uploads WHERE round = rounds.number),"
+            " clipped = (SELECT COALESCE(SUM(clipped), 0) FROM uploads WHERE round = rounds.number)"
+            " WHERE number = ? AND state = 'closed'",
+            told["drift"],
+            told["seconds"],
+            number,
+        )
+        if folded != 1:
+            raise StoreAway(f"Round {number} is not closed: somebody else has folded it.")
+        _insert_version(connection, number, model, encode_rows(model, delta, number), whole=False)
+        if model.version % WHOLE_EVERY == 0:
+            put_whole(connection, number, model)
+        if not keep_updates:
+            connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
+            connection.run("DELETE FROM uploads WHERE round < ?", number - REMEMBERED_ROUNDS)
+
+
+def put_whole(connection: Connection, number: int, model: Published) -> None:
+    """Store the whole model, within the caller's transaction, and drop what nobody needs to start from."""
+    connection.run("DELETE FROM versions WHERE version = ?", model.version)
+    _insert_version(connection, number, model, encode_rows(model, model.rows_since(None), number), whole=True)
+    # Version 0 stays: with kept Updates, the model can be worked out anew from it.
+    connection.run("DELETE FROM versions WHERE version > 0 AND version < ?", model.version - WHOLE_EVERY)
+
+
+def _insert_version(connection: Connection, number: int, model: Published, body: bytes, *, whole: bool) -> None:
+    changed = model.changed.astype("<i8").tobytes() if whole else b""
+    connection.run(
+        "INSERT INTO versions (version, round, whole, body, changed) VALUES (?, ?, ?, ?, ?)",
+        model.version,
+        number,
+        int(whole),
+        body,
+        changed,
+    )
+
+
+def newest_model(connection: Connection, known: Published | None = None) -> Published | None:
+    """The newest version: from the one at hand where there is one, else from the last that was stored whole."""
+    model = known
+    if model is not None:
+        rows = connection.all(
+            "SELECT version, whole, body, changed FROM versions WHERE version > ? ORDER BY version", model.version
+        )
+        if rows and int(rows[0][0]) != model.version + 1 and not rows[0][1]:
+            model = None  # what lies between has been dropped: begin from a whole one
+    if model is None:
+        rows = connection.all(
+            "SELECT version, whole, body, changed FROM versions WHERE version >="
+            " (SELECT MAX(version) FROM versions WHERE whole = 1) ORDER BY version"
+        )
+    for version, whole, body, changed in rows:
+        if whole:
+            model = whole_model(int(version), bytes(body), bytes(changed))
+        elif model is not None:
+            model = apply_rows(model, int(version), bytes(body))
+    return model
+
+
+def count_refusals(connection: Connection, number: int, counts: dict[str, int]) -> None:
+    """Add to the counts of refused uploads."""
+    for reason, count in counts.items():
+        connection.run(
+            "INSERT INTO refusals (round, reason, count) VALUES (?, ?, ?)"
+            " ON CONFLICT (round, reason) DO UPDATE SET count = refusals.count + excluded.count",
+            number,
+            reason,
+            count,
+        )

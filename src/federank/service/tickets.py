@@ -1,0 +1,71 @@
+"""Secrets: tokens that say who, tickets that say for which round. All are random or keyed, made at run time.
+
+A token is 256 random bits, shown once; the store keeps its SHA-256, from which it cannot be worked out. A ticket is a
+round, a version and a keyed digest (HMAC) of both and of the device it was given to: any worker can check it without
+asking the store, nobody can make one, and a device that asks twice in a round is given the same.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+import struct
+from typing import NamedTuple
+
+_PLACES = struct.Struct(">QQ")
+_MAC_BYTES = 16
+TICKET_BYTES = _PLACES.size + _MAC_BYTES
+
+
+class Ticket(NamedTuple):
+    """Leave to send one Update: for this round, computed from this version."""
+
+    round_number: int
+    version: int
+    content: bytes
+
+    def __str__(self) -> str:
+        return base64.urlsafe_b64encode(self.content).rstrip(b"=").decode()
+
+
+def new_token() -> str:
+    """A secret for a device or the operator."""
+    return secrets.token_urlsafe(32)
+
+
+def new_device() -> str:
+    """A name that says nothing about anybody."""
+    return secrets.token_hex(16)
+
+
+def hash_of_token(token: str) -> bytes:
+    """What the store keeps of a token."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def make_ticket(key: bytes, device: str, round_number: int, version: int) -> Ticket:
+    """The one ticket of this device for this round and version."""
+    places = _PLACES.pack(round_number, version)
+    return Ticket(round_number, version, places + _mac(key, device, places))
+
+
+def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
+    """The ticket that a device shows, if it was given to it."""
+    try:
+        content = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    if len(content) != TICKET_BYTES:
+        return None
+    places, mac = content[: _PLACES.size], content[_PLACES.size :]
+    if not hmac.compare_digest(mac, _mac(key, device, places)):
+        return None
+    round_number, version = _PLACES.unpack(places)
+    return Ticket(round_number, version, content)
+
+
+def _mac(key: bytes, device: str, places: bytes) -> bytes:
+    return hmac.digest(key, device.encode() + places, "sha256")[:_MAC_BYTES]

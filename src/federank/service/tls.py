@@ -1,0 +1,92 @@
+"""TLS: an own certificate, or one made on the spot for a rehearsal or a closed network.
+
+A self-signed certificate proves nothing to a stranger: devices must be given its file (`--ca`). Its key is made at run
+time, kept with owner-only permissions, and used again at the next start.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+import ssl
+from pathlib import Path
+from typing import Any
+
+from federank.errors import FedeRankError, SettingError
+
+VALID_DAYS = 397
+
+
+class TLSError(FedeRankError):
+    """A certificate or key cannot be used."""
+
+
+def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """How connections are encrypted: TLS 1.2 or newer."""
+    for path in (certificate, key):
+        if not path.is_file():
+            raise TLSError(f"{path} is not there; give the certificate and its key as PEM files.")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(certificate, key)
+    except (ssl.SSLError, OSError) as reason:
+        raise TLSError(f"{certificate} and {key} cannot be used as a certificate and its key ({reason}).") from reason
+    return context
+
+
+def self_signed(folder: Path, hosts: tuple[str, ...]) -> tuple[Path, Path]:
+    """A certificate for these hosts and its key, made if they are not in the folder yet."""
+    certificate, key = folder / "federank-cert.pem", folder / "federank-key.pem"
+    if certificate.is_file() and key.is_file():
+        return certificate, key
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import NameOID
+    except ImportError as reason:
+        raise SettingError('A certificate needs cryptography: pip install "federank[service]".') from reason
+    secret = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(secret.public_key())
+        .serial_number(x509.random_serial_number())
+        # A day early: a device whose clock is slow must not take it for one of the future.
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
+        .add_extension(x509.SubjectAlternativeName([_named(host) for host in hosts]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(secret, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    pem = serialization.Encoding.PEM
+    _write(key, secret.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain), 0o600)
+    _write(certificate, made.public_bytes(pem), 0o644)
+    return certificate, key
+
+
+def _named(host: str) -> Any:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    draft = path.with_suffix(f".{os.getpid()}.draft")
+    try:
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(file, "wb") as stream:
+            stream.write(content)
+        draft.replace(path)
+    except OSError as reason:
+        raise TLSError(f"{path} cannot be written ({reason.strerror}).") from reason
