@@ -24,12 +24,17 @@ class PairwiseFactors(Recommender):
     item_biases: FloatVector
     user_vectors: FloatMatrix
 
-    def _run(self, settings: FPLSettings, recipe: Recipe, data: Interactions, how: dict[str, Any]) -> None:
-        """Found a federation and play its rounds; the factors follow it while it runs."""
+    def _run(
+        self, settings: FPLSettings, recipe: Recipe, data: Interactions, how: dict[str, Any], chosen: str = ""
+    ) -> None:
+        """Found a federation and play its rounds; the factors follow it while it runs.
+
+        `chosen` names what people chose where the settings do not tell it, for the identity of a checkpoint.
+        """
         conduct = Conduct(**how)
         federation = Federation.founded(settings, recipe, data.profiles, data.n_items)
         self._follow(federation)
-        seconds = train(federation, settings.epochs, conduct, run_identity(self.name, self.settings, data))
+        seconds = train(federation, settings.epochs, conduct, run_identity(self.name + chosen, self.settings, data))
         self._follow(federation)
         triples = int(recipe.triples[recipe.participants].mean() * recipe.clients_per_round * federation.round_number)
         always_there = recipe.online >= 1.0 and not len(recipe.trace)
@@ -47,8 +52,12 @@ class PairwiseFactors(Recommender):
         self.item_biases = federation.item_biases
         self.user_vectors = federation.user_vectors[:, :factors]
 
+    def _tastes(self, users: IntVector) -> FloatMatrix:
+        """The vectors that these users are recommended to from, as a copy."""
+        return self.user_vectors[users]
+
     def _score_users(self, users: IntVector) -> FloatMatrix:
-        return self.user_vectors[users] @ self.item_vectors.T + self.item_biases
+        return self._tastes(users) @ self.item_vectors.T + self.item_biases
 
     def _shared_arrays(self) -> Arrays:
         return {"item_vectors": self.item_vectors, "item_biases": self.item_biases}

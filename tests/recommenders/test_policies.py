@@ -1,0 +1,129 @@
+"""FPL where people choose for themselves: home vectors, files of policies, and what a stored model keeps of them."""
+
+import numpy as np
+import pytest
+from tests.worlds import federation, random_world, two_tastes
+
+from federank.engines.home import home_vectors
+from federank.errors import ModelError, SettingError
+from federank.protocol.distribution import make_broadcast
+from federank.protocol.home import home_vector
+from federank.protocol.policy import Policy
+from federank.recommenders.fpl import FPL
+from federank.recommenders.storage import load_model
+
+TASTES = two_tastes()
+PUBLISHED = Policy(sharing="as-published", pi=1.0, basis="history")
+NOTHING = Policy(sharing="sticky", pi=0.0, basis="shared")
+PAUSED = Policy(sharing="as-published", pi=1.0, basis="history", paused=True)
+DENIABLE = Policy(sharing="deniable", pi=0.9, epsilon=4.0, basis="shared")
+
+
+def within_taste(model, users):
+    table = model.recommend(users, n=4)
+    return np.mean(model.item_ids[table.items] % 2 == (table.users % 2)[:, None])
+
+
+def test_home_vectors_are_those_of_one_device_at_a_time():
+    data = random_world()
+    founded = federation(data, seed=3)
+    people = np.array([0, 5, 7], dtype=np.int32)
+    broadcast = make_broadcast(0, founded.item_vectors[:, :4], founded.item_biases)
+    everyone = home_vectors(founded.recipe, data.profiles, broadcast.vectors, broadcast.biases, people, steps=80)
+    for person, vector in zip(people, everyone, strict=True):
+        alone = home_vector(founded.recipe, 3, int(person), data.profiles.of(person), broadcast, steps=80)
+        np.testing.assert_allclose(vector, alone, atol=1e-5)
+    assert np.abs(everyone).min() > 0
+
+
+def test_who_shares_nothing_is_still_recommended_their_taste():
+    policies = [NOTHING if user < 6 else PUBLISHED for user in range(20)]
+    model = FPL(factors=4, epochs=30).fit(TASTES, policies=policies)
+    assert within_taste(model, list(range(6))) > 0.9
+    before = federation(TASTES).user_vectors[:6, :4]
+    np.testing.assert_array_equal(model.user_vectors[:6], before)  # no round has moved them
+
+
+@pytest.mark.parametrize("policy", [PAUSED, DENIABLE], ids=["paused", "deniable"])
+def test_recommendations_follow_the_whole_history_even_where_rounds_do_not(policy):
+    policies = [policy if user < 6 else PUBLISHED for user in range(20)]
+    model = FPL(factors=4, epochs=30).fit(TASTES, policies=policies)
+    assert within_taste(model, list(range(6))) > 0.9
+    np.testing.assert_array_equal(model.home_vectors[6:], model.user_vectors[6:])
+
+
+def test_home_vectors_are_there_while_training_goes_on():
+    lists = []
+    model = FPL(factors=4, epochs=3, sharing="sticky", pi=0.5, basis="shared")
+    model.fit(TASTES, after_epoch=lambda _: lists.append(model.recommend(n=3).scores))
+    assert len(lists) == 3
+    np.testing.assert_allclose(lists[2], model.recommend(n=3).scores, rtol=1e-6)
+    assert not np.allclose(lists[1], lists[2])
+
+
+def test_without_policies_nobody_has_a_home_vector():
+    model = FPL(factors=4, epochs=2, sharing="sticky", pi=0.5).fit(TASTES)
+    assert model.home_vectors is None
+    assert "home_vectors" not in model._private_arrays()
+
+
+def test_a_stored_model_keeps_policies_and_home_vectors_to_the_devices(tmp_path):
+    never = Policy(sharing="sticky", pi=0.25, basis="shared", never_items=frozenset({3, 4}), budget=7)
+    policies = [(NOTHING, never, PAUSED, DENIABLE, PUBLISHED)[user % 5] for user in range(20)]
+    model = FPL(factors=4, epochs=3).fit(TASTES, policies=policies)
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert [again.choices.of(user) for user in range(20)] == policies
+    np.testing.assert_array_equal(again.recommend(n=5).items, model.recommend(n=5).items)
+    for one, other in zip(again.recipe(again.training).outward, model.recipe(model.training).outward, strict=True):
+        np.testing.assert_array_equal(one, other)
+    told = (tmp_path / "model" / "model.json").read_text()
+    assert "never" not in told
+    assert again._shared_arrays().keys() == {"item_vectors", "item_biases"}
+
+
+@pytest.mark.parametrize("lost", ["home_vectors", "never_starts", "policy_of_user"])
+def test_a_model_whose_policies_are_not_whole_is_refused(lost):
+    model = FPL(factors=4, epochs=1).fit(TASTES, policies=[NOTHING, *[PUBLISHED] * 19])
+    private = {name: array for name, array in model._private_arrays().items() if name != lost}
+    if lost == "policy_of_user":
+        private[lost] = np.full(20, 9, dtype=np.int32)
+    with pytest.raises(ModelError, match=r"home vectors|cannot be read|other users"):
+        model._restore(model._shared_arrays(), private)
+
+
+def test_policies_come_from_a_file(tmp_path):
+    path = tmp_path / "people.toml"
+    path.write_text('[default]\nsharing = "sticky"\npi = 0.5\n[people.3]\npaused = true\n')
+    model = FPL(factors=4, epochs=2, policies=str(path)).fit(TASTES)
+    same = FPL(factors=4, epochs=2, sharing="sticky", pi=0.5)
+    policies = [Policy(sharing="sticky", pi=0.5, basis="history", paused=user == 3) for user in range(20)]
+    same.fit(TASTES, policies=policies)
+    np.testing.assert_array_equal(model.item_vectors, same.item_vectors)
+    assert model.report["skipped_users"] == 1
+
+
+def test_a_checkpoint_of_other_choices_is_not_resumed(tmp_path):
+    from federank.engines.training import Stopped
+
+    how = {"checkpoint": tmp_path / "kept", "resume": False}
+
+    def stop(_):
+        import os
+        import signal
+
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Stopped):
+        FPL(factors=4, epochs=5).fit(TASTES, policies=[NOTHING, *[PUBLISHED] * 19], watch=stop, **how)
+    how["resume"] = True
+    with pytest.raises(ModelError, match="other settings or other data"):
+        FPL(factors=4, epochs=5).fit(TASTES, policies=[PAUSED, *[PUBLISHED] * 19], **how)
+    FPL(factors=4, epochs=5).fit(TASTES, policies=[NOTHING, *[PUBLISHED] * 19], **how)
+
+
+def test_a_policy_for_each_user_is_needed_and_once(tmp_path):
+    with pytest.raises(SettingError, match="a Policy is needed for each of 20 users"):
+        FPL(factors=4, epochs=1).fit(TASTES, policies=[PUBLISHED])
+    with pytest.raises(SettingError, match="given twice"):
+        FPL(factors=4, epochs=1, policies=str(tmp_path)).fit(TASTES, policies=[PUBLISHED] * 20)
