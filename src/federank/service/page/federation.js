@@ -37,6 +37,7 @@ async function ask(path, { token, patience = 30_000, signal, ...options } = {}) 
       headers,
       signal: AbortSignal.any(signals),
       credentials: "omit",
+      cache: path === "catalogue" ? "default" : "no-store", // the model has a better place: storage.js
       redirect: "error",
       referrerPolicy: "no-referrer",
     });

@@ -20,6 +20,7 @@ import { Outdated, StorageFull, write } from "./storage.js";
 const PATIENCE = 25; // seconds of one long poll
 const LONGEST_PAUSE = 60;
 const SHORTEST_PAUSE = 1;
+const REST = 1; // seconds between two rounds: a page is a guest on its owner's machine
 
 /** Take part until told to stop. `say` gets a sentence for the person, and whether something has changed. */
 export async function takePart(device, signal, say) {
@@ -32,7 +33,10 @@ export async function takePart(device, signal, say) {
       await sendPending(device, token, say);
       say("Waiting for the next round.", "waiting");
       const task = await federation.work(token, PATIENCE, signal);
-      if (task) await play(device, token, task, signal, say);
+      if (task) {
+        await play(device, token, task, signal, say);
+        await sleep(REST, signal);
+      }
       failures = 0;
     } catch (fault) {
       if (signal.aborted) return undefined;
@@ -69,7 +73,7 @@ async function enrolled(device) {
 }
 
 async function play(device, token, task, signal, say) {
-  if (task.ticket === device.kept.answered) return sleep(SHORTEST_PAUSE, signal);
+  if (task.ticket === device.kept.answered) return undefined;
   say(`Round ${task.round}: learning on this device.`, "learning");
   device.take(await federation.broadcast(token, task, device.shape, device.model.version, signal));
   await device.keepModel();

@@ -1,0 +1,111 @@
+/* The page: a person's window on their device. It asks the worker, shows what comes back, and keeps nothing itself.
+
+    show_pick              what you like, and what is yours
+    show_recommendations   what else you might like
+    show_sharing           how much may leave; taking part
+    show_left              what has left, and what could still be guessed
+    show_federation        how the others are doing
+*/
+
+import { ask, listen } from "./ask.js";
+import { byId, element, fill } from "./elements.js";
+import * as federation from "./show_federation.js";
+import * as left from "./show_left.js";
+import * as pick from "./show_pick.js";
+import * as recommendations from "./show_recommendations.js";
+import * as sharing from "./show_sharing.js";
+
+const STATUS_EVERY = 10_000;
+const wide = matchMedia("(min-width: 58rem)");
+let view = null;
+
+async function show(given) {
+  view = given;
+  byId("main").hidden = false;
+  byId("name").textContent = view.federation.name || "Recommendations that stay yours";
+  byId("standing").textContent = sharing.standing(view);
+  byId("standing").classList.toggle("on", view.taking && !view.hurdle);
+  sharing.show(view);
+  await Promise.all([pick.show(view), recommendations.show(view), left.show(view)]);
+  document.documentElement.dataset.ready = "true";
+}
+
+/** Carry out a choice and show what came of it. */
+async function act(call, given) {
+  try {
+    clearTrouble();
+    await show(await ask(call, given));
+  } catch (fault) {
+    showTrouble(fault.message);
+  }
+}
+
+function showTrouble(message, again = null) {
+  const button = again ? element("button", { type: "button", on: { click: again } }, "Try again") : null;
+  fill(byId("trouble"), element("p", {}, message), button);
+  byId("trouble").hidden = false;
+}
+
+function clearTrouble() {
+  byId("trouble").hidden = true;
+}
+
+async function leave() {
+  const { noun } = view.federation;
+  const sent = view.rounds.length ? " What has already been sent cannot be called back." : "";
+  byId("sure-text").textContent = `Your list of ${noun.many}, your choices, the ledger and this device's keys will be gone from this browser.${sent}`;
+  byId("sure").returnValue = "no";
+  byId("sure").showModal();
+}
+
+async function leaveIfSure() {
+  if (byId("sure").returnValue !== "yes") return;
+  try {
+    const { told, view: empty } = await ask("leave");
+    await show(empty);
+    showTrouble(told ? "You have left. Everything this page kept in this browser is erased." : "Everything this page kept in this browser is erased. The server could not be told; it will find out by your silence.");
+  } catch (fault) {
+    showTrouble(fault.message);
+  }
+}
+
+async function watch() {
+  try {
+    if (document.visibilityState === "visible") federation.show(await ask("status"), view.federation);
+  } catch (fault) {
+    fill(byId("status"), element("div", {}, element("dt", {}, fault.message)));
+  }
+  setTimeout(watch, STATUS_EVERY);
+}
+
+async function open() {
+  try {
+    clearTrouble();
+    byId("standing").textContent = "Opening…";
+    await show(await ask("wake"));
+    performance.mark("usable");
+    watch();
+  } catch (fault) {
+    byId("standing").textContent = "Not open";
+    showTrouble(fault.message, open);
+  }
+}
+
+/** One column in the order of the story, or two where there is room: the order on the screen is always that of the keyboard. */
+function arrange() {
+  const [first, second] = document.querySelectorAll(".column");
+  const sections = (...ids) => ids.map(byId);
+  if (!wide.matches) return first.append(...sections("pick", "recommendations", "sharing", "left", "federation", "leaving"));
+  first.append(...sections("pick", "sharing", "federation", "leaving"));
+  return second.append(...sections("recommendations", "left"));
+}
+
+wide.addEventListener("change", arrange);
+arrange();
+pick.prepare({ act });
+recommendations.prepare({ act });
+sharing.prepare({ act });
+byId("leave").addEventListener("click", leave);
+byId("sure").addEventListener("close", leaveIfSure);
+listen("view", ({ view: told }) => show(told));
+open();

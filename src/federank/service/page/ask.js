@@ -1,0 +1,29 @@
+/* Ask: the page's line to the worker. A question gets one answer, or a fault with a sentence. */
+
+const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+const waiting = new Map();
+const listeners = new Map();
+let asked = 0;
+
+worker.onmessage = ({ data }) => {
+  if (data.event) return void listeners.get(data.event)?.(data);
+  const { resolve, reject } = waiting.get(data.id);
+  waiting.delete(data.id);
+  if (data.fault) reject(Object.assign(new Error(data.fault.message), { kind: data.fault.name }));
+  else resolve(data.answer);
+};
+worker.onerror = () => {
+  for (const { reject } of waiting.values()) reject(new Error("The part of this page that learns could not be started in this browser."));
+  waiting.clear();
+};
+
+/** Ask the worker something. */
+export function ask(call, given) {
+  return new Promise((resolve, reject) => {
+    waiting.set(++asked, { resolve, reject });
+    worker.postMessage({ id: asked, call, given });
+  });
+}
+
+/** Be told whenever something changes by itself. */
+export const listen = (event, listener) => listeners.set(event, listener);

@@ -1,0 +1,123 @@
+/* The first step: pick what you like, by name, by category or from a file; and the list of what is yours. */
+
+import { ask } from "./ask.js";
+import { byId, capital, counted, element, fill } from "./elements.js";
+
+const MOST_FOUND = 24;
+const MOST_SUGGESTED = 12;
+let view = null;
+let act = null;
+
+/** Listen to the search fields and the file chooser. `actions.act` carries out a choice and shows what came of it. */
+export function prepare(actions) {
+  act = actions.act;
+  let timer = null;
+  byId("search").addEventListener("submit", (event) => event.preventDefault());
+  byId("search-text").addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(showFound, 120);
+  });
+  byId("search-category").addEventListener("change", showFound);
+  byId("file").addEventListener("change", readFile);
+}
+
+/** Show a view of the device. */
+export async function show(given) {
+  const first = view === null;
+  view = given;
+  const { noun } = view.federation;
+  byId("pick-lead").textContent = view.history.length
+    ? "Everything you add makes your recommendations better. It all stays here."
+    : `Begin with three or more ${noun.many}. They stay in this browser.`;
+  if (first) showCategories();
+  showYours();
+  await showFound();
+}
+
+function showCategories() {
+  const some = view.categories.length > 0;
+  byId("search-category").hidden = byId("search-category-label").hidden = !some;
+  const options = view.categories.map(({ name, count }) => element("option", { value: name }, `${name} (${count.toLocaleString("en")})`));
+  fill(byId("search-category"), element("option", { value: "" }, "All"), ...options);
+}
+
+let latest = 0;
+async function showFound() {
+  const mine = ++latest;
+  const text = byId("search-text").value;
+  const category = byId("search-category").value;
+  const asked = text.trim() || category;
+  const { total, items } = await ask("find", { text, category, most: asked ? MOST_FOUND : MOST_SUGGESTED });
+  if (mine !== latest) return;
+  const { noun } = view.federation;
+  byId("found-count").textContent = !asked
+    ? `Some that many like, of ${counted(view.federation.items, noun)}:`
+    : total === 0
+      ? `No ${noun.one} has this in its name. Try fewer letters.`
+      : total > items.length
+        ? `${counted(total, noun)} fit; the first ${items.length}:`
+        : `${counted(total, noun)} ${total === 1 ? "fits" : "fit"}:`;
+  fill(byId("found"), ...items.map(foundItem));
+}
+
+function foundItem(item) {
+  const change = () => (item.has ? act("remove", { id: item.id }) : act("add", { ids: [item.id], how: "picked" }));
+  const mark = element("span", { class: "mark", "aria-hidden": "true" }, item.has ? "✓" : "+");
+  const button = element("button", { type: "button", "aria-pressed": String(item.has), "data-key": item.id, title: item.categories.join(", "), on: { click: change } }, mark, item.title);
+  return element("li", {}, button);
+}
+
+function showYours() {
+  const { history, missing, federation } = view;
+  byId("yours-title").textContent = history.length ? `Your ${counted(history.length, federation.noun)}` : "Yours";
+  if (!history.length) return fill(byId("yours"), element("p", { class: "quiet" }, `Nothing yet. Press a name above to add it.`));
+  const gone = missing ? element("p", { class: "quiet" }, `${counted(missing, federation.noun)} of yours ${missing === 1 ? "is" : "are"} no longer in this catalogue.`) : null;
+  const rows = history.map(yoursRow);
+  const most = 8;
+  const rest = rows.length > most ? element("details", { id: "yours-rest", open: byId("yours-rest")?.open }, element("summary", {}, `${rows.length - most} more`), element("ul", { class: "rows" }, ...rows.slice(most))) : null;
+  return fill(byId("yours"), element("ul", { class: "rows" }, ...rows.slice(0, most)), rest, gone);
+}
+
+function yoursRow(item) {
+  const never = item.neverSelf || item.neverCategory !== null;
+  const words = item.neverCategory !== null && !item.neverSelf ? `never shared: ${item.neverCategory}` : "Never share";
+  const tag = item.left ? element("span", { class: "tag left" }, "has left this device") : item.mayLeave ? element("span", { class: "tag left" }, "may leave") : element("span", { class: "tag" }, "stays here");
+  const toggle = () => act("never", { id: item.id, on: !item.neverSelf });
+  return element(
+    "li",
+    {},
+    element("span", { class: "what" }, item.title, " ", tag),
+    element(
+      "span",
+      { class: "choices" },
+      element("button", { type: "button", class: "small", "aria-pressed": String(never), "data-key": `never ${item.id}`, "aria-label": `${words}: ${item.title}`, on: { click: toggle } }, words),
+      element("button", { type: "button", class: "small", "data-key": `remove ${item.id}`, "aria-label": `Remove ${item.title}`, on: { click: () => act("remove", { id: item.id }) } }, "Remove"),
+    ),
+  );
+}
+
+async function readFile(event) {
+  const [file] = event.target.files;
+  if (!file) return;
+  const { noun } = view.federation;
+  const box = byId("file-result");
+  fill(box, element("p", { class: "quiet" }, "Reading…"));
+  try {
+    const found = await ask("readFile", { file });
+    const fresh = found.items.filter((item) => !item.has);
+    const add = async () => {
+      await act("add", { ids: fresh.map(({ id }) => id), how: "file" });
+      fill(box, element("p", {}, `${capital(counted(fresh.length, noun))} added.`));
+    };
+    const unknown = found.unmatched.length
+      ? element("details", {}, element("summary", {}, `${found.unmatchedCount.toLocaleString("en")} not in this catalogue`), element("ul", {}, ...found.unmatched.map((name) => element("li", {}, name.slice(0, 200)))))
+      : null;
+    const sentence = `${found.items.length.toLocaleString("en")} of ${found.named.toLocaleString("en")} lines matched${fresh.length < found.items.length ? `, ${found.items.length - fresh.length} of them yours already` : ""}.`;
+    const button = fresh.length ? element("button", { type: "button", class: "main-button", id: "file-add", on: { click: add } }, `Add ${counted(fresh.length, noun)}`) : null;
+    fill(box, element("p", {}, sentence), unknown, button);
+  } catch (fault) {
+    fill(box, element("p", { role: "alert" }, fault.message));
+  } finally {
+    event.target.value = "";
+  }
+}

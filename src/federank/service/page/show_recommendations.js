@@ -1,0 +1,47 @@
+/* Recommendations: the best of the catalogue by the home vector, each with yes, no, been there. */
+
+import { ask } from "./ask.js";
+import { byId, capital, element, fill } from "./elements.js";
+
+const HOW_MANY = 10;
+let act = null;
+let shown = "";
+
+export function prepare(actions) {
+  act = actions.act;
+}
+
+/** Show a view of the device: asks for new recommendations only if something they depend on has changed. */
+export async function show(view) {
+  const depends = JSON.stringify([view.version, view.history.map(({ id }) => id), view.dismissed]);
+  if (depends === shown) return;
+  shown = depends;
+  const { noun } = view.federation;
+  if (!view.history.length) {
+    byId("recommendations-lead").textContent = `Pick ${noun.many} you like, and others appear here at once.`;
+    return void fill(byId("recommended"));
+  }
+  const items = await ask("recommend", { n: HOW_MANY });
+  if (depends !== shown) return;
+  byId("recommendations-lead").textContent = items.length
+    ? "Worked out on this device, from your whole list. Your answers stay here too."
+    : `You have been through all ${noun.many} there are.`;
+  fill(byId("recommended"), ...items.map(card));
+}
+
+function card(item) {
+  const answer = (words, label, call, given) =>
+    element("button", { type: "button", class: "small", "data-key": `${words} ${item.id}`, "aria-label": `${label}: ${item.title}`, on: { click: () => act(call, given) } }, words);
+  return element(
+    "li",
+    { "data-item": item.id },
+    element("span", { class: "what" }, element("span", { class: "title" }, item.title), element("span", { class: "quiet" }, item.categories.map(capital).join(", "))),
+    element(
+      "span",
+      { class: "choices" },
+      answer("Yes", "Yes, I like this", "add", { ids: [item.id], how: "yes" }),
+      answer("No", "No, do not show this again", "dismiss", { id: item.id }),
+      answer("Been there", "I know this already and like it", "add", { ids: [item.id], how: "been there" }),
+    ),
+  );
+}

@@ -1,0 +1,47 @@
+"""A real server for the page's tests, as a process of its own: `python page_server.py FOLDER '{"people": 60, ...}'`.
+
+It founds a federation on a small synthetic city (or on made-up items), binds free ports, prints one line of JSON with its addresses
+and the operator's token, and serves until it is told to stop.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from federank.data.city import city
+from federank.data.interactions import Interactions
+from federank.protocol.recipes import FPLSettings
+from federank.service.database import Database
+from federank.service.founding import found
+from federank.service.schema import migrate
+from federank.service.server import Serving, bind, serve
+from federank.service.settings import RoundSettings, TrustSettings
+
+
+def world(options):
+    """The catalogue: a small city, or so many items with these titles."""
+    if "titles" in options:
+        titles = dict(enumerate(options["titles"]))
+        return Interactions.from_columns([0] * len(titles), list(titles), titles=titles)
+    return city(options.get("people", 60), options.get("places", 150), options.get("checkins", 1200))
+
+
+def main(folder, options):
+    store = f"sqlite:///{Path(folder) / 'federation.db'}"
+    database = Database(store)
+    with database.connection() as connection:
+        migrate(connection)
+        settings = FPLSettings(**({"factors": 8, "triples": 12} | options.get("settings", {})))
+        rounds = RoundSettings(**({"target": 1, "deadline": 5.0} | options.get("rounds", {})))
+        token = found(connection, settings, world(options), rounds, name="Testville")
+    public, admin = bind("127.0.0.1", options.get("port", 0)), bind("127.0.0.1", 0)
+    addresses = {
+        name: f"http://127.0.0.1:{bound.getsockname()[1]}" for name, bound in (("public", public), ("admin", admin))
+    }
+    print(json.dumps(addresses | {"token": token}), flush=True)  # noqa: T201
+    trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0, keep_updates=True)
+    return serve(Serving(store=store, trust=trust, quiet=True), public, admin)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], json.loads(sys.argv[2])))
