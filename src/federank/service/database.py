@@ -104,6 +104,7 @@ class Database:
     def __init__(self, address: str) -> None:
         self.address = address
         self._threads = threading.local()
+        self._opened: list[Connection] = []
         if address.startswith("sqlite:///"):
             self.dialect = "sqlite"
             self.path = Path(address.removeprefix("sqlite:///"))
@@ -124,6 +125,7 @@ class Database:
         found: Connection | None = getattr(self._threads, "connection", None)
         if found is None:
             found = self._threads.connection = self.connect()
+            self._opened.append(found)
         try:
             yield found
         except StoreAway:
@@ -136,6 +138,12 @@ class Database:
         if found is not None:
             found.close()
             self._threads.connection = None
+            self._opened.remove(found)
+
+    def close(self) -> None:
+        """Close every thread's connection, once no thread uses it any more."""
+        while self._opened:
+            self._opened.pop().close()
 
     def _to_sqlite(self) -> Connection:
         away = (sqlite3.OperationalError, sqlite3.DatabaseError)

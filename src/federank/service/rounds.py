@@ -34,8 +34,10 @@ from federank.service.store import (
     get_fact,
     newest_model,
     newest_round,
+    next_round,
     open_round,
     publish,
+    state_of_round,
 )
 from federank.service.uploads import KINDS, Form
 
@@ -64,8 +66,7 @@ class RemoteFleet:
 
     def choose(self, round_number: int) -> IntVector:
         """Open the round. Who takes part is whoever asks, up to the number of tickets: places, not names."""
-        begun = newest_round(self._connection)
-        if begun is None or begun.number != round_number:
+        if state_of_round(self._connection, round_number) is None:
             while get_fact(self._connection, "paused"):
                 self._conductor.wait(LOOK_SECONDS * 4)
         self.rounds = RoundSettings(**get_fact(self._connection, "rounds"))
@@ -78,7 +79,8 @@ class RemoteFleet:
         """Wait for the devices, close the round, and yield what they sent."""
         number = broadcast.round_number
         self._wait_for_reports(number)
-        if close_round(self._connection, number, self.rounds.minimum) is None:
+        buffered = self.rounds.mode == "buffered"
+        if close_round(self._connection, number, self.rounds.minimum, opens_next=buffered) is None:
             raise Abandoned
         for kind, body in bodies_in_order(self._connection, number):
             yield KINDS[kind].summand(body, self._form)
@@ -86,7 +88,7 @@ class RemoteFleet:
     def _wait_for_reports(self, number: int) -> None:
         while True:
             now = newest_round(self._connection)
-            if now is None or now.state != "open":
+            if now is None or now.number != number or now.state != "open":
                 return
             if not now.granted:
                 self.opened = time.monotonic()  # a round's time begins with its first ticket
@@ -164,9 +166,7 @@ class Conductor:
         recipe = self._charter.recipe
         model = newest_model(connection)
         assert model is not None, "a federation is founded with a model"
-        newest = newest_round(connection)
-        number = 0 if newest is None else newest.number + (newest.state in ("folded", "abandoned"))
-        shared = Shared(model.vectors, model.biases, number)
+        shared = Shared(model.vectors, model.biases, next_round(connection))
         while True:
             fleet = RemoteFleet(connection, model, self._form, self)
             try:

@@ -70,6 +70,7 @@ class Service:
         for part in (self.conductor, self.view, self.writer):
             await asyncio.to_thread(part.stop)
         self._readers.shutdown(wait=True)
+        self.database.close()
 
     async def read(self, query: Any) -> Any:
         """Ask the store something, in a thread of its own."""

@@ -118,17 +118,17 @@ def grant(
     Those in `again` were handed out before and are not counted twice.
     """
     used = used_tickets(connection, tickets)
-    fresh = [ticket for ticket in tickets if ticket.content not in used and ticket not in again]
+    fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again]
     row = connection.one(f"SELECT granted FROM grants WHERE round = ?{connection.update_lock()}", number)
     room = min(len(fresh), max(0, most - (int(row[0]) if row else most)))
     if room:
         connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", room, number)
-    return fresh[:room] + [ticket for ticket in tickets if ticket.content not in used and ticket in again], used
+    return fresh[:room] + [ticket for ticket in tickets if ticket.use not in used and ticket in again], used
 
 
 def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
     """Those of these tickets that an upload has used."""
-    contents = [ticket.content for ticket in tickets]
+    contents = [ticket.use for ticket in tickets]
     used: set[bytes] = set()
     for start in range(0, len(contents), 200):
         part = contents[start : start + 200]
@@ -144,11 +144,14 @@ def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -
 
     Without `staleness` the ticket must be of the open round; with it, of a version at most so many behind.
     """
-    known = connection.one("SELECT digest, round FROM uploads WHERE ticket = ?", upload.ticket.content)
+    known = connection.one("SELECT digest, round FROM uploads WHERE ticket = ?", upload.ticket.use)
     if known is not None:
         return ("again" if bytes(known[0]) == upload.digest else "repeated"), int(known[1])
     # The lock keeps the round from being closed before this upload is in.
-    now = connection.one(f"SELECT number, version FROM rounds WHERE state = 'open'{connection.share_lock()}")
+    open_now = f"SELECT number, version FROM rounds WHERE state = 'open'{connection.share_lock()}"
+    now = connection.one(open_now)
+    if now is None and staleness is not None:
+        now = connection.one(open_now)  # who waited for the lock of a closing round sees its successor only now
     if now is None:
         return "late", upload.ticket.round_number
     number, version = int(now[0]), int(now[1])
@@ -161,7 +164,7 @@ def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -
         "INSERT INTO uploads (ticket, round, kind, digest, size, clipped, body)"
         " SELECT ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ?)"
         " ON CONFLICT (ticket) DO NOTHING",
-        upload.ticket.content,
+        upload.ticket.use,
         number,
         upload.kind,
         upload.digest,
@@ -172,15 +175,42 @@ def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -
     )
     if inserted:
         return "stored", number
-    known = connection.one("SELECT digest FROM uploads WHERE ticket = ?", upload.ticket.content)
+    known = connection.one("SELECT digest FROM uploads WHERE ticket = ?", upload.ticket.use)
     if known is None:
         return "gone", number
     return ("again" if bytes(known[0]) == upload.digest else "repeated"), number
 
 
-def close_round(connection: Connection, number: int, minimum: int) -> int | None:
-    """End a round: how many reports it has, or None if they are too few and it is abandoned."""
+def state_of_round(connection: Connection, number: int) -> str | None:
+    """Whether a round is open, closed, folded or abandoned; None if it has not begun."""
+    row = connection.one("SELECT state FROM rounds WHERE number = ?", number)
+    return None if row is None else str(row[0])
+
+
+def next_round(connection: Connection) -> int:
+    """The round to go on with: the first that has not ended, or else the one after the last."""
+    row = connection.one("SELECT MIN(number) FROM rounds WHERE state IN ('open', 'closed')")
+    if row is not None and row[0] is not None:
+        return int(row[0])
+    row = connection.one("SELECT COALESCE(MAX(number) + 1, 0) FROM rounds")
+    return int(row[0]) if row else 0
+
+
+def close_round(connection: Connection, number: int, minimum: int, *, opens_next: bool = False) -> int | None:
+    """End a round: how many reports it has, or None if they are too few and it is abandoned.
+
+    A buffer's next round is opened in the same moment (`opens_next`): there is always one to put an Update into.
+    """
     with connection.transaction():
+        if opens_next:
+            connection.run(
+                "INSERT INTO rounds (number, version, state) SELECT number + 1, version, 'open' FROM rounds"
+                " WHERE number = ? AND state = 'open' ON CONFLICT (number) DO NOTHING",
+                number,
+            )
+            connection.run(
+                "INSERT INTO grants (round, granted) VALUES (?, 0) ON CONFLICT (round) DO NOTHING", number + 1
+            )
         connection.run("UPDATE rounds SET state = 'closed' WHERE number = ? AND state = 'open'", number)
         reports = count_reports(connection, number)
         if reports >= minimum:
@@ -216,6 +246,7 @@ def publish(connection: Connection, number: int, model: Published, told: dict[st
         )
         if folded != 1:
             raise StoreAway(f"Round {number} is not closed: somebody else has folded it.")
+        connection.run("UPDATE rounds SET version = ? WHERE state = 'open'", model.version)  # a buffer's next round
         _insert_version(connection, number, model, encode_rows(model, delta, number), whole=False)
         if model.version % WHOLE_EVERY == 0:
             put_whole(connection, number, model)

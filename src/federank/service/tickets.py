@@ -26,6 +26,7 @@ class Ticket(NamedTuple):
     round_number: int
     version: int
     content: bytes
+    use: bytes  # names the use of it in the store: one for each device and round
 
     def __str__(self) -> str:
         return base64.urlsafe_b64encode(self.content).rstrip(b"=").decode()
@@ -49,7 +50,7 @@ def hash_of_token(token: str) -> bytes:
 def make_ticket(key: bytes, device: str, round_number: int, version: int) -> Ticket:
     """The one ticket of this device for this round and version."""
     places = _PLACES.pack(round_number, version)
-    return Ticket(round_number, version, places + _mac(key, device, places))
+    return Ticket(round_number, version, places + _mac(key, device, places), _use(key, device, round_number))
 
 
 def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
@@ -64,7 +65,11 @@ def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
     if not hmac.compare_digest(mac, _mac(key, device, places)):
         return None
     round_number, version = _PLACES.unpack(places)
-    return Ticket(round_number, version, content)
+    return Ticket(round_number, version, content, _use(key, device, round_number))
+
+
+def _use(key: bytes, device: str, round_number: int) -> bytes:
+    return _mac(key, f"use of {device}", round_number.to_bytes(8, "big"))
 
 
 def _mac(key: bytes, device: str, places: bytes) -> bytes:

@@ -32,7 +32,7 @@ class View:
         self.round: Newest | None = None
         self.rounds = RoundSettings()
         self.seen_open = 0.0  # when this worker first saw the round
-        self.devices = 0
+        self.devices = self.abandoned = 0
         self.accuracy: dict[str, Any] | None = None
         self.departures: Any = None
         self.paused = False
@@ -72,12 +72,6 @@ class View:
         """How many rounds were folded: each has made a version."""
         return 0 if self.model is None else self.model.version
 
-    @property
-    def abandoned(self) -> int:
-        """How many rounds were abandoned: all that have ended and made no version."""
-        ended = 0 if self.round is None else self.round.number + (self.round.state in ("folded", "abandoned"))
-        return max(0, ended - self.folded)
-
     def look(self, connection: Connection) -> bool:
         """Read the newest state; whether a round or a version is new."""
         newest = newest_round(connection)
@@ -115,6 +109,8 @@ class View:
         self._rarely = time.monotonic()
         row = connection.one("SELECT COUNT(*) FROM devices")
         self.devices = int(row[0]) if row else 0
+        row = connection.one("SELECT COUNT(*) FROM rounds WHERE state = 'abandoned'")
+        self.abandoned = int(row[0]) if row else 0
         self.accuracy = get_fact(connection, "accuracy")
         self.departures = get_fact(connection, "departures")
         self.paused = bool(get_fact(connection, "paused"))

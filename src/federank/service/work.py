@@ -87,6 +87,8 @@ class Work:
         now = self._view.round
         if now is None or now.state != "open":
             return
+        if self._view.paused and self._view.rounds.mode == "buffered":
+            return  # a buffer's next round is open already: the pause is kept here
         if now.number != self._round:
             self._round, self._given, self._reported, self._no_room = now.number, set(), set(), False
         devices = [device for device in self._waiting if device not in self._reported]
@@ -105,7 +107,7 @@ class Work:
         if now.number != self._round:
             return
         self._no_room = self._no_room or len(given) + len(used) < len(wanted)
-        self._reported |= {tickets[ticket] for ticket in wanted if ticket.content in used}
+        self._reported |= {tickets[ticket] for ticket in wanted if ticket.use in used}
         for ticket in given:
             self._given.add(ticket)
             answer = self._waiting.pop(tickets[ticket], None)

@@ -1,0 +1,243 @@
+"""Small federations for tests: founded in a store, served in this process or in one of their own, and asked by devices.
+
+`serving(...)` runs a worker's real parts in this process, with requests handed to its application directly.
+`Served` starts `federank serve` as a process on free ports.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager
+
+import httpx
+import numpy as np
+
+from federank.data.interactions import Interactions
+from federank.protocol.messages import Update, decode_update, encode
+from federank.protocol.recipes import FPLSettings
+from federank.service.app import admin_app, public_app
+from federank.service.database import Database
+from federank.service.founding import found, read_charter
+from federank.service.logs import Log
+from federank.service.schema import migrate
+from federank.service.service import open_service
+from federank.service.settings import RoundSettings, TrustSettings
+
+ITEMS, FACTORS, TRIPLES = 12, 3, 4
+TENSORS = {"Content-Type": "application/octet-stream"}
+NO_LIMITS = {"device_rate": 0, "address_rate": 0, "enrolment_rate": 0}
+
+
+def small_world():
+    """Twelve items with titles and categories; two people who must never be heard of again."""
+    items = [f"item-{number:02d}" for number in range(ITEMS)]
+    titles = {item: f"Place {item}" for item in items}
+    categories = {item: ["Museum" if place % 2 else "Café"] for place, item in enumerate(items)}
+    users = ["somebody-one"] * 6 + ["somebody-two"] * 6
+    return Interactions.from_columns(users, items, titles=titles, categories=categories, name="Testville")
+
+
+def found_small(address, rounds=None, **settings):
+    """Found the small federation in a store; the operator's token."""
+    database = Database(address)
+    with database.connection() as connection:
+        migrate(connection)
+        chosen = FPLSettings(**({"factors": FACTORS, "triples": TRIPLES, "learning_rate": 0.5} | settings))
+        token = found(connection, chosen, small_world(), RoundSettings(**(rounds or {})))
+    database.let_go()
+    return token
+
+
+def some_update(seed, rows=3, items=ITEMS, factors=FACTORS):
+    """An Update of random rows."""
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.choice(items, rows, replace=False)).astype(np.int32)
+    return Update(chosen, rng.normal(size=(rows, factors)).astype(np.float32), rng.normal(size=rows).astype(np.float32))
+
+
+class Device:
+    """A device that does what a test says."""
+
+    def __init__(self, client, told):
+        self.client, self.name = client, told["device"]
+        self.headers = {"Authorization": f"Bearer {told['token']}"}
+
+    @classmethod
+    async def enrolled(cls, client):
+        answer = await client.post("/api/v1/devices", json={})
+        assert answer.status_code == 201, answer.text
+        return cls(client, answer.json())
+
+    async def work(self, wait=5):
+        return await self.client.get(f"/api/v1/work?wait={wait}", headers=self.headers)
+
+    async def ticket(self):
+        answer = await self.work()
+        assert answer.status_code == 200, answer.status_code
+        return answer.json()["ticket"]
+
+    async def task(self, ticket, have=None):
+        query = "" if have is None else f"?have={have}"
+        return await self.client.get(f"/api/v1/tasks/{ticket}{query}", headers=self.headers)
+
+    async def send(self, ticket, body, **headers):
+        content = encode(body) if isinstance(body, Update) else body
+        place = f"/api/v1/tasks/{ticket}/update"
+        return await self.client.post(place, content=content, headers=self.headers | TENSORS | headers)
+
+    async def take_part(self, update):
+        """One whole interaction; the answer to the upload."""
+        ticket = await self.ticket()
+        task = await self.task(ticket)
+        assert task.status_code in (200, 410), task.text
+        return await self.send(ticket, update)
+
+
+class Running:
+    """A worker in this process."""
+
+    def __init__(self, service, token, public, admin):
+        self.service, self.token, self.client, self.admin = service, token, public, admin
+        self.operator = {"Authorization": f"Bearer {token}"}
+
+    async def device(self):
+        return await Device.enrolled(self.client)
+
+    async def until(self, condition):
+        """Wait until the worker's view is such; a condition that never comes true fails by the runner's patience."""
+        for _ in range(2000):
+            found = condition(self.service.view)
+            if found:
+                return found
+            await asyncio.sleep(0.01)
+        raise AssertionError("what was waited for has not happened")
+
+    async def version(self, number):
+        return await self.until(lambda view: view.model.version >= number)
+
+    async def open_round(self, number=0):
+        return await self.until(lambda view: view.round and view.round.number == number and view.round.state == "open")
+
+
+@asynccontextmanager
+async def serving(address, rounds=None, trust=None, log=None, token=None, **settings):
+    """A worker on a store, founded if need be."""
+    token = found_small(address, rounds, **settings) or token
+    service = open_service(address, TrustSettings(**(NO_LIMITS | (trust or {}))), log or Log(None))
+    await service.start()
+    public = httpx.AsyncClient(transport=httpx.ASGITransport(public_app(service)), base_url="http://test", timeout=60)
+    admin = httpx.AsyncClient(transport=httpx.ASGITransport(admin_app(service)), base_url="http://test", timeout=60)
+    try:
+        async with public, admin:
+            yield Running(service, token, public, admin)
+    finally:
+        await service.stop()
+
+
+def stored(address, query, *values):
+    """What the store holds."""
+    database = Database(address)
+    try:
+        with database.connection() as connection:
+            return connection.all(query, *values)
+    finally:
+        database.let_go()
+
+
+def recomputed(address):
+    """The model worked out anew from the store alone: the first version, and every folded round's Updates in the order
+    of their digests, summed in float32 and multiplied by the learning rate (the stated order), row by row shortened."""
+    from safetensors.numpy import load
+
+    database = Database(address)
+    with database.connection() as connection:
+        charter = read_charter(connection)
+        first = load(bytes(connection.one("SELECT body FROM versions WHERE version = 0")[0]))
+        vectors, biases = first["vectors"].copy(), first["biases"].copy()
+        rate = np.float32(charter.settings.learning_rate)
+        for (number,) in connection.all("SELECT number FROM rounds WHERE state = 'folded' ORDER BY number"):
+            bodies = [bytes(row[0]) for row in connection.all("SELECT body FROM uploads WHERE round = ?", number)]
+            sums = np.zeros_like(vectors), np.zeros_like(biases)
+            for body in sorted(bodies, key=lambda body: hashlib.sha256(body).digest()):
+                update = decode_update(body, charter.settings.factors, charter.n_items)
+                for place, item in enumerate(update.items):
+                    sums[0][item] += update.vectors[place]
+                    sums[1][item] += update.biases[place]
+            vectors, biases = vectors + rate * sums[0], biases + rate * sums[1]
+    database.let_go()
+    return vectors, biases
+
+
+class Served:
+    """`federank serve` as a process."""
+
+    def __init__(self, store, *flags, folder):
+        self.store, self.flags, self.folder = store, flags, folder
+        self.token = None
+        self._ports = ("0", "0")
+        self.start()
+
+    def start(self):
+        command = [sys.executable, "-m", "federank", "serve", "--store", self.store, *self.flags]
+        command += ["--port", self._ports[0], "--admin-port", self._ports[1]]
+        self.log = (self.folder / "server.log").open("ab")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, cwd=self.folder, text=True)
+        told = {}
+        while "store" not in told:
+            line = self.process.stdout.readline()
+            assert line, f"the server has ended: {(self.folder / 'server.log').read_text()}"
+            name, _, value = line.strip().partition("  ")
+            told[name.strip()] = value.strip()
+        if self.token is None:
+            line = self.process.stdout.readline()
+            self.token = line.split()[-1] if line.startswith("admin token") else None
+        self.address = told["federation"]
+        self.admin_address = told["operator"].removesuffix("/admin")
+        # The same ports after a restart, as devices know no others.
+        self._ports = tuple(re.findall(r":(\d+)$", place)[0] for place in (self.address, self.admin_address))
+
+    def client(self, **values):
+        return httpx.Client(base_url=self.address, timeout=30, **values)
+
+    def kill(self):
+        """As a crash would: no chance to tidy up."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._close()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(30)
+        self._close()
+        return self.process.returncode
+
+    def _close(self):
+        self.process.stdout.close()
+        self.log.close()
+
+    def lines(self):
+        return [json.loads(line) for line in (self.folder / "server.log").read_text().splitlines() if line[:1] == "{"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def until_ready(self, client=None):
+        with client or self.client() as asking:
+            for _ in range(600):
+                try:
+                    if asking.get("/ready").status_code == 200:
+                        return self
+                except httpx.TransportError:
+                    pass
+                time.sleep(0.05)
+        raise AssertionError("the server did not become ready")

@@ -1,0 +1,311 @@
+"""Rounds with devices that are elsewhere: when they end, who is in them, and what stays of them in the model."""
+
+import asyncio
+from functools import wraps
+
+import numpy as np
+import pytest
+from safetensors.numpy import load
+from tests.service.federations import recomputed, serving, some_update, stored
+
+from federank.protocol.messages import Update
+
+KEEP = {"keep_updates": True}
+PATIENT = {"deadline": 600.0}
+
+
+def in_a_loop(test):
+    """Run a test that waits for things."""
+
+    @wraps(test)
+    def run(*arguments, **values):
+        asyncio.run(test(*arguments, **values))
+
+    return run
+
+
+def same_bits(one, other):
+    return np.array_equal(one.view(np.uint32), other.view(np.uint32))
+
+
+@in_a_loop
+async def test_a_round_ends_when_the_target_is_reached_and_moves_the_model_by_the_sum(store):
+    async with serving(store, {"target": 3, "over_selection": 1.0} | PATIENT, KEEP) as running:
+        before = running.service.view.model
+        updates = [some_update(seed) for seed in range(3)]
+        for update in updates:
+            device = await running.device()
+            assert (await device.take_part(update)).status_code == 201
+        await running.version(1)
+        after = running.service.view.model
+        total = np.zeros_like(before.vectors, dtype=np.float64)
+        for update in updates:
+            total[update.items] += update.vectors
+        np.testing.assert_allclose(after.vectors, before.vectors + 0.5 * total, rtol=1e-5, atol=1e-6)
+        vectors, biases = recomputed(store)
+        assert same_bits(after.vectors, vectors)
+        assert same_bits(after.biases, biases)
+
+
+@in_a_loop
+async def test_a_device_is_told_only_the_rows_that_changed(store):
+    async with serving(store, {"target": 1, "over_selection": 1.0} | PATIENT) as running:
+        device = await running.device()
+        update = some_update(1, rows=2)
+        await device.take_part(update)
+        await running.version(1)
+        ticket = await device.ticket()
+        told = load((await device.task(ticket, have=0)).content)
+        assert told["items"].tolist() == update.items.tolist()
+        assert same_bits(told["vectors"], running.service.view.model.vectors[update.items])
+        assert len(load((await device.task(ticket)).content)["items"]) == 12
+        assert len(load((await device.task(ticket, have=1)).content)["items"]) == 0
+        assert len(load((await device.task(ticket, have=99)).content)["items"]) == 12
+
+
+@in_a_loop
+async def test_a_round_below_its_minimum_is_abandoned_without_a_trace(store):
+    async with serving(store, {"target": 3, "minimum": 2, "deadline": 0.4}, KEEP) as running:
+        before = running.service.view.model
+        device = await running.device()
+        ticket = await device.ticket()
+        assert (await device.send(ticket, some_update(1))).status_code == 201
+        await running.until(lambda view: view.abandoned == 1)
+        assert running.service.view.model is before
+        assert stored(store, "SELECT state, reports FROM rounds WHERE number = 0") == [("abandoned", 1)]
+        assert stored(store, "SELECT LENGTH(body) FROM uploads") == [(0,)]
+        again = await device.send(ticket, some_update(1))
+        assert again.status_code == 200, "a receipt stays true, whatever became of the round"
+
+
+@in_a_loop
+async def test_an_upload_after_the_end_of_its_round_is_late_and_counts_for_nothing(store):
+    async with serving(store, {"target": 1, "over_selection": 2.0} | PATIENT, KEEP) as running:
+        quick, slow = await running.device(), await running.device()
+        late_ticket = await slow.ticket()
+        await quick.take_part(some_update(1))
+        await running.version(1)
+        answer = await slow.send(late_ticket, some_update(2))
+        assert (answer.status_code, answer.json()["error"]) == (410, "late")
+        assert (await slow.task(late_ticket)).status_code == 410
+        assert stored(store, "SELECT COUNT(*) FROM uploads") == [(1,)]
+        assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
+
+
+@in_a_loop
+async def test_the_same_upload_twice_counts_once_and_another_one_is_refused(store):
+    async with serving(store, {"target": 2} | PATIENT, KEEP) as running:
+        device = await running.device()
+        ticket = await device.ticket()
+        first = await device.send(ticket, some_update(1))
+        again = await device.send(ticket, some_update(1))
+        other = await device.send(ticket, some_update(2))
+        assert [answer.status_code for answer in (first, again, other)] == [201, 200, 409]
+        assert first.json()["receipt"] == again.json()["receipt"]
+        assert other.json()["error"] == "repeated"
+        assert stored(store, "SELECT COUNT(*) FROM uploads") == [(1,)]
+
+
+@in_a_loop
+async def test_many_equal_uploads_at_once_are_stored_once(store):
+    async with serving(store, {"target": 5} | PATIENT) as running:
+        device = await running.device()
+        ticket = await device.ticket()
+        answers = await asyncio.gather(*(device.send(ticket, some_update(1)) for _ in range(20)))
+        assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
+
+
+@in_a_loop
+async def test_a_ticket_is_good_for_the_device_it_was_given_to_only(store):
+    async with serving(store, {"target": 2} | PATIENT) as running:
+        one, other = await running.device(), await running.device()
+        ticket = await one.ticket()
+        answer = await other.send(ticket, some_update(1))
+        assert (answer.status_code, answer.json()["error"]) == (404, "foreign")
+        assert (await other.task(ticket)).status_code == 404
+        assert (await one.send(ticket[:-2] + "AA", some_update(1))).status_code == 404
+
+
+@in_a_loop
+async def test_no_more_devices_than_the_over_selection_are_given_a_round(store):
+    async with serving(store, {"target": 2, "over_selection": 1.5} | PATIENT) as running:
+        devices = [await running.device() for _ in range(5)]
+        answers = await asyncio.gather(*(device.work(wait=1) for device in devices))
+        assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 204, 204]
+
+
+@in_a_loop
+async def test_a_device_that_asks_again_is_given_the_same_ticket_until_it_has_reported(store):
+    async with serving(store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
+        device = await running.device()
+        ticket = await device.ticket()
+        assert await device.ticket() == ticket
+        await device.send(ticket, some_update(1))
+        assert (await device.work(wait=0)).status_code == 204
+        other = await running.device()
+        assert (await other.work()).status_code == 200, "asking twice has not used up a place"
+
+
+@in_a_loop
+async def test_those_who_wait_are_served_when_the_next_round_opens(store):
+    async with serving(store, {"target": 1, "over_selection": 1.0} | PATIENT) as running:
+        first, second = await running.device(), await running.device()
+        ticket = await first.ticket()
+        waiting = asyncio.create_task(second.work(wait=30))
+        await running.until(lambda _: running.service.work.waiting == 1)
+        await first.send(ticket, some_update(1))
+        told = (await waiting).json()
+        assert (told["round"], told["version"]) == (1, 1)
+
+
+@in_a_loop
+async def test_a_deadline_begins_with_the_first_ticket(sqlite_store):
+    async with serving(sqlite_store, {"target": 2, "minimum": 1, "deadline": 0.3}) as running:
+        await asyncio.sleep(0.8)
+        assert running.service.view.round.number == 0, "nobody was there, so no time has passed"
+        device = await running.device()
+        await device.take_part(some_update(1))
+        await running.version(1)
+
+
+@in_a_loop
+async def test_buffered_updates_are_folded_every_so_many_and_may_be_some_versions_behind(store):
+    rounds = {"mode": "buffered", "fold_every": 2, "staleness": 1} | PATIENT
+    async with serving(store, rounds, KEEP) as running:
+        slow, slower = await running.device(), await running.device()
+        behind, far_behind = await slow.ticket(), await slower.ticket()
+        for version in (1, 2):
+            if version == 2:
+                assert (await slow.send(behind, some_update(7))).status_code == 201
+                assert len(load((await slow.task(behind)).content)["items"]) == 12, (
+                    "the task's own version is still there"
+                )
+            for seed in range(2 if version == 1 else 1):
+                device = await running.device()
+                assert (await device.take_part(some_update(10 * version + seed))).status_code == 201
+            await running.version(version)
+        answer = await slower.send(far_behind, some_update(8))
+        assert (answer.status_code, answer.json()["error"]) == (410, "late")
+        assert stored(store, "SELECT reports FROM rounds WHERE state = 'folded' ORDER BY number") == [(2,), (2,)]
+        assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
+
+
+@in_a_loop
+async def test_a_buffer_below_its_minimum_is_kept_and_not_thrown_away(sqlite_store):
+    rounds = {"mode": "buffered", "fold_every": 3, "minimum": 2, "deadline": 0.2}
+    async with serving(sqlite_store, rounds, KEEP) as running:
+        for seed in range(2):
+            device = await running.device()
+            await device.take_part(some_update(seed))
+            await asyncio.sleep(0.4)
+        await running.version(1)
+        assert running.service.view.abandoned == 0
+        assert stored(sqlite_store, "SELECT reports FROM rounds WHERE number = 0") == [(2,)]
+
+
+@in_a_loop
+async def test_rows_that_are_too_long_are_shortened_and_counted(store):
+    async with serving(store, {"target": 1} | PATIENT, {"most_norm": 1.0}) as running:
+        before = running.service.view.model
+        device = await running.device()
+        items = np.array([2, 5], dtype=np.int32)
+        vectors = np.array([[1e30, 0, 0], [0.5, 0, 0]], dtype=np.float32)
+        await device.take_part(Update(items, vectors, np.zeros(2, dtype=np.float32)))
+        await running.version(1)
+        moved = running.service.view.model.vectors - before.vectors
+        np.testing.assert_allclose(moved[items], [[0.5, 0, 0], [0.25, 0, 0]], rtol=1e-5, atol=1e-6)
+        assert stored(store, "SELECT clipped FROM rounds WHERE number = 0") == [(1,)]
+
+
+@in_a_loop
+async def test_folded_updates_are_not_kept_unless_the_operator_wants_them(store):
+    async with serving(store, {"target": 1} | PATIENT) as running:
+        device = await running.device()
+        await device.take_part(some_update(1))
+        await running.version(1)
+        assert stored(store, "SELECT LENGTH(body) FROM uploads") == [(0,)]
+
+
+@in_a_loop
+async def test_a_pause_keeps_the_next_round_from_opening(sqlite_store):
+    async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
+        await running.open_round()
+        answer = await running.admin.post("/admin/api/v1/rounds", json={"paused": True}, headers=running.operator)
+        assert answer.json() == {"paused": True}
+        device = await running.device()
+        await device.take_part(some_update(1))
+        await running.version(1)
+        assert (await device.work(wait=1)).status_code == 204
+        await running.admin.post("/admin/api/v1/rounds", json={"paused": False}, headers=running.operator)
+        assert (await device.work(wait=10)).status_code == 200
+
+
+@in_a_loop
+async def test_the_operator_can_end_a_round(sqlite_store):
+    async with serving(sqlite_store, {"target": 5} | PATIENT) as running:
+        device = await running.device()
+        await device.take_part(some_update(1))
+        answer = await running.admin.post("/admin/api/v1/close", headers=running.operator)
+        assert answer.status_code == 202
+        await running.version(1)
+
+
+@in_a_loop
+async def test_rounds_go_on_where_they_were_after_a_restart(store):
+    rounds = {"target": 2, "over_selection": 2.0} | PATIENT
+    async with serving(store, rounds, KEEP) as running:
+        one = await running.device()
+        two = await running.device()
+        other_ticket = await two.ticket()
+        await one.take_part(some_update(1))
+    async with serving(store, rounds, KEEP) as running:
+        two.client = running.client
+        assert (await two.send(other_ticket, some_update(2))).status_code == 201, "tickets outlive a restart"
+        await running.version(1)
+        assert stored(store, "SELECT number, state, reports FROM rounds ORDER BY number")[0] == (0, "folded", 2)
+        assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
+
+
+@in_a_loop
+async def test_a_round_that_was_closed_but_not_folded_is_folded_by_whoever_comes_next(store):
+    from federank.service.database import Database
+    from federank.service.store import close_round
+
+    rounds = {"target": 9} | PATIENT
+    async with serving(store, rounds, KEEP) as running:
+        device = await running.device()
+        await device.take_part(some_update(1))
+    database = Database(store)
+    with database.connection() as connection:
+        assert close_round(connection, 0, 1) == 1
+    database.close()
+    async with serving(store, rounds, KEEP) as running:
+        await running.version(1)
+        assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_the_model_is_the_first_one_plus_the_accepted_updates_whatever_happened_between(store):
+    """Random lives: devices come and vanish, rounds are folded or abandoned, the worker restarts."""
+    rng = np.random.default_rng(5)
+    rounds = {"target": 3, "minimum": 2, "over_selection": 2.0, "deadline": 0.3}
+    accepted = 0
+    for _ in range(4):
+        async with serving(store, rounds, KEEP) as running:
+            devices = [await running.device() for _ in range(5)]
+            for _ in range(8):
+                answers = await asyncio.gather(*(device.work(wait=1) for device in devices))
+                for device, answer in zip(devices, answers, strict=True):
+                    if answer.status_code == 200 and rng.random() < 0.6:
+                        sent = await device.send(answer.json()["ticket"], some_update(int(rng.integers(2**31))))
+                        accepted += sent.status_code == 201
+            await asyncio.sleep(0.4)
+    async with serving(store, rounds, KEEP) as running:
+        model = running.service.view.model
+        await running.service.stop()
+        vectors, biases = recomputed(store)
+        assert same_bits(model.vectors, vectors) or running.service.view.model.version > model.version
+        assert same_bits(running.service.view.model.vectors, vectors)
+        assert same_bits(running.service.view.model.biases, biases)
+    assert stored(store, "SELECT COUNT(*) FROM uploads") == [(accepted,)]
