@@ -19,8 +19,8 @@ from federank.protocol.recipes import Recipe
 HOME_ROUND = 0xFFFFFFFF
 """Stands for the round in the home vector's draws, so that no round shares them."""
 
-HOME_STEPS = 400
-"""How many pairs a home vector is learnt from, unless told otherwise."""
+HOME_STEPS = 1000
+"""How many pairs a home vector is learnt from: on MovieLens 100K, as good a ranking as the vectors of rounds have."""
 
 
 def home_vector(

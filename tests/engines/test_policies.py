@@ -1,0 +1,186 @@
+"""Policies keep their promises, on both engines, for every person: what leaves is what was allowed to."""
+
+import math
+
+import numpy as np
+import pytest
+from tests.worlds import federation, random_world
+
+from federank.engines.pairs import BOTH, draw_pairs, next_block, pairs_of_shard, room_for_pairs
+from federank.engines.reference import FleetInMemory
+from federank.protocol.aggregation import Shared
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.ledger import Entry, Ledger
+from federank.protocol.messages import Update
+from federank.protocol.policy import Policy
+from federank.protocol.round import play_round
+
+DATA = random_world(users=8, items=24, interactions=80)
+SIZES = DATA.profiles.sizes
+EVERYONE = {"clients_per_round": "all", "triples": 6}
+ROUNDS = 20
+
+
+class Observer:
+    """A server that notes whose Update it received, and in which round."""
+
+    def __init__(self, fleet):
+        self.fleet, self.seen = fleet, []
+
+    def choose(self, round_number):
+        return self.fleet.choose(round_number)
+
+    def train(self, clients, broadcast):
+        for client in clients:
+            for update in self.fleet.train([client], broadcast):
+                self.seen.append((int(client), broadcast.round_number, update))
+                yield update
+
+
+def observed(founded, rounds=ROUNDS):
+    """The reference engine's rounds, as a linking server sees them."""
+    fleet = Observer(FleetInMemory(founded.recipe, founded.profiles, founded.user_vectors[:, :4]))
+    shared = Shared(founded.item_vectors[:, :4].copy(), founded.item_biases.copy())
+    with words_wrap_around():
+        for _ in range(rounds):
+            play_round(founded.recipe, shared, fleet)
+    return fleet
+
+
+def sent_by_reference(founded):
+    sent = [set() for _ in range(DATA.n_users)]
+    for user, _, update in observed(founded).seen:
+        sent[user] |= set(update.items[update.biases > 0].tolist())
+    return sent
+
+
+def sent_by_compiled(founded):
+    """The compiled engine's own draws: which positives arrive, and whose."""
+    recipe, pairs = founded.recipe, pairs_of_shard(room_for_pairs(1), 0)
+    sent = [set() for _ in range(DATA.n_users)]
+    for round_number in range(ROUNDS):
+        client, counter = 0, 0
+        while client < len(recipe.participants):
+            with words_wrap_around():
+                count, client, counter = next_block(recipe, recipe.participants, round_number, client, counter, pairs)
+            draw_pairs(recipe, founded.histories, DATA.n_items, pairs, count)
+            for k in np.flatnonzero(pairs.arrives[:count] == BOTH):
+                sent[pairs.users[k]].add(int(pairs.positives[k]))
+    return sent
+
+
+ENGINES = {"reference": sent_by_reference, "compiled": sent_by_compiled}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("basis", "pi"), [("history", 0.0), ("history", 0.34), ("history", 1.0), ("shared", 0.1), ("shared", 0.34)]
+)
+def test_at_most_the_share_of_pi_ever_leaves_with_sticky_sharing(engine, basis, pi):
+    sent = ENGINES[engine](federation(DATA, pi=pi, sharing="sticky", basis=basis, **EVERYONE))
+    most = [math.ceil(pi * size - 1e-9) for size in SIZES]
+    assert all(len(items) <= limit for items, limit in zip(sent, most, strict=True))
+    # In so many rounds nearly every pair that can be drawn is drawn, so the bound is met, too.
+    assert sum(map(len, sent)) >= 0.95 * sum(most)
+    for user, items in enumerate(sent):
+        assert items <= set(DATA.profiles.of(user).tolist())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("sharing", ["as-published", "sticky"])
+def test_no_more_than_the_budget_ever_leaves(engine, sharing):
+    sent = ENGINES[engine](federation(DATA, pi=0.6, sharing=sharing, budget=3, **EVERYONE))
+    assert max(map(len, sent)) == 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("sharing", ["as-published", "sticky"])
+@pytest.mark.parametrize("basis", ["history", "shared"])
+def test_what_must_never_be_sent_never_is(engine, sharing, basis):
+    never = frozenset(range(0, 24, 3))
+    policies = [Policy(sharing=sharing, pi=1.0, basis=basis, never_items=never)] * DATA.n_users
+    sent = ENGINES[engine](federation(DATA, policies=policies, **EVERYONE))
+    assert not any(items & never for items in sent)
+    assert sum(map(len, sent)) > 30
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_who_has_paused_sends_nothing(engine):
+    paused = Policy(sharing="as-published", pi=1.0, basis="history", paused=True)
+    policies = [paused, *[Policy(sharing="as-published", pi=1.0, basis="history")] * (DATA.n_users - 1)]
+    sent = ENGINES[engine](federation(DATA, policies=policies, **EVERYONE))
+    assert not sent[0]
+    assert all(sent[1:])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_both_engines_send_the_same_decoys(engine):
+    founded = federation(DATA, pi=0.5, sharing="deniable", epsilon=1.0, **EVERYONE)
+    sent = ENGINES[engine](founded)
+    starts, items = founded.recipe.outward.starts, founded.recipe.outward.items
+    for user in range(DATA.n_users):
+        assert sent[user] <= set(items[starts[user] : starts[user + 1]].tolist())
+    assert sum(map(len, sent)) >= 0.95 * len(items)
+    assert sum(len(sent[user] - set(DATA.profiles.of(user).tolist())) for user in range(DATA.n_users)) > 10
+
+
+POLICIES = {
+    "as-published": {"pi": 0.3},
+    "per-row": {"pi": 0.3, "mask": "per-row"},
+    "sticky": {"pi": 0.3, "sharing": "sticky"},
+    "sticky, shared": {"pi": 0.3, "sharing": "sticky", "basis": "shared"},
+    "deniable": {"pi": 0.5, "sharing": "deniable", "epsilon": 1.0},
+    "dropout": {"pi": 0.5, "dropout": 0.5},
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_ledger_of_every_device_is_what_an_observer_of_its_updates_sees(name):
+    founded = federation(DATA, clients_per_round=3, triples=3, **POLICIES[name])
+    fleet = observed(founded, rounds=40)
+    by_observer = [Ledger() for _ in range(DATA.n_users)]
+    for user, round_number, update in fleet.seen:
+        for item, bias in zip(update.items.tolist(), update.biases.tolist(), strict=True):
+            entry = by_observer[user].entries.setdefault(item, Entry(item, round_number, round_number))
+            entry.last_round = round_number
+            entry.times_liked += bias > 0
+            entry.times_compared += bias < 0
+    for user, (own, seen) in enumerate(zip(fleet.fleet.ledgers, by_observer, strict=True)):
+        history = set(DATA.profiles.of(user).tolist())
+        assert [row | {"real": None} for row in own.to_rows()] == seen.to_rows()
+        # Real or decoy: what the owner alone knows.
+        liked = {entry.item: entry.real for entry in own.entries.values() if entry.times_liked}
+        assert liked == {item: item in history for item in liked}
+        disclosed = len(history & set(liked)) / len(history)
+        assert own.disclosed(DATA.profiles.of(user)) == pytest.approx(disclosed)
+    assert sum(len(ledger.entries) for ledger in by_observer) > 80
+
+
+@pytest.mark.parametrize("triples", [3, "profile"])
+def test_on_the_shared_basis_two_histories_with_one_outward_profile_cannot_be_told_apart(triples):
+    # Whatever leaves is a function of the outward profile: another history behind it changes no bit of any Update.
+    chosen = {"sharing": "sticky", "pi": 0.5, "basis": "shared", "clients_per_round": 3, "triples": triples}
+    founded = federation(DATA, **chosen)
+    recipe, profiles = founded.recipe, founded.profiles
+    hidden = [np.setdiff1d(np.arange(DATA.n_items), profiles.of(user)) for user in range(DATA.n_users)]
+    starts, items = recipe.outward.starts, recipe.outward.items
+    others = [
+        np.union1d(items[starts[user] : starts[user + 1]], hidden[user][:7]).astype(np.int32)
+        for user in range(DATA.n_users)
+    ]
+    sizes = np.array([len(history) for history in others])
+    assert not np.array_equal(sizes, SIZES)
+    other = federation(DATA, **chosen)
+    other.profiles = type(profiles)(np.concatenate(([0], np.cumsum(sizes))), np.concatenate(others))
+    for (_, _, one), (_, _, same) in zip(observed(founded).seen, observed(other).seen, strict=True):
+        for a, b in zip(one, same, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_an_update_holds_nothing_but_rows_of_the_outward_profile_and_of_what_lies_outside_it():
+    founded = federation(DATA, pi=0.5, sharing="deniable", epsilon=1.0, **EVERYONE)
+    fleet = observed(founded, rounds=10)
+    for user, _, update in fleet.seen:
+        assert isinstance(update, Update)
+        inside = np.isin(update.items, fleet.fleet.outwards[user].profile)
+        np.testing.assert_array_equal(inside, update.biases > 0)
