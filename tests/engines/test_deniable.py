@@ -66,7 +66,7 @@ def enclosed(happened, error):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("pi", "epsilon"), [(0.5, 1.0), (0.8, 2.0), (0.3, 0.5)])
+@pytest.mark.parametrize(("pi", "epsilon"), [(0.5, 1.0), (0.8, 2.0), (0.4, 0.7)])
 def test_nothing_seen_of_an_item_is_more_than_e_to_the_epsilon_times_as_likely_if_it_is_liked(pi, epsilon):
     founded = federation(
         population(), pi=pi, sharing="deniable", epsilon=epsilon, clients_per_round="all", triples=TRIPLES
