@@ -197,7 +197,6 @@ def _cores() -> int:
 def _tell_plan(plan: Plan, folder: Path, workers: int) -> None:
     from federank.cli.tables import new_table, show
     from federank.studies.estimate import case_seconds
-    from federank.studies.plan import testing_run
     from federank.studies.results import Results
 
     results = Results.open(folder) if (folder / "VERSION").is_file() else None
@@ -207,8 +206,7 @@ def _tell_plan(plan: Plan, folder: Path, workers: int) -> None:
     total = 0.0
     for case in plan.cases:
         choosing = [run for runs in case.candidates for run in runs]
-        test = testing_run(case, choosing[0].chosen if choosing else case.fixed, None, case.seeds[0])
-        seconds = case_seconds(case, known, test)
+        seconds = case_seconds(case, known)
         total += seconds
         values = ", ".join(f"{name} {value}" for name, value in case.swept.items())
         done = sum(run.id in there for run in choosing)
@@ -218,7 +216,7 @@ def _tell_plan(plan: Plan, folder: Path, workers: int) -> None:
     show(table)
     for note in plan.notes:
         click.echo(note)
-    click.echo(f"{plan.count:,} runs; at most about {_duration(total / workers)} with {workers} at a time.")
+    click.echo(f"{plan.count:,} runs; about {_duration(total / workers)} with {workers} at a time.")
 
 
 def _duration(seconds: float) -> str:

@@ -2,16 +2,16 @@
 
 Where the results folder has runs of the same kind (same model, data and task), their mean time per epoch counts. Else
 the time follows from what a method's cost grows with, at speeds measured on one core of an ordinary server: a guess
-that is good to a factor of two. Runs that choose are counted with their whole budget, though patience may
-end them early.
+that is good to a factor of two. Where patience may end a run early, twice the patience is taken for its length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from federank.studies.plan import Case, Run
+from federank.studies.plan import Case, Run, testing_run
 from federank.studies.results import Line
 from federank.studies.sources import source_of
 
@@ -24,6 +24,8 @@ _START = 0.2  # seconds
 def run_seconds(run: Run, known: Sequence[Line]) -> float:
     """About how long a run takes on one core."""
     epochs = (run.epochs if run.epoch is None else run.epoch) or 1
+    if run.patience is not None:
+        epochs = min(epochs, 2 * run.patience)
     alike = [line for line in known if _kind(line) == (run.method, run.data.name, run.task) and line["seconds"]]
     alike = [line for line in alike if line["settings"].get("triples") == run.settings.get("triples")]
     if alike:
@@ -35,10 +37,13 @@ def run_seconds(run: Run, known: Sequence[Line]) -> float:
     return _START + times_judged * judged + epochs * _epoch_seconds(run.method, run.settings, len(part), part.n_users)
 
 
-def case_seconds(case: Case, known: Sequence[Line], first_test: Run) -> float:
-    """About how long all runs of a case take on one core."""
-    choosing = sum(run_seconds(run, known) for runs in case.candidates for run in runs)
-    return choosing + len(case.seeds) * run_seconds(first_test, known)
+def case_seconds(case: Case, known: Sequence[Line]) -> float:
+    """About how long all runs of a case take on one core; the epoch that will be chosen is guessed."""
+    choosing = [run for runs in case.candidates for run in runs]
+    patience = case.choose.patience if choosing and case.choose.best_epoch else None
+    first = testing_run(case, choosing[0].chosen if choosing else case.fixed, None, case.seeds[0])
+    test = replace(first, patience=patience)
+    return sum(run_seconds(run, known) for run in choosing) + len(case.seeds) * run_seconds(test, known)
 
 
 def _kind(line: Line) -> tuple[Any, ...]:

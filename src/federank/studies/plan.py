@@ -79,6 +79,7 @@ class Case:
     data: DataSet
     fold: int | None
     swept: dict[str, Any]
+    along: dict[str, Any]
     choose: Choose
     candidates: tuple[tuple[Run, ...], ...]
     """For every combination of the grid, a run for each seed that chooses; none where there is nothing to choose."""
@@ -145,12 +146,13 @@ def _cases(study: Study, data: DataSet, model: Model, number: int) -> list[Case]
     told: dict[str, Any] = study.document
     extras = tuple(sorted(wanted_by(told.get("figure", []), told.get("table", []))))
     cases = []
-    for swept in crossed(model.sweep):
+    for swept, along in model.points:
         case = Case(
             model=model,
             data=data,
             fold=fold,
             swept=swept,
+            along=along,
             choose=choose,
             candidates=(),
             seeds=seeds,
@@ -168,7 +170,7 @@ def _cases(study: Study, data: DataSet, model: Model, number: int) -> list[Case]
 
 
 def _choosing(case: Case, values: Mapping[str, Any], seed: int) -> Run:
-    budgeted = settings_of(case.model, values=case.swept | dict(values), budget=case.choose.epochs)
+    budgeted = settings_of(case.model, values=case.along | case.swept | dict(values), budget=case.choose.epochs)
     return _run(
         case,
         task="choose",
@@ -193,7 +195,7 @@ def testing_run(case: Case, chosen: Mapping[str, Any], epoch: int | None, seed: 
     return _run(
         case,
         task="test",
-        settings=settings_of(case.model, values=case.swept | dict(chosen), budget=case.choose.epochs),
+        settings=settings_of(case.model, values=case.along | case.swept | dict(chosen), budget=case.choose.epochs),
         chosen=dict(chosen),
         seed=seed,
         epoch=epoch,

@@ -28,6 +28,23 @@ def crossed(lists: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
 
 
+def points(told: Any, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The points of a sweep, each as what is swept and what goes along with it.
+
+    A table of lists or ranges is crossed. A list of tables is one point each: what all of them have and the first
+    names first is swept, the rest goes along: [{ rho = 1, t_predict = 10 }, { rho = 2, t_predict = 5 }].
+    """
+    if isinstance(told, Mapping):
+        lists = {name: several(values, f"{name} of {where}") for name, values in told.items()}
+        return [(swept, {}) for swept in crossed(lists)]
+    if not isinstance(told, list) or not told or not all(isinstance(point, Mapping) and point for point in told):
+        raise SettingError(f"The sweep of {where} is {told!r}; a table of lists, or a list of tables, is needed.")
+    name = next(iter(told[0]))
+    if not all(name in point for point in told):
+        raise SettingError(f"Some points of the sweep of {where} have no {name}; all need what is swept.")
+    return [({name: point[name]}, {key: value for key, value in point.items() if key != name}) for point in told]
+
+
 def _range(told: Mapping[str, Any], where: str) -> tuple[Any, ...]:
     refuse_unknown(told, RANGE, f"The range of {where}")
     ends = [told.get(name) for name in RANGE]

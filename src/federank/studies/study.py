@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from federank.studies.vocabulary import epochs_setting
 
@@ -46,6 +46,14 @@ class Choose:
         return self.metric.split("@")[0] in LOWER_IS_BETTER
 
 
+class Point(NamedTuple):
+    """One point of a sweep."""
+
+    swept: dict[str, Any]
+    along: dict[str, Any]
+    """Settings that go with this point and are not what is swept: (T_predict, T_local) of a rho."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Model:
     """A row (or, swept, several) of a study's table."""
@@ -56,7 +64,8 @@ class Model:
     seeds: tuple[int, ...]
     settings: dict[str, Any]
     grid: dict[str, tuple[Any, ...]]
-    sweep: dict[str, tuple[Any, ...]]
+    points: tuple[Point, ...]
+    """What is swept: each point is a result of its own; one empty point where nothing is."""
     best: bool
     """Also tell the value of the sweep that is best where values are chosen."""
     curve: bool

@@ -24,6 +24,7 @@ Everything is checked here, before anything is run; docs/studies.md tells all ke
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,8 +34,8 @@ from federank.checks import one_of, whole
 from federank.errors import BadFile, SettingError
 from federank.recommenders.registry import recommender_class
 from federank.studies import vocabulary as words
-from federank.studies.ranges import several
-from federank.studies.study import RATING_METRICS, DataSet, Model, Study
+from federank.studies.ranges import points, several
+from federank.studies.study import RATING_METRICS, DataSet, Model, Point, Study
 from federank.studies.vocabulary import as_table, as_tables, refuse_unknown, setting_names
 
 
@@ -78,7 +79,9 @@ def as_study(document: dict[str, Any], name: str) -> Study:
         document=document,
     )
     _refuse_repeats("data set", [part.name for part in data])
-    _refuse_repeats("model's group", [model.group for model in models])
+    for part in data:
+        of_this = [model for model in models if model.data is None or part.name in model.data]
+        _refuse_repeats(f"group of a model on {part.name}", [model.group for model in of_this])
     _refuse_strangers(study)
     return study
 
@@ -141,29 +144,25 @@ def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> Model:
     method = str(entry["method"])
     recommender_class(method)
     group = str(entry.get("group", method))
-    tables = {}
-    for kind in ("settings", "grid", "sweep"):
-        table = tables[kind] = as_table(entry.get(kind, {}), f"{kind} of {group}")
-        refuse_unknown(
-            table, [name for name in setting_names(method) if name != "seed"], f"{kind} of {group} ({method})"
-        )
-    for one, other in (("settings", "grid"), ("settings", "sweep"), ("grid", "sweep")):
-        if both := tables[one].keys() & tables[other].keys():
+    told = {kind: as_table(entry.get(kind, {}), f"{kind} of {group}") for kind in ("settings", "grid")}
+    sweep = [Point(*point) for point in points(entry.get("sweep", {}), group)]
+    used = {**told, "sweep": {name: None for point in sweep for name in {**point.swept, **point.along}}}
+    known = [name for name in setting_names(method) if name != "seed"]
+    for kind, names in used.items():
+        refuse_unknown(names, known, f"{kind} of {group} ({method})")
+    for one, other in itertools.combinations(used, 2):
+        if both := used[one].keys() & used[other].keys():
             raise SettingError(f"{min(both)} of {group} is in {one} and in {other}; one of them is needed.")
-    grid, sweep = (
-        {name: several(values, f"{name} of {group}") for name, values in tables[kind].items()}
-        for kind in ("grid", "sweep")
-    )
-    if entry.get("best", False) and not sweep:
+    if entry.get("best", False) and len(sweep) < 2:
         raise SettingError(f"{group} asks for the best of a sweep, and has no sweep; add one, or leave `best` out.")
     return Model(
         group=group,
         method=method,
         data=None if "data" not in entry else tuple(entry["data"]),
         seeds=_seeds(entry["seeds"], f"seeds of {group}") if "seeds" in entry else seeds,
-        settings=tables["settings"],
-        grid=grid,
-        sweep=sweep,
+        settings=told["settings"],
+        grid={name: several(values, f"{name} of {group}") for name, values in told["grid"].items()},
+        points=tuple(sweep),
         best=bool(entry.get("best", False)),
         curve=bool(entry.get("curve", False)),
         choose=_choose(entry.get("choose", {}), f"choose of {group}"),

@@ -29,8 +29,8 @@ MODEL = ("group", "method", "data", "seeds", "settings", "grid", "sweep", "best"
 RANGE = ("from", "to", "step")
 TOLD = {
     "paper": ("data", "group", "source", "metrics", "settings"),
-    "table": ("title", "caption", "metrics", "groups", "data", "best"),
-    "figure": ("kind", "title", "caption", "groups", "baselines", "data", "metric", "sweep"),
+    "table": ("title", "caption", "metrics", "groups", "data", "best", "against"),
+    "figure": ("kind", "title", "caption", "groups", "baselines", "data", "metric", "sweep", "panel", "panels"),
     "note": ("data", "group", "metric", "text"),
 }
 """What the report reads (studies/report.py)."""
