@@ -84,8 +84,13 @@ def train() -> None:
 @click.option("--split-seed", type=int, metavar="N", default=1, help="Seed of a random split, or of folds.")
 @click.option("--folds", type=int, metavar="K", help="Train K models, each tested on another random part of the data.")
 @click.option(
-    "--engine", type=click.Choice(["compiled", "reference"]), default="compiled", help="How rounds are played."
+    "--engine",
+    type=click.Choice(["compiled", "reference", "cluster"]),
+    default="compiled",
+    help="How rounds are played; cluster: devices spread over machines.",
 )
+@click.option("--cluster", metavar="ADDRESS", help="For --engine cluster: local (default), or ray://HOST:10001.")
+@click.option("--shards", type=int, metavar="N", help="For --engine cluster: processes to spread devices over.")
 @click.option("--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same.")
 @click.option("--resume", is_flag=True, help="Go on with a run that was interrupted.")
 @click.option("--count/--no-count", default=True, help="Count what was sent, row by row.  [default: count]")
@@ -115,6 +120,8 @@ def _train(
     split_seed: int,
     folds: int | None,
     engine: str,
+    cluster: str | None,
+    shards: int | None,
     threads: int,
     resume: bool,
     count: bool,
@@ -130,7 +137,8 @@ def _train(
     settings = (PRESETS[preset] if preset else {}) | given_settings(method.settings_type, values)
     model = method(**settings)
     checkpoint = out.parent / f"{out.name}.checkpoint"
-    how: dict[str, Any] = {"engine": engine, "threads": threads} if method.in_rounds else {}
+    conduct = {"engine": engine, "threads": threads, "cluster": cluster, "shards": shards}
+    how: dict[str, Any] = conduct if method.in_rounds else {}
     if folds is not None:
         from federank.cli.train_folds import train_folds
 

@@ -22,14 +22,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from federank.engines import compiled, reference
+from federank.engines.cluster_ray import ClusterGone
+from federank.engines.federation import Federation
 from federank.errors import Diverged, ModelError, SettingError
 
-EngineName = Literal["compiled", "reference"]
+EngineName = Literal["compiled", "reference", "cluster"]
 Play = Callable[[Any, int, int], None]
 """Plays rounds of a federation: which one, how many, on how many threads."""
 
 ENGINES: dict[EngineName, Play] = {"compiled": compiled.play, "reference": reference.play}
-"""The engines of pair-wise learning."""
+"""The engines of pair-wise learning that need no other process; `cluster` is opened and closed around a run."""
 
 _CHUNK_SECONDS = 0.2
 _CHECKPOINT_SECONDS = 30.0
@@ -75,9 +77,13 @@ class Conduct:
     """How a run is carried out; nothing here changes its result."""
 
     engine: EngineName = "compiled"
-    """`compiled` for use, `reference` for reading and for tiny worlds."""
+    """`compiled` for use, `reference` for reading and for tiny worlds, `cluster` where one machine is too small."""
     threads: int = 1
     """Cores to use where a round has many clients; the result is the same for any number."""
+    cluster: str | None = None
+    """Where the cluster engine finds its machines: `local`, or the address of a Ray cluster."""
+    shards: int | None = None
+    """Over how many of the cluster's processes the devices are spread; all its cores unless told."""
     checkpoint: Path | None = None
     """Where to keep the state of an unfinished run."""
     resume: bool = False
@@ -88,10 +94,16 @@ class Conduct:
     """Called with the number of each epoch that has been played, while the model is whole."""
 
     def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise SettingError(f"No engine is called {self.engine!r}; there are {' and '.join(ENGINES)}.")
+        if self.engine not in (*ENGINES, "cluster"):
+            raise SettingError(f"No engine is called {self.engine!r}; there are {', '.join(ENGINES)} and cluster.")
         if self.threads < 1:
             raise SettingError(f"threads is {self.threads}; at least 1 is needed.")
+        if self.shards is not None and self.shards < 1:
+            raise SettingError(f"shards is {self.shards}; at least 1 is needed.")
+        if self.engine != "cluster" and (self.cluster is not None or self.shards is not None):
+            raise SettingError("A cluster and its shards are for the cluster engine; add --engine cluster.")
+        if self.engine == "cluster" and self.threads > 1:
+            raise SettingError("The cluster engine is spread over shards, not threads; say --shards instead.")
         if self.resume and self.checkpoint is None:
             raise SettingError("There is nothing to resume from: no checkpoint was named.")
 
@@ -108,9 +120,48 @@ def train(
     engines: Mapping[EngineName, Play] = ENGINES,
 ) -> float:
     """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of."""
-    play = engines[conduct.engine]
     if conduct.resume and conduct.checkpoint is not None:
         _resume(federation, conduct.checkpoint, identity)
+    with _opened(federation, conduct, engines) as (play, bring_home):
+        try:
+            return _play_epochs(federation, epochs, conduct, identity, play, bring_home)
+        except ClusterGone as gone:
+            if conduct.checkpoint is None:
+                raise
+            # The federation is back at the last round that was whole.
+            save_checkpoint(federation, conduct.checkpoint, identity)
+            raise ClusterGone(
+                f"{gone} What was played up to round {federation.round_number:,} is kept in {conduct.checkpoint}; the "
+                "same command with --resume goes on."
+            ) from gone
+
+
+@contextmanager
+def _opened(
+    federation: Federated, conduct: Conduct, engines: Mapping[EngineName, Play]
+) -> Iterator[tuple[Play, Callable[[], None]]]:
+    """How rounds are played, and how the federation is made whole before anybody looks at its devices."""
+    if conduct.engine != "cluster":
+        yield engines[conduct.engine], lambda: None
+        return
+    from federank.engines.cluster import opened
+
+    if not isinstance(federation, Federation):
+        raise SettingError(
+            "The cluster engine plays rounds of fpl; this method has the engines compiled and reference."
+        )
+    with opened(federation, conduct.cluster or "local", conduct.shards) as cluster:
+        yield cluster.play, cluster.bring_home
+
+
+def _play_epochs(
+    federation: Federated,
+    epochs: int,
+    conduct: Conduct,
+    identity: str,
+    play: Play,
+    bring_home: Callable[[], None],
+) -> float:
     per_round, per_epoch = federation.steps_per_round, federation.rounds_per_epoch
     rounds = epochs * per_epoch
     chunk = max(1, int(20_000 / per_round)) if conduct.engine == "compiled" else 1
@@ -132,13 +183,16 @@ def train(
             if now == chunk:
                 chunk = max(1, min(4 * chunk, int(chunk * _CHUNK_SECONDS / elapsed)))
             if done == until and conduct.after_epoch is not None:
+                bring_home()
                 conduct.after_epoch(done // per_epoch)
             long_ago = time.perf_counter() - last_saved > _CHECKPOINT_SECONDS
             if conduct.checkpoint is not None and (long_ago or stopped.is_set()):
+                bring_home()
                 save_checkpoint(federation, conduct.checkpoint, identity)
                 last_saved = time.perf_counter()
             if stopped.is_set():
                 raise Stopped(f"stopped after round {done:,} of {rounds:,}")
+    bring_home()
     return playing
 
 

@@ -1,0 +1,352 @@
+"""The cluster engine: the same bits over any number of shards, and after a machine is lost in the middle of a round.
+
+Two nodes inside this machine, started once for the module. Ray's processes are real, and so is their end.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.worlds import federation, random_world
+
+from federank.engines import cluster, compiled
+from federank.engines.cluster_districts import clients_by_district, districts_of
+from federank.engines.cluster_ray import ClusterGone, connected, ray_module
+from federank.engines.cluster_shard import Shard, part_of
+from federank.engines.training import Conduct, train
+from federank.errors import SettingError
+from federank.protocol.distribution import make_broadcast
+from federank.protocol.messages import check_update
+
+ROOT = Path(__file__).parents[2]
+STORE = 100 * 2**20
+TOLERANCE = 2e-5
+
+
+class TwoNodes:
+    """A head with cores for everybody, and a second machine that can be lost and had again."""
+
+    def __init__(self):
+        from ray.cluster_utils import Cluster
+
+        self.ray = ray_module()
+        head = {"num_cpus": 4, "include_dashboard": False, "object_store_memory": STORE}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.second = None
+        self.ray.init(address=self.cluster.address, log_to_driver=False, logging_level="error")
+
+    def with_both(self):
+        if self.second is None:
+            self.second = self.cluster.add_node(num_cpus=4, object_store_memory=STORE)
+            self.cluster.wait_for_nodes()
+        return self
+
+    def lose_second(self):
+        """As when somebody pulls the plug."""
+        self.cluster.remove_node(self.second, allow_graceful=False)
+        self.second = None
+
+    def close(self):
+        self.ray.shutdown()
+        self.cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def two_nodes():
+    nodes = TwoNodes()
+    yield nodes
+    nodes.close()
+
+
+@pytest.fixture
+def nodes(two_nodes):
+    return two_nodes.with_both()
+
+
+CONFIGURATIONS = {
+    "everybody": {"clients_per_round": "all", "triples": 6, "pi": 0.5},
+    "everybody, some answers lost": {"clients_per_round": "all", "triples": 6, "dropout": 0.3, "order": "summed"},
+    "some are drawn": {"clients_per_round": 200, "triples": 4, "pi": 0.3},
+    "most are drawn": {"clients_per_round": 0.8, "triples": 4, "mask": "per-row", "pi": 0.3},
+    "one at a time": {"clients_per_round": 1, "triples": 1},
+    "not everybody is there": {"clients_per_round": "all", "online": 0.5, "triples": 3},
+    "a sticky choice": {"clients_per_round": "all", "triples": 6, "sharing": "sticky", "pi": 0.3},
+    "a deniable choice": {"clients_per_round": "all", "triples": 6, "sharing": "deniable", "epsilon": 1.0, "pi": 0.3},
+}
+AS_COMPILED = {"everybody", "a deniable choice"}
+
+
+def founded(name="everybody"):
+    return federation(random_world(users=1500, items=60, interactions=20_000), **CONFIGURATIONS[name])
+
+
+def tables(founded):
+    return founded.item_vectors, founded.item_biases, founded.user_vectors
+
+
+def assert_same_bits(one, other):
+    for a, b in zip(tables(one), tables(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def played(name, rounds, shards, **how):
+    one = founded(name)
+    with cluster.opened(one, "local", shards, **how) as engine:
+        engine.play(one, rounds)
+        engine.bring_home()
+    return one
+
+
+def districts(one):
+    return districts_of(one.recipe, len(one.user_vectors), *one.item_vectors.shape)
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_every_client_of_a_round_is_in_one_district_in_the_order_of_the_round(name):
+    one = founded(name)
+    starts = districts(one)
+    by_district = clients_by_district(one.recipe, 3, starts)
+    assert len(by_district) == len(starts) - 1 > 1
+    (whole,) = clients_by_district(one.recipe, 3, starts[[0, -1]])
+    place = {int(client): number for number, client in enumerate(whole)}
+    assert sorted(np.concatenate(by_district)) == sorted(whole)
+    for number, clients in enumerate(by_district):
+        assert ((clients >= starts[number]) & (clients < starts[number + 1])).all()
+        assert [place[int(client)] for client in clients] == sorted(place[int(client)] for client in clients)
+
+
+def test_districts_are_the_compiled_engines_shards_where_everybody_takes_part():
+    one = founded("everybody")
+    assert len(districts(one)) - 1 == compiled.shard_count(one.recipe, *one.item_vectors.shape) > 2
+
+
+def test_a_shard_is_handed_nothing_of_other_people():
+    one = founded("a sticky choice")
+    first, last = 400, 700
+    part = part_of(one, first, last)
+    theirs = slice(one.histories.starts[first], one.histories.starts[last])
+    np.testing.assert_array_equal(part.items, one.histories.items[theirs])
+    np.testing.assert_array_equal(part.allowed, one.histories.allowed[theirs])
+    np.testing.assert_array_equal(part.vectors, one.user_vectors[first:last])
+    assert len(part.recipe.pi) == len(part.recipe.triples) == last - first
+    assert ((part.recipe.participants >= first) & (part.recipe.participants < last)).all()
+    assert not len(part.recipe.outward.items)
+
+
+def test_a_shard_answers_with_updates_and_moves_only_its_clients():
+    one = founded("everybody")
+    first, last = 400, 700
+    shard = Shard(part_of(one, first, last))
+    before = shard.vectors().copy()
+    broadcast = make_broadcast(0, one.item_vectors[:, : one.recipe.factors], one.item_biases)
+    clients = np.array([450, 600], dtype=np.int32)
+    updates = shard.train(broadcast, [clients[:1], clients[1:], clients[:0]])
+    assert [len(update.items) > 0 for update in updates] == [True, True, False]
+    for update in updates:
+        check_update(update, one.recipe.factors, len(one.item_biases))
+    moved = np.flatnonzero((shard.vectors() != before).any(axis=1)) + first
+    assert moved.tolist() == clients.tolist()
+
+
+def test_the_districts_of_a_shard_do_not_mix_their_sums():
+    one = founded("everybody")
+    clients = np.arange(450, 460, dtype=np.int32)
+    broadcast = make_broadcast(0, one.item_vectors[:, : one.recipe.factors], one.item_biases)
+    together = Shard(part_of(one, 400, 700)).train(broadcast, [clients[:5], clients[5:]])
+    (alone,) = Shard(part_of(one, 400, 700)).train(broadcast, [clients[5:]])
+    for a, b in zip(together[1], alone, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"engine": "cluster", "threads": 2}, "say --shards instead"),
+        ({"engine": "cluster", "shards": 0}, "at least 1 is needed"),
+        ({"engine": "compiled", "shards": 2}, "add --engine cluster"),
+        ({"engine": "reference", "cluster": "local"}, "add --engine cluster"),
+        ({"engine": "clutser"}, "compiled, reference and cluster"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(asked, sentence):
+    with pytest.raises(SettingError, match=sentence):
+        Conduct(**asked)
+
+
+def test_more_shards_than_districts_are_refused_before_anything_is_started():
+    with (
+        pytest.raises(SettingError, match=r"33 shards were asked for, but .* in 32 districts"),
+        cluster.opened(founded("some are drawn"), "local", 33),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("address", ["", "head", "http://head:6379", "ray://head", "head:port"])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(SettingError, match="is not the address of a cluster"), connected(address, 1, STORE):
+        pass
+
+
+def test_an_extra_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SettingError, match=r'pip install "federank\[cluster\]"'), connected("local", 1, STORE):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}"])
+def test_a_cluster_that_is_not_there_is_a_sentence_not_a_wait(address, tmp_path):
+    # In a process of its own: this one may be connected to another cluster.
+    script = f"""
+import socket
+from federank.engines.cluster_ray import ClusterGone, connected
+with socket.socket() as nobody:
+    nobody.bind(("127.0.0.1", 0))
+    address = {address!r}.format(port=nobody.getsockname()[1])
+    try:
+        with connected(address, 1, 0):
+            pass
+    except ClusterGone as gone:
+        print(gone)
+"""
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert "No cluster answers at" in answer.stdout
+    assert "ray start --head" in answer.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["everybody", "some are drawn", "not everybody is there", "a deniable choice"])
+def test_the_number_of_shards_changes_no_bit(name, nodes):
+    one, three = (played(name, 6, shards) for shards in (1, 3))
+    assert_same_bits(one, three)
+    alone = founded(name)
+    compiled.play(alone, 6)
+    if name in AS_COMPILED:
+        assert_same_bits(one, alone)
+    for mine, theirs in zip(tables(one), tables(alone), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=TOLERANCE, rtol=TOLERANCE)
+    assert (one.user_vectors != founded(name).user_vectors).any()
+
+
+@pytest.mark.slow
+def test_shards_are_spread_over_the_nodes(nodes):
+    one = founded()
+    with cluster.opened(one, "local", 4) as engine:
+        places = {nodes.ray.get(shard.__ray_call__.remote(where_am_i)) for shard in engine._shards}
+    assert len(places) == 2
+
+
+def where_am_i(_):
+    import ray
+
+    return ray.get_runtime_context().get_node_id()
+
+
+def be_busy(_):
+    time.sleep(3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["everybody", "some are drawn"])
+def test_a_node_lost_in_the_middle_of_a_round_changes_no_bit(name, nodes):
+    class Doomed(cluster.Cluster):
+        """Loses its second machine once the shards have been asked for round 5, and before they can have answered."""
+
+        recovered = 0
+
+        def _distribute(self):
+            if self._federation.round_number != 5 or nodes.second is None:
+                return super()._distribute()
+            for shard in self._shards:
+                shard.__ray_call__.remote(be_busy)
+            asked = super()._distribute()
+            nodes.lose_second()
+            return asked
+
+        def _recover(self):
+            self.recovered += 1
+            super()._recover()
+
+    one = founded(name)
+    engine = Doomed(nodes.ray, one, districts(one), 4)
+    engine.play(one, 3)
+    engine.bring_home()  # rounds 3 and 4 will have to be played again
+    engine.play(one, 6)
+    engine.bring_home()
+    engine.close()
+    assert engine.recovered >= 1
+    assert nodes.second is None
+    assert one.round_number == 9
+    nodes.with_both()
+    assert_same_bits(one, played(name, 9, 2))
+
+
+@pytest.mark.slow
+def test_a_run_is_stopped_and_resumed_on_a_cluster_with_the_same_bits(nodes, tmp_path):
+    whole, cut = founded(), founded()
+    compiled.play(whole, 2 * whole.rounds_per_epoch)
+    seen = []
+    checkpoint = tmp_path / "run.checkpoint"
+
+    def away(epoch):
+        seen.append(cut.user_vectors.copy())
+        raise ClusterGone("Somebody has unplugged it.")
+
+    with pytest.raises(ClusterGone, match=r"unplugged it.* is kept in .*--resume goes on"):
+        train(cut, 2, Conduct(engine="cluster", shards=2, checkpoint=checkpoint, after_epoch=away), "run")
+    again = founded()
+    train(again, 2, Conduct(engine="cluster", shards=3, checkpoint=checkpoint, resume=True), "run")
+    assert_same_bits(again, whole)
+    half = founded()
+    compiled.play(half, half.rounds_per_epoch)
+    np.testing.assert_array_equal(seen[0], half.user_vectors)  # whoever looks after an epoch finds it whole
+
+
+HEAD_LOST = """
+import sys
+import time
+from pathlib import Path
+
+from ray.cluster_utils import Cluster
+from tests.engines.test_cluster import STORE, assert_same_bits, founded
+
+from federank.engines import compiled
+from federank.engines.cluster_ray import ClusterGone
+from federank.engines.training import Conduct, train
+
+head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": STORE}
+nodes = Cluster(initialize_head=True, head_node_args=head)
+checkpoint, one, other = Path(sys.argv[1]), founded(), founded()
+
+def lose_head(epoch):
+    if epoch == 1:
+        nodes.head_node.kill_gcs_server()
+
+conduct = Conduct(
+    engine="cluster", cluster=nodes.address, shards=2, checkpoint=checkpoint, after_epoch=lose_head
+)
+try:
+    train(one, 10**6, conduct, "run")  # more epochs than could be played before the loss is noticed
+except ClusterGone as gone:
+    print(gone)
+nodes.shutdown()
+assert checkpoint.exists()
+assert one.round_number >= one.rounds_per_epoch
+compiled.play(other, one.round_number)
+assert_same_bits(one, other)
+print("the same bits")
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_whose_head_goes_away_is_a_sentence_and_nothing_played_is_lost(tmp_path):
+    # In a process of its own: Ray ends the process of a driver that goes on without its head.
+    command = [sys.executable, "-c", HEAD_LOST, str(tmp_path / "run.checkpoint")]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert answer.returncode == 0, answer.stderr
+    assert "The cluster went away: No cluster answers at" in answer.stdout
+    assert "the same command with --resume goes on" in answer.stdout
+    assert "the same bits" in answer.stdout
