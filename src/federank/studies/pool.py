@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 from federank.studies.plan import Run
 from federank.studies.task import Finished, carry_out, failed
 
-_ONE_THREAD = {
+ONE_THREAD = {
     "NUMBA_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -160,7 +160,7 @@ def _started() -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True)
-    with _environment(_ONE_THREAD):
+    with _environment(ONE_THREAD):
         process.start()
     theirs.close()
     return _Worker(process, ours)

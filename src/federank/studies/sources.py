@@ -51,7 +51,13 @@ def missing(data: DataSet) -> str | None:
 
 def source_of(data: DataSet) -> Source:
     """The data set with its divisions; read once in a process, the latest few are kept."""
-    return _source(_Named(data))
+    named = _Named(data)
+    return _handed[named] if named in _handed else _source(named)
+
+
+def hand(data: DataSet, source: Source) -> None:
+    """Use what another process has read: a machine of a cluster need not have the files."""
+    _handed.setdefault(_Named(data), source)
 
 
 class _Named:
@@ -66,6 +72,9 @@ class _Named:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Named) and self.key == other.key
+
+
+_handed: dict[_Named, Source] = {}
 
 
 @lru_cache(maxsize=_KEPT)
