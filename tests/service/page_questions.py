@@ -128,13 +128,13 @@ def question_of_ledger(policy):
     return question, answer
 
 
-def question_of_home(steps=400):
+def question_of_home():
     """A home vector and the best items by it: the question, and Python's answer."""
     told, recipe = recipe_of()
     [broadcast] = broadcasts(1)
-    vector = home_vector(recipe, SEED, USER, HISTORY, broadcast, steps)
+    vector = home_vector(recipe, SEED, USER, HISTORY, broadcast)
     scores = broadcast.vectors @ vector + broadcast.biases
     scores[HISTORY] = -np.inf
-    question = {"seed": SEED, "user": USER, "history": HISTORY.tolist(), "steps": steps, "n": 10}
+    question = {"seed": SEED, "user": USER, "history": HISTORY.tolist(), "n": 10}
     asked = {"kind": "home", "recipe": told, "broadcast": plain_broadcast(broadcast), **question}
     return asked, (vector, np.argsort(-scores, kind="stable")[:10].tolist())

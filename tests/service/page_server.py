@@ -1,7 +1,7 @@
 """A real server for the page's tests, as a process of its own: `python page_server.py FOLDER '{"people": 60, ...}'`.
 
-It founds a federation on a small synthetic city (or on made-up items), binds free ports, prints one line of JSON with its addresses
-and the operator's token, and serves until it is told to stop.
+It founds a federation on a small synthetic city (or on made-up items), binds free ports, prints one line of JSON with
+its addresses and the operator's token, and serves until it is told to stop.
 """
 
 import json
@@ -16,6 +16,7 @@ from federank.service.founding import found
 from federank.service.schema import migrate
 from federank.service.server import Serving, bind, serve
 from federank.service.settings import RoundSettings, TrustSettings
+from federank.service.store import put_fact
 
 
 def world(options):
@@ -34,6 +35,8 @@ def main(folder, options):
         settings = FPLSettings(**({"factors": 8, "triples": 12} | options.get("settings", {})))
         rounds = RoundSettings(**({"target": 1, "deadline": 5.0} | options.get("rounds", {})))
         token = found(connection, settings, world(options), rounds, name="Testville")
+        with connection.transaction():
+            put_fact(connection, "suggested_policy", options.get("suggested_policy"))
     public, admin = bind("127.0.0.1", options.get("port", 0)), bind("127.0.0.1", 0)
     addresses = {
         name: f"http://127.0.0.1:{bound.getsockname()[1]}" for name, bound in (("public", public), ("admin", admin))

@@ -101,8 +101,10 @@ function showRejected(rejected) {
 }
 
 function showLatency(latency) {
-  const rows = Object.entries(latency).map(([what, value]) => [what, ...(typeof value === "object" && value ? Object.entries(value).map(([name, ms]) => `${name} ${short(ms)}`) : [short(value)])]);
-  fill(byId("latency"), rows.length ? table("Latency in milliseconds", ["Milliseconds", ...Array(Math.max(...rows.map((row) => row.length)) - 1).fill("")], rows) : element("p", { class: "quiet" }, "Nothing was asked yet."));
+  const rows = Object.entries(latency).map(([route, told]) => [route, short(told.requests), short(told.p50), short(told.p99)]);
+  const words = element("p", { class: "quiet" }, "Of the latest requests; a device that waits for work makes its route look slow.");
+  if (rows.length) fill(byId("latency"), words, table("Latency", ["Route", "requests", "half within, ms", "99 % within, ms"], rows));
+  else fill(byId("latency"), element("p", { class: "quiet" }, "Nothing was asked yet."));
 }
 
 function showRounds(rounds) {

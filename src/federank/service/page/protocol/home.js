@@ -6,7 +6,7 @@ It starts from zero and is learnt from the whole history with the public item fa
 import { compute } from "./computation.js";
 
 export const HOME_ROUND = 0xffffffff; // stands for the round in the home vector's draws, so that no round shares them
-export const HOME_STEPS = 400;
+export const HOME_STEPS = 1000;
 
 /** A vector learnt from an ascending history in this many steps; zero where no pair can be drawn. */
 export function homeVector(recipe, seed, user, history, broadcast, steps = HOME_STEPS) {

@@ -1,0 +1,96 @@
+"""A neighbourhood to visit: a city federation on this machine, with virtual neighbours to keep a visitor company.
+
+1. A synthetic city gives the catalogue, and its people the neighbours; none of them is real.
+2. The first model is learnt in a simulation, so that the first visitor already gets sensible recommendations.
+3. A server opens on a store that is gone when it ends.
+4. Some of the city's people take part over HTTP at a leisurely pace, each sharing a third of their places: a visitor's
+   browser is one more device among them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from federank.data.city import city
+from federank.data.interactions import Interactions
+
+NEIGHBOURS = 30
+NEIGHBOURS_SHARE = {"sharing": "sticky", "pi": 0.3, "basis": "shared"}
+ROUND = {"target": 8, "over_selection": 1.5, "deadline": 20.0}
+ASKS_A_SECOND = 4.0
+"""How often the neighbours ask for work, all together: a round every two seconds or so."""
+
+
+def live(address: str, data: Interactions, people: int, *, rounds: int | None = None, rate: float | None = None) -> int:
+    """Let the first people of a data set take part in the federation at this address; how often they did."""
+    from federank.service.client import Client
+    from federank.service.device_answers import MOST_CATALOGUE_BYTES, read_catalogue, read_facts
+    from federank.service.fleet import Fleet, Plan
+    from federank.service.fleet_devices import Models, VirtualDevices
+
+    client = Client(address)
+    try:
+        facts = read_facts(client.ask("GET", "/federation", tries=5).content)
+        content = client.ask("GET", "/catalogue", tries=5, most_bytes=MOST_CATALOGUE_BYTES).content
+    finally:
+        client.close()
+    devices = VirtualDevices(facts, read_catalogue(content, facts).ids, data, 1, NEIGHBOURS_SHARE)
+    users = devices.participants[:people].tolist()
+    plan = Plan(address=address, rounds=rounds, rate=rate)
+    return asyncio.run(Fleet(plan, devices, Models(facts), users).play()).interactions
+
+
+def serve_neighbourhood(
+    *, seed: int = 1, host: str = "127.0.0.1", port: int = 8470, say: Callable[[str], None] = print
+) -> int:
+    """Open a city federation with neighbours and serve it until told to stop; an exit code."""
+    from federank.recommenders.fpl import FPL
+    from federank.service.database import Database
+    from federank.service.founding import found
+    from federank.service.schema import migrate
+    from federank.service.server import Serving, bind, serve
+    from federank.service.settings import RoundSettings, TrustSettings
+    from federank.service.store import put_fact
+
+    public, admin = bind(host, port), bind("127.0.0.1", port + 1 if port else 0)
+    say("A synthetic city learns its places in a simulation ...")
+    data = city(seed=seed)
+    trained = FPL(epochs=60, seed=seed).fit(data)
+    with tempfile.TemporaryDirectory(prefix="federank-neighbourhood-") as folder:
+        store = f"sqlite:///{Path(folder) / 'federation.sqlite'}"
+        database = Database(store)
+        with database.connection() as connection:
+            migrate(connection)
+            settings, rounds = trained.settings, RoundSettings(**ROUND)  # type: ignore[arg-type]
+            token = found(connection, settings, data, rounds, name="A city and its neighbours", trained=trained)
+            with connection.transaction():
+                put_fact(connection, "suggested_policy", NEIGHBOURS_SHARE)
+        database.let_go()
+        address = f"http://{host}:{public.getsockname()[1]}"
+        say(f"Open {address} in a browser: {NEIGHBOURS} virtual neighbours take part with you.")
+        say(f"The operator's page is http://127.0.0.1:{admin.getsockname()[1]}/admin, its token {token}")
+        say("Nothing of it is kept. End it with Ctrl-C.")
+        neighbours = subprocess.Popen([sys.executable, "-m", __name__, json.dumps({"address": address, "seed": seed})])
+        trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0)
+        try:
+            return serve(Serving(store=store, trust=trust, quiet=True), public, admin)
+        finally:
+            neighbours.terminate()
+            neighbours.wait()
+
+
+def _live_on(told: dict[str, Any]) -> None:
+    with suppress(KeyboardInterrupt):
+        live(told["address"], city(seed=told["seed"]), NEIGHBOURS, rate=ASKS_A_SECOND)
+
+
+if __name__ == "__main__":
+    _live_on(json.loads(sys.argv[1]))

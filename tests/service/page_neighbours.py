@@ -1,0 +1,10 @@
+"""Python devices beside the browsers: `python page_neighbours.py ADDRESS HOW_MANY ROUNDS` takes part."""
+
+import sys
+
+from federank.data.city import city
+from federank.service.neighbourhood import live
+
+if __name__ == "__main__":
+    address, people, rounds = sys.argv[1:]
+    live(address, city(60, 150, 1200), int(people), rounds=int(rounds))

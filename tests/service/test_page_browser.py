@@ -1,0 +1,356 @@
+"""The page in a real browser, against a real server: what a person does, and what the server then holds."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+from safetensors.numpy import load
+from tests.service.page_browsing import PATIENCE, Visitor, browsing, serving
+from tests.service.page_questions import POLICIES, assert_same_rounds, question_of_rounds
+
+from federank.protocol.home import home_vector
+from federank.protocol.messages import Broadcast
+from federank.protocol.recipes import FPLSettings, recipe_for
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with browsing(chromium) as started:
+        yield started
+
+
+@pytest.fixture
+def server(tmp_path):
+    with serving(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    """A server for those who leave no trace on it."""
+    with serving(tmp_path_factory.mktemp("town")) as started:
+        yield started
+
+
+@pytest.fixture
+def visit(browser):
+    """People who visit; at the end nobody's browser has complained or asked anybody else for anything."""
+    visitors = []
+
+    def visit(server, **options):
+        visitors.append(Visitor(browser, server.public, **options))
+        return visitors[-1]
+
+    yield visit
+    for visitor in visitors:
+        visitor.close()
+        assert visitor.complaints == []
+        assert {request.url[: len(visitor.address) + 1] for request in visitor.requests} == {f"{visitor.address}/"}
+
+
+def python_recommends(server, stored, n=10):
+    """What Python recommends to a person with the home vector of the same history, seed and model."""
+    told = server.get("federation").json()
+    model = load(server.get("model").content)
+    items = [str(item["id"]) for item in server.get("catalogue").json()["items"]]
+    settings = FPLSettings(**told["recipe"])
+    history = np.array(sorted(items.index(entry["id"]) for entry in stored["history"]), dtype=np.int32)
+    recipe = recipe_for(settings, np.array([len(history)]), len(items), np.zeros(1))
+    identity = stored["facts"]["identity"]
+    broadcast = Broadcast(0, model["items"], model["vectors"], model["biases"])
+    vector = home_vector(recipe, identity["seed"], identity["user"], history, broadcast)
+    scores = model["vectors"] @ vector + model["biases"]
+    scores[history] = -np.inf
+    return [items[item] for item in np.argsort(-scores, kind="stable")[:n]]
+
+
+def test_a_first_visit_leads_to_recommendations_that_python_would_give(visit, town):
+    visitor = visit(town).open()
+    page = visitor.page
+    expect(page.locator("#recommended li")).to_have_count(0)
+    title = town.get("catalogue").json()["items"][7]["title"]
+    page.get_by_label("Search by name").fill(title[:-1].upper())
+    page.locator("#found button", has_text=title).click()
+    page.get_by_label("Search by name").fill("")
+    expect(page.locator("#found button")).to_have_count(12)
+    visitor.pick(4)
+    expect(page.locator("#recommended li")).to_have_count(10)
+    page.wait_for_function("() => document.querySelector('#yours-title').textContent.startsWith('Your 5 ')")
+    expected = python_recommends(town, visitor.stored())
+    expect(page.locator("#recommended li").first).to_have_attribute("data-item", expected[0])
+    assert page.locator("#recommended li").evaluate_all("all => all.map((one) => one.dataset.item)") == expected
+    assert town.get("status").json()["devices"] == 0, "looking and picking must tell the server nothing"
+
+
+def test_yes_no_and_been_there_shape_what_is_recommended(visit, town):
+    visitor = visit(town).open().pick(3)
+    page = visitor.page
+    first, second, third = page.locator("#recommended .title").all_inner_texts()[:3]
+    for name, answer in ((first, "Yes"), (second, "No"), (third, "Been there")):
+        page.locator("#recommended li", has_text=name).get_by_role("button").filter(has_text=answer).click()
+        expect(page.locator("#recommended .title", has_text=name)).to_have_count(0)
+    stored = visitor.stored()
+    assert {entry["title"]: entry["how"] for entry in stored["history"]}.items() >= {
+        first: "yes",
+        third: "been there",
+    }.items()
+    assert [entry["title"] for entry in stored["dismissed"]] == [second]
+
+
+def test_the_browser_plays_rounds_as_python_does(visit, town):
+    visitor = visit(town).open()
+    asked = [question_of_rounds(policy) for policy in POLICIES.values()]
+    text = Path(__file__).with_name("page_answers.mjs").read_text()
+    function = text[text.index("export function") + len("export ") : text.index("// Under node")]
+    found = visitor.page.evaluate(
+        f"async (questions) => {{ {function} return answers(await import('/protocol.js'), questions); }}",
+        [question for question, _ in asked],
+    )
+    for answer, (_, expected) in zip(found, asked, strict=True):
+        assert_same_rounds(answer, expected)
+
+
+def test_the_ledger_lists_exactly_what_the_server_has_seen(visit, server):
+    visitor = visit(server).open().pick(10).share(30).take_part().wait_for_rounds(3)
+    visitor.page.get_by_role("button", name="Pause").click()
+    expect(visitor.page.locator("#progress")).to_contain_text("nothing is sent")
+    stored, seen = visitor.stored(), {}
+    ids = [str(item["id"]) for item in server.get("catalogue").json()["items"]]
+    for update in server.updates():
+        for item, bias in zip(update.items, update.biases, strict=True):
+            liked, compared = seen.get(ids[item], (0, 0))
+            seen[ids[item]] = (liked + int(bias > 0), compared + int(bias < 0))
+    assert {entry["id"]: (entry["times_liked"], entry["times_compared"]) for entry in stored["ledger"]} == seen
+    sent = {item for item, (liked, _) in seen.items() if liked}
+    assert sent <= {entry["id"] for entry in stored["history"]}
+    assert 0 < len(sent) <= 3, "at 30 %, 3 of 10 may ever leave"
+    expect(visitor.page.locator("#left-sentence")).to_contain_text(f"{len(sent)} of your 10 items")
+
+
+def test_a_full_round_with_three_browsers_and_twenty_python_devices(visit, tmp_path):
+    with serving(tmp_path, rounds={"target": 23, "over_selection": 1.0, "deadline": 60.0}) as server:
+        visitors = [visit(server).open().pick(5) for _ in range(3)]
+        program = Path(__file__).with_name("page_neighbours.py")
+        fleet = subprocess.Popen([sys.executable, str(program), server.public, "20", "1"])
+        try:
+            for visitor in visitors:
+                visitor.take_part()
+            for visitor in visitors:
+                visitor.wait_for_rounds(1)
+            assert fleet.wait(60) == 0
+        finally:
+            fleet.kill()
+            fleet.wait()
+        [(state, reports)] = server.rows("SELECT state, reports FROM rounds WHERE number = 0")
+        assert (state, reports) == ("folded", 23)
+        assert server.get("status").json()["version"] >= 1
+        for visitor in visitors:
+            assert visitor.complaints == []
+
+
+def test_with_the_slider_at_zero_nothing_at_all_is_sent(visit, town):
+    visitor = visit(town).open().pick(6).share(0)
+    expect(visitor.page.locator("#share-sentence")).to_contain_text("Nothing leaves this device")
+    visitor.take_part()
+    expect(visitor.page.locator("#progress")).to_contain_text("You share nothing, so nothing is sent")
+    expect(visitor.page.locator("#recommended li")).to_have_count(10)
+    assert {request.method for request in visitor.requests} == {"GET"}
+    assert town.get("status").json()["devices"] == 0
+    assert town.updates() == []
+    assert visitor.stored()["ledger"] == []
+
+
+def test_moving_the_slider_to_zero_ends_what_was_being_sent(visit, server):
+    visitor = visit(server).open().pick(6).share(50).take_part().wait_for_rounds(1)
+    visitor.share(0)
+    expect(visitor.page.locator("#progress")).to_contain_text("You share nothing")
+    visitor.page.wait_for_timeout(300)
+    before = len(server.updates())
+    visitor.page.wait_for_timeout(2500)
+    assert len(server.updates()) == before
+
+
+def test_what_is_marked_never_to_be_shared_never_leaves(visit, server):
+    visitor = visit(server).open().pick(6).share(100)
+    page = visitor.page
+    rows = page.locator("#yours li")
+    marked = rows.nth(0).locator(".what").inner_text().split("\n")[0].removesuffix(" may leave").strip()
+    rows.nth(0).get_by_role("button", name="Never share").click()
+    expect(rows.nth(0)).to_contain_text("stays here")
+    page.get_by_text("Never share a whole category").click()
+    categories = {str(item["title"]): item["categories"] for item in server.get("catalogue").json()["items"]}
+    history = [entry["title"] for entry in visitor.stored()["history"]]
+    category = next(categories[title][0] for title in history if title != marked)
+    page.locator("#never-categories").get_by_role("button", name=category).click()
+    page.locator("#never-categories").get_by_role("button", name=f"{category}: never").wait_for()
+    forbidden = {marked} | {title for title in history if category in categories[title]}
+    visitor.take_part().wait_for_rounds(3)
+    titles = list(categories)
+    sent = {titles[item] for update in server.updates() for item, bias in zip(*update[::2], strict=True) if bias > 0}
+    assert sent
+    assert not sent & forbidden
+
+
+def test_a_reload_goes_on_where_it_was(visit, server):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
+    before = visitor.stored()
+    visitor.open().wait_for_rounds(len(before["rounds"]) + 2)
+    after = visitor.stored()
+    assert after["facts"]["identity"] == before["facts"]["identity"]
+    assert after["history"] == before["history"]
+    assert {played["ticket"] for played in before["rounds"]} <= {played["ticket"] for played in after["rounds"]}
+    assert server.get("status").json()["devices"] == 1
+
+
+def test_leaving_erases_everything_here_and_the_device_there(visit, server):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
+    page = visitor.page
+    page.get_by_role("button", name="Leave and erase everything").click()
+    page.get_by_role("button", name="Keep it").click()
+    assert visitor.stored()["history"], "who keeps it has lost nothing"
+    page.get_by_role("button", name="Leave and erase everything").click()
+    page.get_by_role("button", name="Leave and erase", exact=True).click()
+    expect(page.locator("#trouble")).to_contain_text("You have left")
+    stored = visitor.stored()
+    assert {store: len(kept) for store, kept in stored.items() if kept} == {}
+    assert server.rows("SELECT COUNT(*) FROM devices") == [(0,)]
+    visitor.open()
+    expect(page.locator("#pick-lead")).to_contain_text("Begin with three")
+
+
+def test_of_two_tabs_one_takes_part_and_the_other_takes_over(visit, server):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
+    other = visitor.tab()
+    visitor.open(other)
+    expect(other.locator("#progress")).to_contain_text("Another tab")
+    tickets = [played["ticket"] for played in visitor.stored(other)["rounds"]]
+    assert len(tickets) == len(set(tickets))
+    visitor.page.close()
+    visitor.page = other
+    visitor.wait_for_rounds(len(tickets) + 2)
+    assert server.get("status").json()["devices"] == 1
+    assert len(server.updates()) == len({played["ticket"] for played in visitor.stored()["rounds"]})
+
+
+def test_it_fits_a_narrow_phone(visit, server):
+    visitor = visit(server, viewport={"width": 320, "height": 640}).open()
+    page = visitor.page
+    widths = "() => [document.documentElement.scrollWidth, window.innerWidth]"
+    assert page.evaluate(widths) == [320, 320]
+    visitor.pick(10).take_part().wait_for_rounds(1)
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert page.evaluate(widths) == [320, 320]
+
+
+def test_everything_can_be_done_with_the_keyboard(visit, server):
+    visitor = visit(server).open()
+    page = visitor.page
+    page.get_by_label("Search by name").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.closest('#found') !== null"), "category, then what was found"
+    key = page.evaluate("() => document.activeElement.dataset.key")
+    page.keyboard.press("Enter")
+    page.locator(f'#found button[data-key="{key}"][aria-pressed=true]').wait_for()
+    assert page.evaluate("() => document.activeElement.dataset.key") == key, "focus stays where it was"
+    page.locator("#share").focus()
+    page.keyboard.press("End")
+    expect(page.locator("#share-value")).to_have_text("100 %")
+    page.wait_for_function("() => document.querySelector('#share-origin').textContent === ''")
+    page.locator("#take-part").focus()
+    page.keyboard.press("Space")
+    page.get_by_role("button", name="Pause").wait_for()
+
+
+def test_every_control_has_a_name_and_every_picture_words(visit, town):
+    visitor = visit(town).open().pick(5)
+    nameless = visitor.page.evaluate(
+        """() => [...document.querySelectorAll("button, input, select, a, [role=img], dialog, section")]
+          .filter((one) => !one.labels?.length && !one.textContent.trim())
+          .filter((one) => !one.getAttribute("aria-label") && !one.getAttribute("aria-labelledby"))
+          .map((one) => one.outerHTML)"""
+    )
+    assert nameless == []
+
+
+def test_a_history_file_is_matched_here_and_sent_nowhere(visit, town, tmp_path):
+    items = town.get("catalogue").json()["items"]
+    names = [items[3]["title"].upper(), str(items[9]["id"]), 'A place, "unknown"', items[3]["title"]]
+    rows = "\n".join('"' + name.replace('"', '""') + '",2020-01-01' for name in names)
+    (tmp_path / "history.csv").write_text("title,date\n" + rows)
+    (tmp_path / "history.json").write_text(json.dumps([{"name": items[20]["title"], "stars": 5}, {"name": "nowhere"}]))
+    visitor = visit(town).open()
+    page = visitor.page
+    page.get_by_text("Load a history file instead").click()
+    page.locator("#file").set_input_files(tmp_path / "history.csv")
+    expect(page.locator("#file-result")).to_contain_text("2 of 4 lines matched")
+    expect(page.locator("#file-result")).to_contain_text("1 not in this catalogue")
+    page.get_by_role("button", name="Add 2 items").click()
+    expect(page.locator("#yours-title")).to_have_text("Your 2 items")
+    page.locator("#file").set_input_files(tmp_path / "history.json")
+    expect(page.locator("#file-result")).to_contain_text("1 of 2 lines matched")
+    assert {request.method for request in visitor.requests} == {"GET"}
+    assert {entry["id"] for entry in visitor.stored()["history"]} == {str(items[3]["id"]), str(items[9]["id"])}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("huge.csv", b"x" * (10 * 2**20 + 1), "a history of up to 10 MB can be read"),
+        ("empty.csv", b"", "This file is empty"),
+        ("picture.csv", bytes(range(256)) * 20, "not text in UTF-8"),
+        ("zeros.txt", b"title\n\0\0\0", "not text"),
+        ("cut.json", b'[{"title": "A', "begins like JSON and then is not"),
+        ("table.json", b'{"a": 1}', "holds no list"),
+        ("open.csv", b'title\n"never ends', "never ends"),
+        ("blank.csv", b"title\n\n\n", "No items were found"),
+    ],
+)
+def test_a_file_that_is_no_history_gets_a_sentence(visit, town, tmp_path, name, content, sentence):
+    (tmp_path / name).write_bytes(content)
+    visitor = visit(town).open()
+    visitor.page.get_by_text("Load a history file instead").click()
+    visitor.page.locator("#file").set_input_files(tmp_path / name)
+    expect(visitor.page.locator("#file-result [role=alert]")).to_contain_text(sentence, timeout=PATIENCE)
+
+
+def test_script_in_a_title_is_text(visit, tmp_path):
+    titles = ["<script>window.broken = 1</script>", "<img src=x onerror='window.broken = 2'>", "</li><b>bold", "plain"]
+    with serving(tmp_path, titles=titles * 4) as server:
+        visitor = visit(server).open().pick(3)
+        for title in titles[:3]:
+            assert title in visitor.page.locator("body").inner_text()
+        assert visitor.page.evaluate("() => window.broken") is None
+        assert visitor.page.locator("main b, main img, main script").count() == 0
+
+
+def test_what_the_federation_suggests_is_shown_and_can_be_changed(visit, tmp_path):
+    with serving(
+        tmp_path, suggested_policy={"sharing": "deniable", "pi": 0.5, "epsilon": 1.0, "basis": "shared"}
+    ) as server:
+        visitor = visit(server).open().pick(4)
+        page = visitor.page
+        expect(page.locator("#share-value")).to_have_text("50 %")
+        expect(page.locator("#share-origin")).to_contain_text("Testville suggests")
+        expect(page.locator("#share-sentence")).to_contain_text("you did not choose")
+        page.get_by_text("Other ways to share").click()
+        page.get_by_label("A fixed part, for life").check()
+        expect(page.locator("#share-sentence")).to_have_text("About 2 of your 4 items may ever leave this device.")
+        assert visitor.stored()["facts"]["policy"]["sharing"] == "sticky"
+
+
+def test_the_page_is_light_and_needs_nothing_inline(visit, town):
+    visitor = visit(town).open()
+    sizes = {request.url: len(request.response().body()) for request in visitor.requests if "/api/" not in request.url}
+    assert len(sizes) > 10
+    assert sum(sizes.values()) < 200_000
+    policy = visitor.page.request.get(town.public).headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
