@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from federank.studies.plan import Case, Run, testing_run
+from federank.studies.plan import Case, Run, run_that_tests
 from federank.studies.results import Line
 from federank.studies.sources import source_of
 
@@ -41,7 +41,7 @@ def case_seconds(case: Case, known: Sequence[Line]) -> float:
     """About how long all runs of a case take on one core; the epoch that will be chosen is guessed."""
     choosing = [run for runs in case.candidates for run in runs]
     patience = case.choose.patience if choosing and case.choose.best_epoch else None
-    first = testing_run(case, choosing[0].chosen if choosing else case.fixed, None, case.seeds[0])
+    first = run_that_tests(case, choosing[0].chosen if choosing else case.fixed, None, case.seeds[0])
     test = replace(first, patience=patience)
     return sum(run_seconds(run, known) for run in choosing) + len(case.seeds) * run_seconds(test, known)
 

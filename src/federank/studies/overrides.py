@@ -17,6 +17,8 @@ In a study's file:
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -51,15 +53,16 @@ def quick(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_change(text: str) -> dict[str, Any]:
     """A change from `path.key=value`; a value that is not TOML's is taken as a word."""
-    path, sign, value = text.partition("=")
-    if not sign or not path.strip():
+    parts = re.fullmatch(r"""((?:[^="']|"[^"]*"|'[^']*')+)=(.*)""", text, re.DOTALL)
+    if parts is None:
         raise SettingError(f"--set {text!r} cannot be read; path.key=value is needed, such as choose.epochs=5.")
+    path, value = parts.groups()
     try:
         return tomllib.loads(f"{path} = {value}")
     except tomllib.TOMLDecodeError:
-        quoted = value.strip().replace("\\", "\\\\").replace('"', '\\"')
+        word = json.dumps(value.strip())
     try:
-        return tomllib.loads(f'{path} = "{quoted}"')
+        return tomllib.loads(f"{path} = {word}")
     except tomllib.TOMLDecodeError as reason:
         raise SettingError(
             f"--set {text!r} cannot be read ({reason}); names with blanks go between quotation marks, as in "

@@ -164,7 +164,9 @@ def _cases(study: Study, data: DataSet, model: Model, number: int) -> list[Case]
             candidates = tuple(tuple(_choosing(case, values, seed) for seed in choosing_seeds) for values in grid)
             case = replace(case, candidates=candidates)
         else:
-            testing_run(case, case.fixed, None, seeds[0])  # settings that cannot be are refused before anything is run
+            run_that_tests(
+                case, case.fixed, None, seeds[0]
+            )  # settings that cannot be are refused before anything is run
         cases.append(case)
     return cases
 
@@ -189,7 +191,7 @@ def _choosing(case: Case, values: Mapping[str, Any], seed: int) -> Run:
     )
 
 
-def testing_run(case: Case, chosen: Mapping[str, Any], epoch: int | None, seed: int) -> Run:
+def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, seed: int) -> Run:
     """The run that tests the chosen values: trained on the whole training part, to the chosen epoch."""
     first = seed == case.seeds[0] and case.fold in (None, 1)
     return _run(

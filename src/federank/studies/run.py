@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from federank.errors import BadFile
 from federank.studies.choose import Choice, NoChoice, best_of_sweep, choose
 from federank.studies.locking import Lock
-from federank.studies.plan import Case, Plan, Run, plan_study, testing_run
+from federank.studies.plan import Case, Plan, Run, plan_study, run_that_tests
 from federank.studies.pool import Executor
 from federank.studies.results import Line, Results
 from federank.studies.study import Study
@@ -237,8 +237,8 @@ def _choosing(case: Case) -> list[Run]:
 
 def _tests(case: Case, choice: Choice | NoChoice) -> list[Run]:
     if isinstance(choice, Choice):
-        return [testing_run(case, choice.values, choice.epoch, seed) for seed in case.seeds]
+        return [run_that_tests(case, choice.values, choice.epoch, seed) for seed in case.seeds]
     # No values were chosen, so this test is none that could ever be made: it is named after all that failed.
     tried = " ".join(run.id for run in _choosing(case))
-    given_up = [testing_run(case, {}, None, seed) for seed in case.seeds]
+    given_up = [run_that_tests(case, {}, None, seed) for seed in case.seeds]
     return [replace(run, id=hashlib.sha256(f"{run.id} {tried}".encode()).hexdigest()[:16]) for run in given_up]

@@ -1,0 +1,66 @@
+import pytest
+from tests.studies.worlds import small_study
+
+from federank.studies.choose import Choice, NoChoice, best_of_sweep, choose
+from federank.studies.plan import plan_study
+
+
+def told(case, curves, metric="precision@5"):
+    """Lines of a case's choosing runs, with these curves in the order of the candidates."""
+    runs = [run for runs in case.candidates for run in runs]
+    lines = {}
+    for run, curve in zip(runs, curves, strict=True):
+        if isinstance(curve, str):
+            lines[run.id] = {"status": "failed", "reason": curve}
+        else:
+            points = [{"epoch": epoch, metric: value} for epoch, value in enumerate(curve, start=1)]
+            lines[run.id] = {"status": "done", "reason": None, "curve": points, "metrics": {metric: max(curve)}}
+    return lambda run: lines[run.id]
+
+
+@pytest.fixture
+def case(tmp_path):
+    return plan_study(small_study(tmp_path)).cases[1]
+
+
+def test_the_best_point_of_all_curves_is_chosen(case):
+    found = choose(case, told(case, [[0.1, 0.3, 0.2], [0.2, 0.2, 0.29]]))
+    assert found == Choice({"learning_rate": 0.05}, 2, 0.3)
+
+
+def test_ties_go_to_what_comes_first(case):
+    assert choose(case, told(case, [[0.1, 0.3, 0.3], [0.3, 0.1]])) == Choice({"learning_rate": 0.05}, 2, 0.3)
+
+
+def test_a_failed_combination_is_out(case):
+    found = choose(case, told(case, ["It diverged.", [0.01]]))
+    assert found == Choice({"learning_rate": 0.5}, 1, 0.01)
+
+
+def test_where_all_have_failed_the_reason_is_told(case):
+    found = choose(case, told(case, ["It diverged.", "It diverged too."]))
+    assert isinstance(found, NoChoice)
+    assert "every one of 2 combinations failed. It diverged." in found.reason
+
+
+def test_several_seeds_choose_by_their_mean(tmp_path):
+    study = small_study(tmp_path, choose={"metric": "precision@5", "epochs": 3, "seeds": [1, 2]})
+    case = plan_study(study).cases[1]
+    found = choose(case, told(case, [[0.9, 0.0], [0.0, 0.4, 0.99], [0.4, 0.5], [0.4, 0.6]]))
+    assert found == Choice({"learning_rate": 0.5}, 2, 0.55)  # the third epoch was seen by one seed only
+
+
+def test_of_errors_the_lowest_is_the_best(tmp_path):
+    study = small_study(
+        tmp_path,
+        choose={"metric": "rmse", "epochs": 3},
+        model=[{"method": "pmf", "grid": {"factors": [2, 3]}}],
+    )
+    case = plan_study(study).cases[0]
+    found = choose(case, told(case, [[1.2, 0.9], [0.8, 1.0]], "rmse"))
+    assert found == Choice({"factors": 3}, 1, -0.8)
+
+
+def test_of_a_sweep_the_first_of_the_best_is_taken():
+    choices = {4: Choice({}, 1, 0.1), 5: Choice({}, 1, 0.3), 6: Choice({}, 1, 0.3)}
+    assert best_of_sweep(choices) == 5

@@ -1,0 +1,113 @@
+import json
+
+import polars as pl
+import pytest
+
+from federank.errors import BadFile
+from federank.studies.results import Results
+
+
+def line(identity, **facts):
+    return {"id": identity, "group": "G", "data": "d", "status": "done", **facts}
+
+
+def parquet(tmp_path):
+    pl.DataFrame({"user": [1, 2], "precision@10": [0.1, 0.2]}).write_parquet(tmp_path / "x.parquet")
+    return (tmp_path / "x.parquet").read_bytes()
+
+
+def test_what_is_appended_is_read_back(tmp_path):
+    results = Results.create(tmp_path / "r")
+    results.append(line("a", metrics={"precision@10": 0.5}), parquet(tmp_path))
+    again = Results.open(tmp_path / "r")
+    assert again.lines() == [line("a", metrics={"precision@10": 0.5})]
+    assert again.users("a")["precision@10"].to_list() == [0.1, 0.2]
+    with pytest.raises(BadFile, match="missing or damaged"):
+        again.users("b")
+
+
+def test_a_torn_last_line_is_passed_over_and_cut_off_by_the_next_writer(tmp_path):
+    results = Results.create(tmp_path / "r")
+    results.append(line("a"))
+    with (tmp_path / "r" / "runs.jsonl").open("ab") as file:
+        file.write(b'{"id": "torn", "group"')
+    again = Results.open(tmp_path / "r")
+    assert [one["id"] for one in again.lines()] == ["a"]
+    again.append(line("b"))
+    assert [one["id"] for one in Results.open(tmp_path / "r").lines()] == ["a", "b"]
+    assert [one["id"] for one in again.lines()] == ["a", "b"]
+    for text in (tmp_path / "r" / "runs.jsonl").read_text().splitlines():
+        json.loads(text)
+
+
+def test_a_torn_only_line_is_cut_off_too(tmp_path):
+    results = Results.create(tmp_path / "r")
+    (tmp_path / "r" / "runs.jsonl").write_bytes(b'{"id": "to')
+    results.append(line("b"))
+    assert [one["id"] for one in results.lines()] == ["b"]
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path):
+    results = Results.create(tmp_path / "r")
+    results.append(line("a"))
+    with (tmp_path / "r" / "runs.jsonl").open("ab") as file:
+        file.write(b"garbage\n")
+    with pytest.raises(BadFile, match=r"Line 2 of .*runs.jsonl"):
+        Results.open(tmp_path / "r").lines()
+
+
+def test_only_the_current_runs_are_told_under_their_current_labels(tmp_path):
+    results = Results.create(tmp_path / "r")
+    for identity in "abc":
+        results.append(line(identity))
+    results.keep_current([{"id": "c", "group": "New"}, {"id": "a"}, {"id": "c", "group": "Best"}], 3)
+    assert [(one["id"], one["group"]) for one in results.lines()] == [("c", "New"), ("a", "G"), ("c", "Best")]
+    assert len(results.lines(every=True)) == 3
+
+
+def test_of_a_run_that_was_done_twice_the_last_line_counts(tmp_path):
+    results = Results.create(tmp_path / "r")
+    results.append(line("a") | {"status": "failed"})
+    results.append(line("a"))
+    assert [one["status"] for one in results.lines()] == ["done"]
+
+
+def test_results_of_another_version_are_refused(tmp_path):
+    Results.create(tmp_path / "r")
+    (tmp_path / "r" / "VERSION").write_text("99\n")
+    for opened in (Results.open, Results.create):
+        with pytest.raises(BadFile, match=r"format '99'.*reads format 1"):
+            opened(tmp_path / "r")
+
+
+def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "letters.txt").write_text("dear")
+    with pytest.raises(BadFile, match="something else"):
+        Results.create(tmp_path)
+    with pytest.raises(BadFile, match="no results of a study"):
+        Results.open(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
+
+
+def test_a_full_disk_is_a_sentence(tmp_path):
+    results = Results.create(tmp_path / "r")
+    (tmp_path / "r" / "runs.jsonl").symlink_to("/dev/full")
+    with pytest.raises(BadFile, match="No room is left on the disk"):
+        results.append(line("a"))
+
+
+def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadFile, match="cannot be written"):
+        Results.create(tmp_path / "file" / "r")
+
+
+def test_a_run_can_be_claimed_once_until_it_is_let_go(tmp_path):
+    one, other = Results.create(tmp_path / "r"), Results.create(tmp_path / "r")
+    with one.claim("a"), other.claim("b"):
+        assert other.claim("a") is None
+        assert one.claim("b") is None
+        assert one.under_way() == ["a", "b"]
+    with other.claim("a"):
+        assert one.under_way() == ["a"]
+    assert one.under_way() == []

@@ -1,0 +1,152 @@
+import pytest
+
+from federank.errors import BadFile, SettingError
+from federank.studies.overrides import changed, quick, read_change
+from federank.studies.ranges import crossed, points, several
+from federank.studies.study_file import as_study, read_study
+from federank.studies.toml_text import toml_text
+
+SMALL = {"data": ["city"], "model": [{"method": "popular"}]}
+
+
+def test_a_study_of_two_lines_has_the_papers_habits():
+    study = as_study(SMALL, "small")
+    assert [data.name for data in study.data] == ["city"]
+    assert study.data[0].split == {"way": "temporal", "test": 0.2, "validation": 0.2, "seed": 1}
+    assert study.models[0].seeds == (1, 2, 3)
+    assert study.choosing(study.data[0], study.models[0]).part == "validation"
+
+
+@pytest.mark.parametrize(
+    ("change", "nearest"),
+    [
+        ({"sedes": [1]}, "seeds"),
+        ({"choose": {"metrik": "ndcg@10"}}, "metric"),
+        ({"choose": {"metric": "precison@10"}}, "precision"),
+        ({"split": {"wey": "random"}}, "way"),
+        ({"filters": {"min_interaction": 20}}, "min_interactions"),
+        ({"data": [{"nane": "city"}]}, "name"),
+        ({"model": [{"method": "fpl", "setings": {}}]}, "settings"),
+        ({"model": [{"method": "fpl", "settings": {"learning_rat": 0.1}}]}, "learning_rate"),
+        ({"model": [{"method": "fpl", "grid": {"factor": [1]}}]}, "factors"),
+        ({"model": [{"method": "fpl", "sweep": {"pie": [1]}}]}, "pi"),
+        ({"model": [{"method": "popluar"}]}, "popular"),
+        ({"model": [{"method": "popular", "data": ["citty"]}]}, "city"),
+        ({"table": [{"titel": "x"}]}, "title"),
+    ],
+)
+def test_a_misspelt_key_is_an_error_that_names_the_nearest_known_one(change, nearest):
+    with pytest.raises(SettingError, match=f"Did you mean '{nearest}'"):
+        as_study(SMALL | change, "small")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"model": []}, "one or more tables are needed"),
+        ({"model": [{"group": "x"}]}, "has no method"),
+        ({"seeds": []}, "one or more whole numbers"),
+        ({"seeds": [1.5]}, "whole number"),
+        ({"split": {"way": "sideways"}}, "it can be temporal or"),
+        ({"split": {"folds": 5}}, "folds go with"),
+        ({"choose": {"part": "train"}}, "it can be validation or test"),
+        ({"choose": {"metric": "precision@ten"}}, "cannot be read"),
+        ({"model": [{"method": "fpl"}, {"method": "fpl"}]}, "there twice"),
+        ({"model": [{"method": "fpl", "settings": {"pi": 1}, "sweep": {"pi": [0, 1]}}]}, "in settings and in sweep"),
+        ({"model": [{"method": "fpl", "best": True}]}, "has no sweep"),
+        ({"model": [{"method": "fpl", "sweep": {"pi": {"from": 0, "to": 1}}}]}, "from, to and step"),
+        ({"model": [{"method": "fpl", "settings": {"seed": 3}}]}, "has no 'seed'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(change, told):
+    with pytest.raises(SettingError, match=told):
+        as_study(SMALL | change, "small")
+
+
+def test_two_models_may_share_a_label_on_different_data():
+    models = [
+        {"group": "HF", "method": "pmf", "data": [name], "settings": {"rho": rho}} for name, rho in (("a", 1), ("b", 2))
+    ]
+    study = as_study({"data": ["a", "b"], "model": models}, "small")
+    assert [model.settings["rho"] for model in study.models] == [1, 2]
+
+
+def test_a_file_that_is_not_toml_or_not_there_is_a_sentence(tmp_path):
+    (tmp_path / "bad.toml").write_text("title = \n")
+    with pytest.raises(BadFile, match="not TOML"):
+        read_study(tmp_path / "bad.toml")
+    with pytest.raises(BadFile, match="cannot be read"):
+        read_study(tmp_path / "nowhere.toml")
+
+
+def test_a_range_has_both_ends_and_no_dust():
+    assert several({"from": 0, "to": 1, "step": 0.1}, "pi") == (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    assert several({"from": 10, "to": 30, "step": 10}, "k") == (10, 20, 30)
+    assert all(isinstance(k, int) for k in several({"from": 10, "to": 30, "step": 10}, "k"))
+
+
+@pytest.mark.parametrize("wrong", [{"from": 0, "to": 1, "step": 0}, {"from": 1, "to": 0, "step": 1}, [], [[1]]])
+def test_a_range_that_leads_nowhere_is_refused(wrong):
+    with pytest.raises(SettingError):
+        several(wrong, "pi")
+
+
+def test_lists_are_crossed():
+    assert crossed({"a": (1, 2), "b": ("x", "y")}) == [
+        {"a": 1, "b": "x"},
+        {"a": 1, "b": "y"},
+        {"a": 2, "b": "x"},
+        {"a": 2, "b": "y"},
+    ]
+    assert crossed({}) == [{}]
+
+
+def test_points_of_a_sweep_may_bring_settings_along():
+    told = [{"rho": 1, "t_predict": 10}, {"rho": 2, "t_predict": 5}]
+    assert points(told, "HF") == [({"rho": 1}, {"t_predict": 10}), ({"rho": 2}, {"t_predict": 5})]
+    with pytest.raises(SettingError, match="have no rho"):
+        points([{"rho": 1}, {"t_predict": 5}], "HF")
+
+
+def test_a_change_reaches_one_entry_by_its_name_or_all_of_them():
+    study = {"data": ["a", "b"], "model": [{"group": "T = 1", "method": "fpl"}, {"group": "P", "method": "popular"}]}
+    one = changed(study, read_change('model."T = 1".settings.factors=50'))
+    assert one["model"] == [{"group": "T = 1", "method": "fpl", "settings": {"factors": 50}}, study["model"][1]]
+    everyone = changed(study, read_change("data.all.split.test=0.1"))
+    assert everyone["data"] == [{"name": name, "split": {"test": 0.1}} for name in "ab"]
+    assert study["data"] == ["a", "b"]
+
+
+def test_a_change_of_something_that_is_not_there_names_the_nearest():
+    with pytest.raises(SettingError, match="Did you mean 'ml-1m'"):
+        changed({"data": ["ml-1m"]}, read_change("data.ml-1n.split.test=0.1"))
+    with pytest.raises(SettingError, match=r"path\.key=value"):
+        read_change("nothing")
+
+
+def test_a_word_as_a_value_needs_no_quotation_marks():
+    assert read_change("choose.metric=ndcg@10") == {"choose": {"metric": "ndcg@10"}}
+    assert read_change("choose.epochs=5") == {"choose": {"epochs": 5}}
+
+
+def test_the_quick_form_is_laid_over_the_rest():
+    told = quick({"seeds": [1, 2, 3], "quick": {"seeds": [1]}})
+    assert told == {"seeds": [1]}
+    with pytest.raises(SettingError, match="no quick form"):
+        quick({"seeds": [1]})
+
+
+def test_a_study_written_as_toml_reads_back_the_same(tmp_path):
+    import tomllib
+
+    document = {
+        "title": 'A "quoted" title\nin two lines, with \\ and \x7f',
+        "seeds": [1, 2],
+        "empty": [],
+        "truth": True,
+        "numbers": [0.1, 1e6, -3, float("inf")],
+        "choose": {"metric": "precision@10", "deep": {"er": {"a b": 1}}},
+        "model": [{"group": "FedeRank T = X+/|U|", "sweep": {"pi": {"from": 0.0, "to": 1.0}}}, {"group": "x"}],
+        "paper": [{"metrics": {"precision@10": 0.5}}],
+    }
+    assert tomllib.loads(toml_text(document)) == document
