@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -162,3 +164,22 @@ def scripted_federation():
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def served(folder, *options):
+    """`federank serve` as a process of its own on a free port, with nobody's limits; its address."""
+    command = [sys.executable, "-m", "federank", "serve", "--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
+    store = f"sqlite:///{folder / 'federation.sqlite'}"
+    command += ["--store", store, *map(str, options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as server:
+        try:
+            for line in server.stdout:
+                if line.startswith("federation"):
+                    yield line.split()[1]
+                    break
+            else:
+                raise AssertionError("the server has not started")
+        finally:
+            server.terminate()
+            server.stdout.read()

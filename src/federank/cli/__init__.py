@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
     "audit": ("federank.cli.audit", "What a curious server would learn from a federation's messages."),
     "device": ("federank.cli.device", "One person's device in a federation: take part, ledger, recommend, policy."),
+    "fleet": ("federank.cli.fleet", "Many virtual devices against a server: rehearsal and load test."),
     "study": ("federank.cli.study", "Studies: the papers' tables and figures, or your own, from one file each."),
     "serve": ("federank.cli.serve", "A federation in the world: a server for devices and browsers."),
     "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),

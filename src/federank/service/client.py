@@ -83,7 +83,9 @@ class Client:
         self.address = checked_address(address, insecure)
         self.token, self.note, self.sleep, self.jitter = token, note, sleep, jitter
         self._http = httpx.Client(
-            verify=_trusted(ca) if self.address.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            verify=trusted_certificates(ca)
+            if self.address.startswith("https")
+            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             timeout=httpx.Timeout(SECONDS_TO_CONNECT, read=30.0),
             trust_env=not is_loopback(urlsplit(self.address).hostname or ""),
         )
@@ -164,7 +166,8 @@ def needed_httpx() -> Any:
     return httpx
 
 
-def _trusted(ca: str | None) -> ssl.SSLContext:
+def trusted_certificates(ca: str | None) -> ssl.SSLContext:
+    """Whom to believe: the operator's own authority where its file is named, else the system's."""
     try:
         return ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as reason:

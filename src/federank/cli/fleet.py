@@ -1,0 +1,128 @@
+"""`federank fleet`: many virtual devices against a server, as a rehearsal or a load test."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from federank.errors import SettingError
+
+
+@click.command()
+@click.option("--server", metavar="ADDRESS", required=True, help="Where the federation is.")
+@click.option("--data", "source", metavar="NAME_OR_FILE", default="city", show_default=True, help="Whose histories.")
+@click.option("--users", type=int, metavar="N", help="How many devices.  [default: everybody in the data]")
+@click.option("--rounds", type=int, metavar="N", help="End after N rounds of the server.")
+@click.option("--seconds", type=float, metavar="X", help="End after X seconds.")
+@click.option(
+    "--vanish", type=float, metavar="SHARE", default=0.0, help="Share that vanishes in a round.  [default: 0]"
+)
+@click.option("--rate", type=float, metavar="X", help="At most X interactions a second.  [default: as many as can be]")
+@click.option("--processes", type=int, metavar="N", default=1, show_default=True, help="Processes to share the work.")
+@click.option("--pi", type=float, metavar="X", default=1.0, show_default=True, help="Everybody's pi.")
+@click.option(
+    "--sharing",
+    type=click.Choice(["as-published", "sticky", "deniable"]),
+    default="as-published",
+    show_default=True,
+    help="Everybody's way of sharing.",
+)
+@click.option("--epsilon", type=float, metavar="X", help="Of deniable sharing.")
+@click.option("--basis", type=click.Choice(["history", "shared"]), help="What Updates are computed from.")
+@click.option("--budget", type=int, metavar="N", help="At most N items of each person are ever sent.")
+@click.option("--seed", type=int, metavar="N", default=1, show_default=True, help="Names the devices' draws.")
+@click.option("--test", type=float, metavar="SHARE", default=0.0, help="Hold out everybody's newest, and test on them.")
+@click.option("--min-interactions", type=int, metavar="N", help="Keep people with at least N items.")
+@click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's.")
+@click.option("--insecure", is_flag=True, help="Allow plain http to another machine.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def fleet(
+    server: str,
+    source: str,
+    users: int | None,
+    rounds: int | None,
+    seconds: float | None,
+    vanish: float,
+    rate: float | None,
+    processes: int,
+    seed: int,
+    test: float,
+    min_interactions: int | None,
+    ca: str | None,
+    insecure: bool,
+    as_json: bool,
+    **wishes: Any,
+) -> None:
+    """Play many people's devices against a server: a rehearsal before people come, and a load test.
+
+    The devices draw as a simulation of the same seed does, so where everybody answers, the federation learns what
+    `federank train` learns. The server should be a rehearsal too (`federank serve --rehearsal`): it cannot tell these
+    devices from people's, and its limits are made for people.
+
+    \b
+    Examples:
+      federank fleet --server http://127.0.0.1:8470 --data city --rounds 20
+      federank fleet --server http://127.0.0.1:8470 --users 500 --seconds 30 --vanish 0.3 --json
+    """
+    from federank.checks import positive, whole, within
+    from federank.data.loading import load
+    from federank.data.splits import split_temporal
+    from federank.service.client import Client, checked_address
+    from federank.service.fleet import Plan
+    from federank.service.fleet_processes import Rehearsal, accuracy, found_federation, rehearse
+
+    if rounds is None and seconds is None:
+        raise SettingError("When should the fleet end? Say --rounds N or --seconds X.")
+    for name, count in (("--users", users), ("--rounds", rounds), ("--processes", processes)):
+        if count is not None:
+            whole(name, count, 1)
+    for name, number in (("--seconds", seconds), ("--rate", rate)):
+        if number is not None:
+            positive(name, number)
+    within("--vanish", vanish, 0, 1)
+    address = checked_address(server, insecure)
+    data = load(source)
+    if min_interactions is not None:
+        data = data.keep_users(min_interactions)
+    split = split_temporal(data, test) if test else None
+    rehearsal = Rehearsal(
+        plan=Plan(address=address, seconds=seconds, vanish=vanish, rate=rate and rate / processes),
+        data=data if split is None else split.train,
+        rounds=rounds,
+        users=users,
+        seed=seed,
+        wishes={name: value for name, value in wishes.items() if value is not None},
+        ca=ca,
+        insecure=insecure,
+    )
+    client = Client(address, ca=ca, insecure=insecure, note=lambda text: click.echo(text, err=True))
+    try:
+        federation = found_federation(client)
+        played = rehearse(rehearsal, processes)
+        told = {"devices": len(played.users)} | played.tally.report()
+        told["whole_model_bytes"] = federation.facts.most_model_bytes - 4096
+        if split is not None:
+            told["accuracy"] = accuracy(rehearsal, federation, client, played.vectors, split)
+    finally:
+        client.close()
+    click.echo(json.dumps(told) if as_json else _lines(told))
+
+
+def _lines(told: dict[str, Any]) -> str:
+    lines = [
+        f"{told['interactions']:,} interactions of {told['devices']:,} devices in {told['rounds']:,} rounds and "
+        f"{told['seconds']:,} seconds: {told['interactions_per_s']:,} a second",
+        f"{told['bytes_per_interaction']:,} bytes an interaction ({told['bytes_up_per_interaction']:,} up); the whole "
+        f"model is {told['whole_model_bytes']:,}",
+    ]
+    for name in ("task", "upload", "interaction"):
+        if f"{name}_ms" in told:
+            times = ", ".join(f"{level} {value:,} ms" for level, value in told[f"{name}_ms"].items())
+            lines.append(f"{name}: {times}")
+    if told["not_counted"]:
+        lines.append("not counted: " + ", ".join(f"{count:,} {name}" for name, count in told["not_counted"].items()))
+    if "accuracy" in told:
+        lines.append("accuracy: " + ", ".join(f"{name} {value:.4f}" for name, value in told["accuracy"].items()))
+    return "\n".join(lines)

@@ -1,0 +1,314 @@
+"""A fleet: virtual devices that do what the protocol says, and a real server that learns what a simulation learns."""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tests.service.device_worlds import FACTORS, ITEMS, rows, scripted_federation, served
+
+import federank as fr
+from federank.data.interactions import Interactions
+from federank.engines import compiled
+from federank.errors import DataError
+from federank.protocol.computation import compute
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.messages import Broadcast, Private
+from federank.protocol.policy import outward
+from federank.protocol.transmission import share
+from federank.service.client import Client
+from federank.service.client_answers import BadAnswer, NoAnswer
+from federank.service.device_answers import read_facts, read_rows
+from federank.service.fleet import Plan, Tally
+from federank.service.fleet_devices import Model, Models, VirtualDevices
+from federank.service.fleet_line import Line
+from federank.service.fleet_processes import (
+    Rehearsal,
+    fetched_model,
+    found_federation,
+    recommendations,
+    rehearse,
+)
+
+# Engines and server add the same numbers in another order; factors are of size one.
+TOLERANCE = 2e-5
+
+
+@pytest.fixture
+def federation():
+    with scripted_federation() as federation:
+        yield federation
+
+
+def people(users=5):
+    """Some people of the scripted federation's catalogue."""
+    rng = np.random.default_rng(1)
+    pairs = [(user, 100 + int(item)) for user in range(users) for item in rng.choice(ITEMS, 4, replace=False)]
+    pairs += [(0, 100 + item) for item in range(ITEMS - 1)]  # so that every item but one is known to the data
+    return Interactions.from_columns([user for user, _ in pairs], [item for _, item in pairs])
+
+
+def facts_of(federation):
+    return read_facts(json.dumps(federation.facts()).encode())
+
+
+def ids_of(federation):
+    return [item["id"] for item in federation.catalogue()["items"]]
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        {"pi": 1.0},
+        {"pi": 0.4},
+        {"pi": 0.4, "sharing": "sticky"},
+        {"pi": 0.5, "sharing": "deniable", "epsilon": 1.0},
+        {"pi": 0.5, "sharing": "sticky", "basis": "shared"},
+    ],
+)
+def test_a_virtual_device_sends_what_the_protocol_computes(federation, wishes):
+    facts, data = facts_of(federation), people()
+    devices = VirtualDevices(facts, ids_of(federation), data, 7, wishes)
+    received = read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS)
+    model = Models(facts).receive(None, received)
+    broadcast = Broadcast(3, np.arange(ITEMS, dtype=np.int32), received.vectors, received.biases)
+    for user in devices.participants.tolist():
+        before = devices.federation.user_vectors[user, :FACTORS].copy()
+        policy = devices.choices.of(user)
+        taken = outward(policy, 7, user, np.array(devices.profiles.of(user)), ITEMS)
+        private = Private(user, before, taken.profile, policy.pi, taken.allowed, facts.triples, taken.lifelong)
+        with words_wrap_around():
+            expected = share(devices.recipe, private, 3, compute(devices.recipe, private, broadcast))
+        sent = devices.play(user, 3, model)
+        np.testing.assert_array_equal(sent.items, expected.items)
+        np.testing.assert_allclose(sent.vectors, expected.vectors, atol=1e-6)
+        np.testing.assert_allclose(sent.biases, expected.biases, atol=1e-6)
+        np.testing.assert_allclose(devices.federation.user_vectors[user, :FACTORS], private.vector, atol=1e-6)
+
+
+def test_items_are_matched_to_the_catalogue_by_id(federation):
+    facts, data = facts_of(federation), people()
+    ids = ids_of(federation)
+    devices = VirtualDevices(facts, ids[::-1], data, 7, {})
+    for user in range(data.n_users):
+        own = {str(data.item_ids[item]) for item in data.profiles.of(user)}
+        assert {ids[::-1][item] for item in devices.profiles.of(user)} == own
+        assert (np.diff(devices.profiles.of(user)) > 0).all()
+
+
+def test_data_of_another_world_are_refused(federation):
+    with pytest.raises(DataError, match="the same data"):
+        VirtualDevices(facts_of(federation), [f"x{n}" for n in range(ITEMS)], people(), 7, {})
+
+
+def test_a_server_that_shows_two_devices_different_models_is_found_out(federation):
+    models = Models(facts_of(federation))
+    models.receive(None, read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS))
+    models.receive(0, read_rows(rows([2, 3], 1, 1, seed=1), FACTORS, ITEMS))
+    with pytest.raises(BadAnswer, match="different models"):
+        models.receive(None, read_rows(rows(range(ITEMS), 1, 1, seed=2), FACTORS, ITEMS))
+
+
+def test_rows_that_changed_are_laid_over_those_that_a_device_has(federation):
+    models = Models(facts_of(federation))
+    before = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS))
+    changed = read_rows(rows([2, 3], 1, 1, seed=1), FACTORS, ITEMS)
+    after = models.receive(0, changed)
+    assert isinstance(after, Model)
+    np.testing.assert_array_equal(after.vectors[[2, 3], :FACTORS], changed.vectors)
+    np.testing.assert_array_equal(np.delete(after.vectors, [2, 3], 0), np.delete(before.vectors, [2, 3], 0))
+    assert models.is_known(0, 1)
+    assert not models.is_known(None, 1)
+
+
+def ask(address, *requests, most_bytes=1 << 20):
+    async def all_of_them():
+        line = Line(address)
+        line.most_bytes = most_bytes
+        try:
+            return [await line.ask(*request) for request in requests], line
+        finally:
+            line.close()
+
+    return asyncio.run(all_of_them())
+
+
+def test_a_line_is_kept_for_many_requests_and_counts_its_bytes(federation):
+    answers, line = ask(federation.address, ("GET", "/federation"), ("POST", "/devices", b"{}"), ("GET", "/nothing"))
+    assert [answer.status for answer in answers] == [200, 201, 404]
+    assert json.loads(answers[0].content)["items"] == ITEMS
+    assert line.received > sum(len(answer.content) for answer in answers)
+    assert line.sent > 0
+
+
+def test_a_cut_line_is_no_answer_and_the_next_request_makes_a_new_one(federation):
+    federation.fault("GET", "/federation", "cut")
+
+    async def cut_and_again():
+        line = Line(federation.address)
+        with pytest.raises(NoAnswer):
+            await line.ask("GET", "/federation")
+        answer = await line.ask("GET", "/federation")
+        line.close()
+        return answer.status
+
+    assert asyncio.run(cut_and_again()) == 200
+
+
+def test_an_answer_that_is_too_long_or_no_http_is_no_answer(federation):
+    federation.fault("GET", "/model", (200, {}, bytes(5000)))
+    with pytest.raises(NoAnswer, match="more than"):
+        ask(federation.address, ("GET", "/model"), most_bytes=4999)
+
+    async def talk_to_nonsense():
+        async def nonsense(reader, writer):
+            await reader.readline()
+            writer.write(b"hello\r\n\r\n")
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(nonsense, "127.0.0.1", 0)
+        line = Line(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        try:
+            await line.ask("GET", "/federation")
+        finally:
+            line.close()
+            server.close()
+            await server.wait_closed()
+
+    with pytest.raises(NoAnswer, match="HTTP"):
+        asyncio.run(talk_to_nonsense())
+
+
+def test_nobody_there_is_no_answer():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(NoAnswer):
+        ask(f"http://127.0.0.1:{port}", ("GET", "/federation"))
+
+
+def test_counts_of_processes_that_run_at_once_add_up():
+    one, other = Tally(seconds=2.0, interactions=10, rounds=3), Tally(seconds=2.1, interactions=11, rounds=3)
+    one.took["task"], other.took["task"] = [0.1] * 10, [0.3] * 10
+    one.counts["vanished"], other.counts["vanished"] = 1, 2
+    one.merge(other)
+    told = one.report()
+    assert (told["interactions"], told["rounds"], told["seconds"]) == (21, 3, 2.1)
+    assert told["interactions_per_s"] == 10.0
+    assert told["task_ms"]["p50"] == 200.0
+    assert told["not_counted"] == {"vanished": 3}
+
+
+def small_city():
+    return fr.city(people=40, places=60, checkins=600)
+
+
+def written(data, folder):
+    """A data set as the file that `serve` and `fleet` read."""
+    path = folder / "city.tsv"
+    columns = (data.user_ids[data.users], data.item_ids[data.items], data.times)
+    lines = ["user\titem\ttime", *("\t".join(map(str, row)) for row in zip(*columns, strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def shared_model(address):
+    client = Client(address)
+    try:
+        federation = found_federation(client)
+        return federation, *fetched_model(client, federation.facts)
+    finally:
+        client.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "wishes", [{"pi": 0.5}, {"pi": 0.5, "sharing": "deniable", "epsilon": 2.0}], ids=["as-published", "deniable"]
+)
+def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, wishes):
+    data = small_city()
+    path = written(data, tmp_path)
+    options = ("--data", path, "--target", data.n_users, "--minimum", data.n_users, "--over-selection", 1)
+    with served(tmp_path, *options, "--triples", 7) as address:
+        federation, *_ = shared_model(address)
+        rehearsal = Rehearsal(plan=Plan(address=address), rounds=6, data=data, wishes=wishes)
+        played = rehearse(rehearsal)
+        _, version, vectors, biases = shared_model(address)
+    simulated = VirtualDevices(federation.facts, federation.ids, data, 1, wishes).federation
+    first = simulated.item_vectors.copy()
+    compiled.play(simulated, 6)
+    assert version == 6
+    assert len(played.users) == played.tally.interactions / 6 == data.n_users
+    np.testing.assert_allclose(vectors, simulated.item_vectors[:, :20], atol=TOLERANCE)
+    np.testing.assert_allclose(biases, simulated.item_biases, atol=TOLERANCE)
+    np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :20], atol=TOLERANCE)
+    assert not np.allclose(first, simulated.item_vectors, atol=100 * TOLERANCE)
+
+
+@pytest.mark.slow
+def test_a_server_learns_although_a_third_of_the_devices_vanish_in_every_round(tmp_path):
+    data = small_city()
+    path = written(data, tmp_path)
+    options = ("--data", path, "--target", 20, "--minimum", 5, "--over-selection", 1.8, "--deadline", 3)
+    with served(tmp_path, *options, "--triples", 7) as address:
+        rehearsal = Rehearsal(plan=Plan(address=address, vanish=0.3), rounds=5, data=data, wishes={"pi": 1.0})
+        told = rehearse(rehearsal).tally.report()
+        _, version, vectors, _ = shared_model(address)
+    assert version == 5
+    assert told["not_counted"]["vanished"] > 0
+    assert np.isfinite(vectors).all()
+
+
+def fleet_of_processes(address, source, *options):
+    command = [sys.executable, "-m", "federank", "fleet", "--server", address, "--data", source, "--json"]
+    done = subprocess.run([*command, *map(str, options)], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def simulated_precision(address, split, rounds, clients, wishes):
+    """Precision at 10 of the compiled simulation of the same federation after the same number of rounds."""
+    federation, *_ = shared_model(address)
+    rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, wishes=wishes)
+    simulated = VirtualDevices(federation.facts, federation.ids, split.train, 1, wishes).federation
+    simulated.recipe = simulated.recipe._replace(clients_per_round=clients)
+    compiled.play(simulated, rounds)
+    model = simulated.item_vectors[:, :20], simulated.item_biases
+    listed = recommendations(rehearsal, federation, model, simulated.user_vectors[:, :20], 10)
+    return fr.evaluate(listed, split).means["precision@10"]
+
+
+def popular_precision(split):
+    return fr.evaluate(fr.MostPopular().fit(split.train), split).means["precision@10"]
+
+
+@pytest.mark.slow
+def test_a_fleet_of_processes_in_the_city_is_as_accurate_as_the_simulation(tmp_path):
+    path = written(fr.city(people=150, places=200, checkins=4500), tmp_path)
+    data = fr.load(path)
+    split = fr.split_temporal(data, 0.2)
+    options = ("--data", path, "--target", data.n_users, "--minimum", data.n_users, "--over-selection", 1)
+    with served(tmp_path, *options, "--triples", 24) as address:
+        told = fleet_of_processes(address, path, "--processes", 2, "--rounds", 25, "--test", 0.2, "--pi", 0.5)
+        expected = simulated_precision(address, split, 25, data.n_users, {"pi": 0.5})
+    assert told["devices"] == data.n_users
+    assert told["accuracy"]["precision@10"] == pytest.approx(expected, abs=0.002)
+    assert expected > 1.1 * popular_precision(split)
+
+
+@pytest.mark.slow
+def test_a_fleet_on_movielens_100k_is_as_accurate_as_the_simulation(tmp_path, real_data, monkeypatch):
+    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
+    split = fr.split_temporal(fr.load("ml-100k"), 0.2)
+    # Whoever asks first is given the ticket: other people than the simulation draws, so as accurate, not the same.
+    options = ("--data", "ml-100k", "--target", 100, "--minimum", 50, "--over-selection", 1.2, "--triples", 84)
+    with served(tmp_path, *options) as address:
+        told = fleet_of_processes(address, "ml-100k", "--processes", 2, "--rounds", 60, "--test", 0.2, "--pi", 0.5)
+        expected = simulated_precision(address, split, told["rounds"], 100, {"pi": 0.5})
+    assert told["interactions"] >= 6000
+    assert told["accuracy"]["precision@10"] == pytest.approx(expected, rel=0.1)
+    assert expected > 1.1 * popular_precision(split)
