@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.audit.worlds import everybody_alike
 from tests.worlds import federation, random_world
 
 from federank.audit.attacks import ATTACKS
@@ -21,7 +22,7 @@ def watched(data, rounds, **settings):
     people = founded.recipe.participants
     observer = Observer(founded, people)
     observer.watch_until(rounds)
-    [(_, view)] = views("updates", founded, observer, None, people, None)
+    [(_, view)] = views("updates", founded, observer, None, people, everybody_alike(data, settings), (None, None))
     return founded, view
 
 

@@ -1,9 +1,13 @@
 """Runs of the reference engine whose messages are kept, each with the device it came from."""
 
+import numpy as np
+
 from federank.engines.reference import FleetInMemory
 from federank.protocol.aggregation import Shared, aggregate
+from federank.protocol.choices import Choices
 from federank.protocol.distribution import make_broadcast
 from federank.protocol.draws import words_wrap_around
+from federank.protocol.recipes import FPLSettings
 
 CONFIGURATIONS = {
     "one pair of one client": {"pi": 0.4},
@@ -13,6 +17,8 @@ CONFIGURATIONS = {
     "masked by row": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "mask": "per-row"},
     "summed": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "order": "summed"},
     "sticky": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "sharing": "sticky"},
+    "sticky, shared alone": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "sharing": "sticky", "basis": "shared"},
+    "deniable": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "sharing": "deniable", "epsilon": 2.0},
     "answers get lost": {"pi": 0.4, "clients_per_round": 3, "triples": 2, "dropout": 0.4},
     "devices are away": {"pi": 0.4, "clients_per_round": 3, "triples": 2, "online": 0.3},
     "nothing is sent": {"pi": 0.0, "clients_per_round": 3, "triples": 2},
@@ -34,3 +40,9 @@ def play_and_keep(founded, rounds):
             aggregate(recipe, shared, [update for _, update in sent])
             kept += sent
     return kept
+
+
+def everybody_alike(data, settings):
+    """The choices of people who all go by these settings."""
+    policy = FPLSettings(**settings).policy(0.5)
+    return Choices.alike(policy, np.full(data.n_users, float(settings.get("pi", 1.0))))

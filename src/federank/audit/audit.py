@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from federank.arrays import IntVector
 from federank.audit.attacks import ATTACKS, BASELINE
@@ -112,23 +113,23 @@ class _Audit:
             if observer is not None:
                 observer.watch_until(federation.round_number)
         lessons = self._lessons()
-        attacks = {name: run for name, run in ATTACKS[self._sees].items() if lessons is not None or name != "learned"}
+        untaught = {name for name, lesson in zip(("learned", "held_back"), lessons, strict=True) if lesson is None}
+        attacks = {name: attack for name, attack in ATTACKS[self._sees].items() if name not in untaught}
         marks: dict[str, list[Marks]] = {name: [] for name in attacks}
         kinds: dict[str, list[tuple[float, float]]] = {BASELINE: [], "fused": []}
-        seen = self._observer.sightings.as_positive
         for rows, view in self._views(followed.attacked, lessons):
-            histories = [profiles.of(person) for person in followed.everyone[rows]]
+            histories, sent = [profiles.of(person) for person in followed.everyone[rows]], self._really_sent(rows)
             for name, attack in attacks.items():
                 guess = attack(view)
-                marks[name].append(judge(guess, histories, seen[rows] > 0))
+                marks[name].append(judge(guess, histories, sent))
                 if self._table is not None and name in kinds:
                     kinds[name] += judge_shares(guess, histories, self._table, view.typical_size)
         targets = followed.everyone[followed.targets]
-        pairs = zip(followed.targets, targets, strict=True)
+        disclosed = zip(self._really_sent(followed.targets), map(profiles.of, targets), strict=True)
         means = means_of(marks)
         return Findings(
             epoch=epoch,
-            disclosed_share=float(np.mean([np.mean(seen[row, profiles.of(person)] > 0) for row, person in pairs])),
+            disclosed_share=float(np.mean([np.mean(sent[history]) for sent, history in disclosed])),
             base_rate=float(np.mean(profiles.sizes[targets]) / self._model.training.n_items),
             attacks=means,
             best=best_of(means),
@@ -140,17 +141,29 @@ class _Audit:
             or None,
         )
 
-    def _views(self, rows: IntVector, lessons: Lessons | None) -> Any:
-        return views(self._sees, self._federation, self._observer, self._sums, rows, lessons)
+    def _views(self, rows: IntVector, lessons: tuple[Lessons | None, Lessons | None]) -> Any:
+        choices = self._model.choices
+        return views(self._sees, self._federation, self._observer, self._sums, rows, choices, lessons)
 
-    def _lessons(self) -> Lessons | None:
-        """What the attacker's own devices teach it."""
+    def _really_sent(self, rows: IntVector) -> NDArray[np.bool_]:
+        """People x items: what was sent as liked because it is; a decoy shares nothing, even if it is liked too."""
+        sent: NDArray[np.bool_] = self._observer.sightings.as_positive[rows] > 0
+        outward = self._federation.recipe.outward
+        if len(outward.real) and not outward.real.all():
+            for row, person in enumerate(self._followed.everyone[rows]):
+                here = slice(outward.starts[person], outward.starts[person + 1])
+                sent[row, outward.items[here][~outward.real[here]]] = False
+        return sent
+
+    def _lessons(self) -> tuple[Lessons | None, Lessons | None]:
+        """What the attacker's own devices teach it: about everything, and about what is held back."""
         shadows, profiles = self._followed.shadows, self._model.training.profiles
         if not len(shadows):
-            return None
-        rows, view = next(self._views(shadows, None))
+            return None, None
+        rows, view = next(self._views(shadows, (None, None)))
         histories = [profiles.of(person) for person in self._followed.everyone[rows]]
-        return learn(view, histories, self._federation.recipe.seed)
+        seed = self._federation.recipe.seed
+        return learn(view, histories, seed), learn(view, histories, seed, self._really_sent(rows))
 
     def about(self, seconds: float) -> dict[str, Any]:
         """What there is to tell about the audit itself."""

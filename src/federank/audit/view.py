@@ -48,7 +48,9 @@ class View(NamedTuple):
     broadcast: Broadcast
     typical_size: int  # interactions per device: public, since rounds per epoch are
     policies: KnownPolicies
+    neighbours: FloatMatrix | None = None  # people x items: what those send who send alike; none where nobody is linked
     lessons: Lessons | None = None  # what the attacker's own devices have taught it
+    lessons_held_back: Lessons | None = None  # the same about items that were never sent
 
 
 class SumsView(NamedTuple):
@@ -60,6 +62,7 @@ class SumsView(NamedTuple):
     typical_size: int
     policies: KnownPolicies
     lessons: Lessons | None = None
+    lessons_held_back: Lessons | None = None
 
 
 AnyView = View | SumsView

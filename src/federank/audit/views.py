@@ -12,15 +12,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from federank.arrays import IntVector
+from federank.audit.attacks.neighbours import Senders
 from federank.audit.attacks.vector import recovered_vectors
 from federank.audit.sums import SumsObserver
 from federank.audit.traffic import Observer
 from federank.audit.updates import next_updates
 from federank.audit.view import AnyView, KnownPolicies, Lessons, SumsView, View
 from federank.engines.federation import Federation
+from federank.protocol.choices import Choices
 from federank.protocol.distribution import make_broadcast
 
 _BLOCK_CELLS = 2**20
+_MOST_NEIGHBOURS = 2_000
 
 THREAT_MODELS = {
     "updates": "each device's Updates, linkable over rounds, and the public model",
@@ -36,7 +39,8 @@ def views(
     observer: Observer,
     sums: SumsObserver | None,
     rows: IntVector,
-    lessons: Lessons | None,
+    choices: Choices,
+    lessons: tuple[Lessons | None, Lessons | None],
 ) -> Iterator[tuple[IntVector, AnyView]]:
     """What the server knows of these people (rows of the observers' notes): their rows and the view, block by block."""
     n_items, recipe = len(federation.item_biases), federation.recipe
@@ -44,14 +48,16 @@ def views(
     broadcast = make_broadcast(federation.round_number, federation.item_vectors[:, :factors], federation.item_biases)
     typical = max(1, round(recipe.rounds_per_epoch * recipe.clients_per_round / len(recipe.triples)))
     block = max(1, _BLOCK_CELLS // n_items)
+    compared = np.arange(min(len(observer.people), _MOST_NEIGHBOURS), dtype=np.int32)
+    senders = Senders(observer.sightings.as_positive, compared if sees == "updates" else compared[:0])
     for start in range(0, len(rows), block):
         some = rows[start : start + block]
         people = observer.people[some]
-        policies = known_policies(federation, people)
+        policies = known_policies(choices, people)
         if sums is not None:
             yield (
                 some,
-                SumsView(sums.chances(some), sums.vectors(some), broadcast, typical, policies, lessons),
+                SumsView(sums.chances(some), sums.vectors(some), broadcast, typical, policies, *lessons),
             )
             continue
         updates = list(next_updates(federation, people))
@@ -65,9 +71,13 @@ def views(
             broadcast,
             typical,
             policies,
-            lessons,
+            None,
+            *lessons,
         )
-        yield some, (one_update_alone(view) if sees == "anonymous" else view)
+        if sees == "anonymous":
+            yield some, one_update_alone(view)
+        else:
+            yield some, view._replace(neighbours=senders.scores(view.times_positive, some))
 
 
 def one_update_alone(view: View) -> View:
@@ -81,10 +91,11 @@ def one_update_alone(view: View) -> View:
     return view._replace(times_positive=positive, seen_negative=negative, negative_rows=rows)
 
 
-def known_policies(federation: Federation, people: IntVector) -> KnownPolicies:
+def known_policies(choices: Choices, people: IntVector) -> KnownPolicies:
     """What is public about these people's policies."""
+    of_people = [choices.of(int(person)) for person in people]
     return KnownPolicies(
-        liked=federation.recipe.pi[people],
-        unliked=np.zeros(len(people)),
-        excluding=np.ones(len(people), dtype=np.bool_),
+        liked=choices.pi[people],
+        unliked=np.array([policy.decoy_rate for policy in of_people]),
+        excluding=np.array([policy.basis == "history" for policy in of_people]),
     )

@@ -30,7 +30,9 @@ ROWS = {
     "vector_recovery": "One row gives the vector",
     "membership": "Sums with and without",
     "sum_vector": "Sums give the vector",
+    "neighbours": "Those who send alike",
     "learned": "Learnt on own devices",
+    "held_back": "Learnt, of what was kept",
     "fused": "All of these together",
 }
 """What each attack is called in a table."""

@@ -10,9 +10,10 @@ from federank.audit.attacks.accumulation import accumulation
 from federank.audit.attacks.frequency import frequency
 from federank.audit.attacks.fused import fused
 from federank.audit.attacks.fused_sums import fused_sums
-from federank.audit.attacks.learned import learned
+from federank.audit.attacks.learned import held_back, learned
 from federank.audit.attacks.magnitude import magnitude
 from federank.audit.attacks.membership import membership
+from federank.audit.attacks.neighbours import neighbours
 from federank.audit.attacks.popularity import popularity
 from federank.audit.attacks.sign import sign
 from federank.audit.attacks.sum_vector import sum_vector
@@ -34,7 +35,9 @@ ATTACKS: dict[str, dict[str, Attack]] = {
         "magnitude": magnitude,
         "absence": absence,
         "vector_recovery": vector_recovery,
+        "neighbours": neighbours,
         "learned": learned,
+        "held_back": held_back,
         "fused": fused,
     },
     "anonymous": {
@@ -43,6 +46,7 @@ ATTACKS: dict[str, dict[str, Attack]] = {
         "magnitude": magnitude,
         "vector_recovery": vector_recovery,
         "learned": learned,
+        "held_back": held_back,
         "fused": fused,
     },
     "sums": {
@@ -50,6 +54,7 @@ ATTACKS: dict[str, dict[str, Attack]] = {
         "membership": membership,
         "sum_vector": sum_vector,
         "learned": learned,
+        "held_back": held_back,
         "fused": fused_sums,
     },
 }

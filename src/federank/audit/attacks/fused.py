@@ -2,7 +2,8 @@
 
 The odds that an item is somebody's are prior odds times likelihood ratios, so their logarithms are added up:
 
-    taste     the recovered vector's scores, standardised: what a device likes, its owner probably has
+    taste     the recovered vector's scores, standardised: what a device likes, its owner probably has. Where there are
+              decoys the vector has learnt these too, and popularity is believed more
     sent      ever sent as liked: certain where the policy sends no decoys; else ln(pi / q) for and ln((1-pi)/(1-q))
               against, with pi = P(sent | liked) and q = P(sent | not liked) kept for life
     excluded  ever sent as a negative: impossible where negatives are drawn outside the whole history; says nothing
@@ -37,7 +38,10 @@ def fused(view: View) -> Guess:
     """Add up taste, what was sent and what is excluded."""
     n_items = view.seen_negative.shape[1]
     sent, decoys = view.times_positive > 0, view.policies.unliked > 0
-    scores = _TASTE * standardised(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases)
+    taste = standardised(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases)
+    popular = standardised(view.broadcast.biases[None, :])
+    prior = np.where(decoys[:, None], popular + taste / 3, taste)
+    scores: FloatMatrix = (_TASTE * prior).astype(np.float32)
     scores += np.where(sent, *_evidence(view)).astype(np.float32)
     scores[view.seen_negative & view.policies.excluding[:, None]] -= np.float32(CERTAIN)
     n_sent = sent.sum(axis=1, dtype=np.int64)

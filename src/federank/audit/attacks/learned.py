@@ -6,7 +6,8 @@ or a gradient means: a logistic regression over the (device, item) pairs of its 
 to everybody else. The features are what the other attacks look at.
 
     single Updates   how often sent as liked, and whether at all; ever a negative; the signed gradient in the latest
-                     Update, which also tells what was seen last; the recovered vector's score; popularity
+                     Update, which also tells what was seen last; what neighbours send; the recovered vector's score;
+                     popularity
     sums             the difference of sums; the same smoothed by the public item vectors; the vector's score;
                      popularity
 
@@ -24,6 +25,7 @@ from federank.audit.view import AnyView, Guess, Lessons, SumsView, View, standar
 
 _MISSING_PER_ITEM = 20
 _FEWEST_MISSING = 500
+_FEWEST_ITEMS = 5
 _RIDGE = 1e-3
 _STEPS = 25
 _FARTHEST = 30.0
@@ -32,7 +34,16 @@ _FARTHEST = 30.0
 def learned(view: AnyView) -> Guess:
     """Rank by the probability that the attacker's own devices suggest; claim as many items as it adds up to."""
     assert view.lessons is not None, "the attacker has no devices of its own"
-    lessons = view.lessons
+    return _apply(view, view.lessons)
+
+
+def held_back(view: AnyView) -> Guess:
+    """The same by lessons about nothing but what was never sent: who looks for secrets need not rank the rest."""
+    assert view.lessons_held_back is not None, "the attacker's own devices have held nothing back"
+    return _apply(view, view.lessons_held_back)
+
+
+def _apply(view: AnyView, lessons: Lessons) -> Guess:
     scores = np.full((len(view.vectors), len(view.broadcast.biases)), lessons.intercept, dtype=np.float32)
     for feature, centre, scale, weight in zip(
         features(view), lessons.centres, lessons.scales, lessons.weights, strict=True
@@ -56,7 +67,8 @@ def _of_updates(view: View) -> list[FloatMatrix]:
     for row, update in enumerate(view.updates):
         latest[row, update.items] = update.biases
     often = np.log1p(view.times_positive.astype(np.float32))
-    return [often, (view.times_positive > 0).astype(np.float32), view.seen_negative.astype(np.float32), latest]
+    others = [] if view.neighbours is None else [standardised(view.neighbours)]
+    return [*others, often, (view.times_positive > 0).astype(np.float32), view.seen_negative.astype(np.float32), latest]
 
 
 def _of_sums(view: SumsView) -> list[FloatMatrix]:
@@ -65,19 +77,27 @@ def _of_sums(view: SumsView) -> list[FloatMatrix]:
     return [view.differences, standardised(view.differences @ Q @ within.astype(np.float32) @ Q.T)]
 
 
-def learn(view: AnyView, histories: list[IntVector], seed: int) -> Lessons:
-    """What the attacker's own devices teach: their view, and their true histories."""
+def learn(
+    view: AnyView, histories: list[IntVector], seed: int, sent: NDArray[np.bool_] | None = None
+) -> Lessons | None:
+    """What the attacker's own devices teach: their view, and their true histories.
+
+    With what they have `sent`, only the rest of their histories is asked for; nothing is learnt if that is too little.
+    """
     rng = np.random.default_rng(seed)
     n_items = len(view.broadcast.biases)
     rows, columns, owned, weights = [], [], [], []
     for row, history in enumerate(histories):
         missing = np.setdiff1d(np.arange(n_items), history)
+        history = history if sent is None else history[~sent[row, history]]
         wanted = min(len(missing), max(_FEWEST_MISSING, _MISSING_PER_ITEM * len(history)))
         some = rng.choice(missing, wanted, replace=False)
         rows.append(np.full(len(history) + len(some), row))
         columns.append(np.concatenate((history, some)))
         owned.append(np.concatenate((np.ones(len(history)), np.zeros(len(some)))))
         weights.append(np.log(len(missing) / max(wanted, 1)))
+    if sum(map(len, histories)) == 0 or np.concatenate(owned).sum() < _FEWEST_ITEMS:
+        return None
     places = np.concatenate(rows), np.concatenate(columns)
     X = np.stack([feature[places] for feature in features(view)], axis=1).astype(np.float64)
     centres, scales = X.mean(axis=0), X.std(axis=0)
