@@ -70,7 +70,7 @@ def python_recommends(server, stored, n=10):
     return [items[item] for item in np.argsort(-scores, kind="stable")[:n]]
 
 
-def test_a_first_visit_leads_to_recommendations_that_python_would_give(visit, town):
+def test_a_first_visit_leads_to_recommendations_that_python_would_give(town, visit):
     visitor = visit(town).open()
     page = visitor.page
     expect(page.locator("#recommended li")).to_have_count(0)
@@ -88,7 +88,7 @@ def test_a_first_visit_leads_to_recommendations_that_python_would_give(visit, to
     assert town.get("status").json()["devices"] == 0, "looking and picking must tell the server nothing"
 
 
-def test_yes_no_and_been_there_shape_what_is_recommended(visit, town):
+def test_yes_no_and_been_there_shape_what_is_recommended(town, visit):
     visitor = visit(town).open().pick(3)
     page = visitor.page
     first, second, third = page.locator("#recommended .title").all_inner_texts()[:3]
@@ -103,7 +103,7 @@ def test_yes_no_and_been_there_shape_what_is_recommended(visit, town):
     assert [entry["title"] for entry in stored["dismissed"]] == [second]
 
 
-def test_the_browser_plays_rounds_as_python_does(visit, town):
+def test_the_browser_plays_rounds_as_python_does(town, visit):
     visitor = visit(town).open()
     asked = [question_of_rounds(policy) for policy in POLICIES.values()]
     text = Path(__file__).with_name("page_answers.mjs").read_text()
@@ -116,7 +116,7 @@ def test_the_browser_plays_rounds_as_python_does(visit, town):
         assert_same_rounds(answer, expected)
 
 
-def test_the_ledger_lists_exactly_what_the_server_has_seen(visit, server):
+def test_the_ledger_lists_exactly_what_the_server_has_seen(server, visit):
     visitor = visit(server).open().pick(10).share(30).take_part().wait_for_rounds(3)
     visitor.page.get_by_role("button", name="Pause").click()
     expect(visitor.page.locator("#progress")).to_contain_text("nothing is sent")
@@ -154,7 +154,7 @@ def test_a_full_round_with_three_browsers_and_twenty_python_devices(visit, tmp_p
             assert visitor.complaints == []
 
 
-def test_with_the_slider_at_zero_nothing_at_all_is_sent(visit, town):
+def test_with_the_slider_at_zero_nothing_at_all_is_sent(town, visit):
     visitor = visit(town).open().pick(6).share(0)
     expect(visitor.page.locator("#share-sentence")).to_contain_text("Nothing leaves this device")
     visitor.take_part()
@@ -166,7 +166,7 @@ def test_with_the_slider_at_zero_nothing_at_all_is_sent(visit, town):
     assert visitor.stored()["ledger"] == []
 
 
-def test_moving_the_slider_to_zero_ends_what_was_being_sent(visit, server):
+def test_moving_the_slider_to_zero_ends_what_was_being_sent(server, visit):
     visitor = visit(server).open().pick(6).share(50).take_part().wait_for_rounds(1)
     visitor.share(0)
     expect(visitor.page.locator("#progress")).to_contain_text("You share nothing")
@@ -176,7 +176,7 @@ def test_moving_the_slider_to_zero_ends_what_was_being_sent(visit, server):
     assert len(server.updates()) == before
 
 
-def test_what_is_marked_never_to_be_shared_never_leaves(visit, server):
+def test_what_is_marked_never_to_be_shared_never_leaves(server, visit):
     visitor = visit(server).open().pick(6).share(100)
     page = visitor.page
     rows = page.locator("#yours li")
@@ -197,7 +197,7 @@ def test_what_is_marked_never_to_be_shared_never_leaves(visit, server):
     assert not sent & forbidden
 
 
-def test_a_reload_goes_on_where_it_was(visit, server):
+def test_a_reload_goes_on_where_it_was(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
     before = visitor.stored()
     visitor.open().wait_for_rounds(len(before["rounds"]) + 2)
@@ -208,7 +208,7 @@ def test_a_reload_goes_on_where_it_was(visit, server):
     assert server.get("status").json()["devices"] == 1
 
 
-def test_leaving_erases_everything_here_and_the_device_there(visit, server):
+def test_leaving_erases_everything_here_and_the_device_there(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     page = visitor.page
     page.get_by_role("button", name="Leave and erase everything").click()
@@ -224,7 +224,7 @@ def test_leaving_erases_everything_here_and_the_device_there(visit, server):
     expect(page.locator("#pick-lead")).to_contain_text("Begin with three")
 
 
-def test_of_two_tabs_one_takes_part_and_the_other_takes_over(visit, server):
+def test_of_two_tabs_one_takes_part_and_the_other_takes_over(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     other = visitor.tab()
     visitor.open(other)
@@ -238,7 +238,7 @@ def test_of_two_tabs_one_takes_part_and_the_other_takes_over(visit, server):
     assert len(server.updates()) == len({played["ticket"] for played in visitor.stored()["rounds"]})
 
 
-def test_it_fits_a_narrow_phone(visit, server):
+def test_it_fits_a_narrow_phone(server, visit):
     visitor = visit(server, viewport={"width": 320, "height": 640}).open()
     page = visitor.page
     widths = "() => [document.documentElement.scrollWidth, window.innerWidth]"
@@ -249,7 +249,7 @@ def test_it_fits_a_narrow_phone(visit, server):
     assert page.evaluate(widths) == [320, 320]
 
 
-def test_everything_can_be_done_with_the_keyboard(visit, server):
+def test_everything_can_be_done_with_the_keyboard(server, visit):
     visitor = visit(server).open()
     page = visitor.page
     page.get_by_label("Search by name").focus()
@@ -269,7 +269,7 @@ def test_everything_can_be_done_with_the_keyboard(visit, server):
     page.get_by_role("button", name="Pause").wait_for()
 
 
-def test_every_control_has_a_name_and_every_picture_words(visit, town):
+def test_every_control_has_a_name_and_every_picture_words(town, visit):
     visitor = visit(town).open().pick(5)
     nameless = visitor.page.evaluate(
         """() => [...document.querySelectorAll("button, input, select, a, [role=img], dialog, section")]
@@ -280,7 +280,7 @@ def test_every_control_has_a_name_and_every_picture_words(visit, town):
     assert nameless == []
 
 
-def test_a_history_file_is_matched_here_and_sent_nowhere(visit, town, tmp_path):
+def test_a_history_file_is_matched_here_and_sent_nowhere(town, visit, tmp_path):
     items = town.get("catalogue").json()["items"]
     names = [items[3]["title"].upper(), str(items[9]["id"]), 'A place, "unknown"', items[3]["title"]]
     rows = "\n".join('"' + name.replace('"', '""') + '",2020-01-01' for name in names)
@@ -313,7 +313,7 @@ def test_a_history_file_is_matched_here_and_sent_nowhere(visit, town, tmp_path):
         ("blank.csv", b"title\n\n\n", "No items were found"),
     ],
 )
-def test_a_file_that_is_no_history_gets_a_sentence(visit, town, tmp_path, name, content, sentence):
+def test_a_file_that_is_no_history_gets_a_sentence(town, visit, tmp_path, name, content, sentence):
     (tmp_path / name).write_bytes(content)
     visitor = visit(town).open()
     visitor.page.get_by_text("Load a history file instead").click()
@@ -346,7 +346,7 @@ def test_what_the_federation_suggests_is_shown_and_can_be_changed(visit, tmp_pat
         assert visitor.stored()["facts"]["policy"]["sharing"] == "sticky"
 
 
-def test_the_page_is_light_and_needs_nothing_inline(visit, town):
+def test_the_page_is_light_and_needs_nothing_inline(town, visit):
     visitor = visit(town).open()
     sizes = {request.url: len(request.response().body()) for request in visitor.requests if "/api/" not in request.url}
     assert len(sizes) > 10

@@ -32,19 +32,19 @@ ASKS_A_SECOND = 4.0
 def live(address: str, data: Interactions, people: int, *, rounds: int | None = None, rate: float | None = None) -> int:
     """Let the first people of a data set take part in the federation at this address; how often they did."""
     from federank.service.client import Client
-    from federank.service.device_answers import MOST_CATALOGUE_BYTES, read_catalogue, read_facts
     from federank.service.fleet import Fleet, Plan
     from federank.service.fleet_devices import Models, VirtualDevices
+    from federank.service.fleet_processes import found_federation
 
     client = Client(address)
     try:
-        facts = read_facts(client.ask("GET", "/federation", tries=5).content)
-        content = client.ask("GET", "/catalogue", tries=5, most_bytes=MOST_CATALOGUE_BYTES).content
+        facts, ids = found_federation(client)
     finally:
         client.close()
-    devices = VirtualDevices(facts, read_catalogue(content, facts).ids, data, 1, NEIGHBOURS_SHARE)
+    devices = VirtualDevices(facts, ids, data, 1, NEIGHBOURS_SHARE)
     users = devices.participants[:people].tolist()
-    plan = Plan(address=address, rounds=rounds, rate=rate)
+    last_version = None if rounds is None else facts.version + rounds
+    plan = Plan(address=address, last_version=last_version, rate=rate)
     return asyncio.run(Fleet(plan, devices, Models(facts), users).play()).interactions
 
 

@@ -102,7 +102,7 @@ function showRejected(rejected) {
 
 function showLatency(latency) {
   const rows = Object.entries(latency).map(([route, told]) => [route, short(told.requests), short(told.p50), short(told.p99)]);
-  const words = element("p", { class: "quiet" }, "Of the latest requests; a device that waits for work makes its route look slow.");
+  const words = element("p", { class: "quiet" }, "Of the latest requests of the process that answered.");
   if (rows.length) fill(byId("latency"), words, table("Latency", ["Route", "requests", "half within, ms", "99 % within, ms"], rows));
   else fill(byId("latency"), element("p", { class: "quiet" }, "Nothing was asked yet."));
 }
