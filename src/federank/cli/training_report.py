@@ -35,9 +35,22 @@ def tell(model: Recommender, out: Path, part: Interactions) -> None:
     if report.get("skipped_users"):
         who = "1 user has" if report["skipped_users"] == 1 else f"{report['skipped_users']:,} users have"
         click.echo(f"{who} the whole catalogue: no pair can be drawn, so nothing was learnt there.")
+    if "privacy" in report:
+        click.echo(_privacy(report["privacy"]))
     if "papers" in report.get("communication", {}):
         _tell_communication(report["communication"])
     click.echo(f"\nKept in {out}. Next: federank recommend {out} --user {part.user_ids[part.users[0]]}")
+
+
+def _privacy(found: dict[str, Any]) -> str:
+    """What clipping and noise are worth, or why no figure is stated."""
+    if found["epsilon"] is None:
+        return f"No differential-privacy figure can be stated: {found['reason']}"
+    return (
+        f"Differential privacy against a server that sees {found['against']}: epsilon {found['epsilon']:.3g} at delta "
+        f"{found['delta']:g} for the person with the most rounds ({found['rounds']:,}), {found['epsilon_median']:.3g} "
+        "for the median."
+    )
 
 
 def _tell_communication(sent: dict[str, Any]) -> None:

@@ -44,6 +44,11 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
     rows_down = np.zeros(n_items + 1, dtype=np.int64)  # how many downloads of changed rows had so many
     _count(recipe, histories_of(profiles, n_items, recipe), n_items, rounds, rows_up, rows_down)
     downloads, uploads = int(rows_down.sum()), int(rows_up.sum())
+    if recipe.deviation > 0 and recipe.noise_on_all_rows:  # then every Update has every row, and every row changes
+        rows_up, rows_down = np.zeros(n_items + 1, dtype=np.int64), np.zeros(n_items + 1, dtype=np.int64)
+        rows_up[n_items], rows_down[n_items] = uploads, downloads
+    up = _total(rows_up, recipe.factors, update_bytes, rounds)
+    down = _total(rows_down, recipe.factors, broadcast_bytes, rounds)
     training_interactions = len(profiles.items)
     rho = conversations(recipe.clients_per_round, recipe.rounds_per_epoch)
     pi = float(np.mean(_sent_shares(recipe)[recipe.participants]))
@@ -51,14 +56,14 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
         "rounds": rounds,
         "downloads": downloads,
         "uploads": uploads,
-        "up": _total(rows_up, recipe.factors, update_bytes, rounds),
+        "up": up,
         "down_dense": {
             "rows": downloads * n_items,
             "bytes": downloads * broadcast_bytes(n_items, recipe.factors),
             "rows_per_round": downloads * n_items / rounds,
             "bytes_per_round": downloads * broadcast_bytes(n_items, recipe.factors) / rounds,
         },
-        "down_changed": _total(rows_down, recipe.factors, broadcast_bytes, rounds),
+        "down_changed": down,
         "papers": {
             "cce": communication_cost(rho, n_items, mean_triples, pi),
             "freshness": freshness(recipe.rounds_per_epoch),

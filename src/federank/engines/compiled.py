@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from federank.engines.barrier import new_barrier
+from federank.engines.disguised import play_disguised
 from federank.engines.federation import Federation
 from federank.engines.kernels import Sums, play_rounds, play_single_pairs
 from federank.protocol.recipes import Recipe
@@ -20,6 +21,9 @@ _MOST_SUM_BYTES = 2**30
 def play(federation: Federation, rounds: int, threads: int = 1) -> None:
     """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
     recipe = federation.recipe
+    if recipe.clip > 0:
+        play_disguised(federation, rounds)
+        return
     width = (0,) * federation.item_vectors.shape[1]
     tables = (federation.item_vectors, federation.item_biases, federation.user_vectors)
     if recipe.clients_per_round == 1 and np.all(recipe.triples[recipe.participants] == 1):

@@ -20,6 +20,7 @@ from federank.protocol.distribution import choose_clients
 from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
 from federank.protocol.ledger import Ledger
 from federank.protocol.messages import Broadcast, Private, Update
+from federank.protocol.noise import disguise
 from federank.protocol.recipes import Recipe
 from federank.protocol.round import play_round
 from federank.protocol.transmission import share
@@ -72,7 +73,7 @@ class FleetInMemory:
             if not happens(word, self.recipe.dropout):
                 update = share(self.recipe, device, broadcast.round_number, gradients)
                 self.ledgers[user].record(broadcast.round_number, self.outwards[user], update)
-                yield update
+                yield disguise(self.recipe, int(user), broadcast.round_number, update, len(broadcast.items))
 
 
 def play(federation: Federation, rounds: int, threads: int = 1) -> None:

@@ -17,7 +17,8 @@ from federank.protocol.draws import WORDS, words
 
 
 @inlined
-def _normal_pair(first: Any, second: Any) -> Any:
+def normal_pair(first: Any, second: Any) -> Any:
+    """Two independent normal numbers of mean 0 and deviation 1, from two random words."""
     # The half keeps the logarithm away from zero.
     radius = np.sqrt(-2.0 * np.log((np.float64(first) + 0.5) / WORDS))
     angle = 2.0 * np.pi * np.float64(second) / WORDS
@@ -29,8 +30,8 @@ def _fill(table: FloatMatrix, columns: int, seed: int, purpose: int, first_row: 
     for row in range(len(table)):
         for block in range((columns + 3) // 4):
             a, b, c, d = words(seed, first_row + row, purpose, 0, block)
-            one, two = _normal_pair(a, b)
-            three, four = _normal_pair(c, d)
+            one, two = normal_pair(a, b)
+            three, four = normal_pair(c, d)
             for place, value in enumerate((one, two, three, four)):
                 if 4 * block + place < columns:
                     table[row, 4 * block + place] = np.float32(scale * value)

@@ -68,6 +68,15 @@ class FPLSettings:
     """At most so many items of a history are ever sent."""
     policies: str | None = None
     """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
+    clip: float | None = None
+    """Scale every Update down to this length at most (the L2 norm of all its numbers)."""
+    noise: float = 0.0
+    """Deviation of normal noise on what is sent, as a multiple of `clip`; states a differential-privacy figure."""
+    noise_on: Literal["all-rows", "sums", "sent-rows"] = "all-rows"
+    """Noise on every row of the catalogue; or a share of it from each device of a round, for a server that sees only
+    sums; or on the rows that are sent, which hides no row and states no figure."""
+    delta: float = 1e-6
+    """The probability that the differential-privacy figure of the noise may fail with."""
     mask: Literal["per-triple", "per-row"] = "per-triple"
     """As published, the coin of pi is tossed for every pair (per-triple), or once per item and round (per-row)."""
     user_regulariser: float = 1 / 20
@@ -100,6 +109,14 @@ class FPLSettings:
         if self.pi is None or isinstance(self.pi, float | int):
             within("pi", self.pi, 0, 1)
         one_of("order", self.order, ("as-published", "summed"))
+        within("noise", self.noise, 0, math.inf)
+        one_of("noise_on", self.noise_on, ("all-rows", "sums", "sent-rows"))
+        if self.clip is not None:
+            positive("clip", self.clip)
+        elif self.noise:
+            raise SettingError(f"noise is {self.noise:g} times the clip, and there is no clip; choose one, such as 1.")
+        if not 0 < self.delta < 1:
+            raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
         one_of("basis", self.basis, ("default", *BASES))
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
         one_of("mask", self.mask, ("per-triple", "per-row"))
@@ -137,6 +154,9 @@ class Recipe(NamedTuple):
     triples: IntVector  # per user
     pi: RealVector  # per user: the coin for what may leave; 1 where that was decided for life
     outward: Outwards  # what everybody takes part with, where it is not their history
+    clip: float  # the most length of an Update; 0 where none is clipped
+    deviation: float  # of the noise on every number a device sends; 0 where there is none
+    noise_on_all_rows: bool  # of the catalogue, not only on those that are sent
     rounds_per_epoch: int
     online: float
     trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]]  # rounds x users; no rows where there is none
@@ -183,10 +203,22 @@ def recipe_for(
         triples=_triples(settings.triples, sizes, own_sizes),
         pi=np.ascontiguousarray(pi, dtype=np.float64),
         outward=outward,
+        clip=float(settings.clip or 0.0),
+        deviation=_deviation(settings, clients),
+        noise_on_all_rows=settings.noise_on != "sent-rows",
         rounds_per_epoch=max(1, int(sizes.sum()) // clients),
         online=settings.online,
         trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
         dropout=settings.dropout,
+    )
+
+
+def _deviation(settings: FPLSettings, clients: int) -> float:
+    """Of a device's noise: its share where a round's devices make up the noise together."""
+    return (
+        float(settings.noise)
+        * float(settings.clip or 0.0)
+        / (math.sqrt(clients) if settings.noise_on == "sums" else 1.0)
     )
 
 

@@ -20,8 +20,10 @@ import numpy as np
 from federank.arrays import FloatMatrix, IntVector, RealVector
 from federank.data.interactions import Interactions
 from federank.engines.communication import count_communication
+from federank.engines.disguised import participations
 from federank.engines.home import home_vectors
 from federank.errors import ModelError, SettingError
+from federank.protocol.accountant import privacy_figure
 from federank.protocol.choices import Choices, coins, everyones_outward
 from federank.protocol.people import read_pi, read_trace
 from federank.protocol.policy import Policy
@@ -53,6 +55,9 @@ class FPL(PairwiseFactors):
         recipe = self.recipe(train)
         chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
         self._run(self.settings, recipe, train, how, hashlib.sha256(chosen).hexdigest())
+        if recipe.clip > 0:
+            rounds_of_each = participations(recipe, train.n_users, self.report["rounds"])
+            self.report["privacy"] = privacy_figure(self.settings, recipe, rounds_of_each)
         if self.choices.at_home.any():
             self.home_vectors = self._tastes(np.arange(train.n_users, dtype=np.int32))
 

@@ -1,0 +1,69 @@
+"""Clipped and noisy rounds on both engines: the same clipping to the last bits, the same noise in distribution."""
+
+import numpy as np
+import pytest
+from tests.worlds import federation, random_world
+
+from federank.engines import compiled, reference
+
+DATA = random_world()
+WIDE = random_world(users=20, items=1000, interactions=3000)
+EVERYONE = {"clients_per_round": "all", "triples": 3}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"clip": 0.3, **EVERYONE},
+        {"clip": 0.3, "triples": 1},
+        {"clip": 0.3, "triples": 4, "dropout": 0.5, "clients_per_round": 4},
+        {"clip": 0.5, "pi": 0.5, "sharing": "deniable", "epsilon": 1.0, **EVERYONE},
+        {"clip": 1e9, "order": "summed", **EVERYONE},
+    ],
+    ids=str,
+)
+def test_engines_clip_alike(settings):
+    one, other = (federation(DATA, **settings) for _ in range(2))
+    before = one.item_vectors.copy()
+    compiled.play(one, 30)
+    reference.play(other, 30)
+    for name in one.tables():
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=2e-5)
+    assert not np.allclose(one.item_vectors, before)
+    assert one.round_number == 30
+    assert not one.item_vectors[:, 4:].any()
+
+
+def test_a_clip_that_is_never_reached_changes_nothing():
+    plain, clipped = federation(DATA, **EVERYONE), federation(DATA, clip=1e9, **EVERYONE)
+    compiled.play(plain, 30)
+    compiled.play(clipped, 30)
+    np.testing.assert_allclose(plain.item_vectors, clipped.item_vectors, atol=2e-5)
+
+
+@pytest.mark.parametrize("play", [compiled.play, reference.play], ids=["compiled", "reference"])
+@pytest.mark.parametrize(("noise_on", "deviation"), [("all-rows", 2 * np.sqrt(6)), ("sums", 2.0)])
+def test_the_noise_of_a_round_has_the_same_deviation_on_both_engines(play, noise_on, deviation):
+    noise = np.array([_noise_of_a_round(play, noise_on, seed)[0] for seed in range(5)])
+    assert noise.std() == pytest.approx(deviation, rel=5 / np.sqrt(2 * noise.size))
+    assert abs(noise.mean()) < 5 * deviation / np.sqrt(noise.size)
+
+
+@pytest.mark.parametrize("play", [compiled.play, reference.play], ids=["compiled", "reference"])
+def test_noise_on_sent_rows_is_as_strong_as_the_number_of_updates_with_that_row(play):
+    found = [_noise_of_a_round(play, "sent-rows", seed) for seed in range(40)]
+    assert not any(noise[~touched].any() for noise, touched in found)
+    # Among 1,000 items hardly any row is in two Updates of a round.
+    noise = np.concatenate([noise[touched].ravel() for noise, touched in found])
+    assert noise.std() == pytest.approx(2.0, rel=0.1)
+
+
+def _noise_of_a_round(play, noise_on, seed):
+    """What noise adds to the sum of a round's Updates (items x factors), and which rows the Updates have."""
+    settings = {"clip": 1.0, "clients_per_round": 6, "triples": 1, "seed": seed}
+    first, quiet = federation(WIDE, **settings), federation(WIDE, **settings)
+    noisy = federation(WIDE, noise=2.0, noise_on=noise_on, **settings)
+    play(quiet, 1)
+    play(noisy, 1)
+    touched = np.any(quiet.item_vectors != first.item_vectors, axis=1)
+    return (noisy.item_vectors - quiet.item_vectors)[:, :4] / quiet.recipe.learning_rate, touched

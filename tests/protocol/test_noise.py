@@ -1,0 +1,122 @@
+"""Clipping and noise: lengths, deviations, what they hide, and the figure that may be stated for it."""
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event, rdp
+from scipy.stats import norm
+from tests.worlds import federation, random_world
+
+from federank.engines.disguised import participations
+from federank.errors import SettingError
+from federank.protocol.accountant import epsilon_of, privacy_figure
+from federank.protocol.messages import Update, check_update
+from federank.protocol.noise import clipped, disguise
+from federank.protocol.recipes import FPLSettings
+
+DATA = random_world()
+LARGE = Update(
+    np.array([2, 5, 9], np.int32), np.full((3, 4), 3.0, np.float32), np.array([0.5, -0.25, -0.25], np.float32)
+)
+
+
+def length(update):
+    return np.sqrt(np.square(update.vectors).sum() + np.square(update.biases).sum())
+
+
+def recipe(**settings):
+    return federation(DATA, **settings).recipe
+
+
+def test_a_long_update_is_scaled_to_the_clip_and_a_short_one_left_alone():
+    assert length(LARGE) > 2
+    short = clipped(LARGE, 2.0)
+    assert length(short) == pytest.approx(2.0, rel=1e-6)
+    np.testing.assert_allclose(short.vectors / short.biases[0], LARGE.vectors / LARGE.biases[0], rtol=1e-6)
+    assert clipped(LARGE, 100.0) is LARGE
+
+
+def test_without_clip_or_noise_an_update_is_sent_as_it_is():
+    assert disguise(recipe(), 3, 7, LARGE, DATA.n_items) is LARGE
+
+
+def test_noise_on_all_rows_hides_which_rows_there_are():
+    noisy = disguise(recipe(clip=1.0, noise=0.5), 3, 7, LARGE, DATA.n_items)
+    check_update(noisy, 4, DATA.n_items)
+    assert noisy.items.tolist() == list(range(DATA.n_items))
+    assert np.count_nonzero(noisy.vectors) == noisy.vectors.size
+
+
+def test_noise_on_sent_rows_leaves_the_rows_in_sight():
+    noisy = disguise(recipe(clip=1.0, noise=0.5, noise_on="sent-rows"), 3, 7, LARGE, DATA.n_items)
+    assert noisy.items.tolist() == [2, 5, 9]
+    assert not np.allclose(noisy.vectors, clipped(LARGE, 1.0).vectors)
+
+
+@pytest.mark.parametrize(
+    ("settings", "deviation"),
+    [({"noise": 0.5}, 1.0), ({"noise": 3.0}, 6.0), ({"noise": 0.5, "noise_on": "sums", "clients_per_round": 4}, 0.5)],
+)
+def test_noise_has_the_deviation_it_should(settings, deviation):
+    chosen = recipe(clip=2.0, **settings)
+    nothing = Update(np.zeros(0, np.int32), np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
+    sent = [disguise(chosen, user, number, nothing, 500) for user in range(3) for number in range(4)]
+    values = np.concatenate([np.concatenate((update.vectors.ravel(), update.biases)) for update in sent])
+    assert values.std() == pytest.approx(deviation, rel=5 / np.sqrt(2 * len(values)))
+    assert abs(values.mean()) < 5 * deviation / np.sqrt(len(values))
+    assert len(np.unique(values)) > 0.99 * len(values)  # every user and round has noise of its own
+
+
+def test_everyones_rounds_are_counted():
+    founded = federation(DATA, clients_per_round=3)
+    counts = participations(founded.recipe, DATA.n_users, 40)
+    assert counts.sum() == 120
+    assert counts.min() > 0
+
+
+def test_the_figure_is_that_of_a_gaussian_mechanism_that_hides_any_other_history():
+    accountant = rdp.RdpAccountant()
+    accountant.compose(dp_event.GaussianDpEvent(4.0), 10)
+    assert epsilon_of(8.0, 10, 1e-6) == accountant.get_epsilon(1e-6)
+    assert epsilon_of(8.0, 0, 1e-6) == 0
+    # Composition of Gaussians is one Gaussian of z / sqrt(rounds), whose exact delta is known (Balle and Wang, 2018).
+    epsilon, z = epsilon_of(8.0, 10, 1e-6), 4.0 / np.sqrt(10)
+    exact = norm.cdf(1 / (2 * z) - epsilon * z) - np.exp(epsilon) * norm.cdf(-1 / (2 * z) - epsilon * z)
+    assert exact <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"clip": 1.0}, "nothing hides them"),
+        ({"clip": 1.0, "noise": 2.0, "noise_on": "sent-rows"}, "does not hide which rows"),
+        ({"clip": 1.0, "noise": 2.0, "noise_on": "sums", "dropout": 0.1}, "less noise than was planned"),
+        ({"clip": 1.0, "noise": 2.0, "noise_on": "sums", "online": 0.5}, "less noise than was planned"),
+    ],
+)
+def test_no_figure_is_stated_for_noise_that_does_not_hide_what_is_seen(settings, reason):
+    found = privacy_figure(FPLSettings(**settings), recipe(**settings), np.array([3, 4]))
+    assert found["epsilon"] is None
+    assert reason in found["reason"]
+
+
+def test_the_figure_grows_with_rounds_and_shrinks_with_noise():
+    settings = FPLSettings(clip=1.0, noise=20.0)
+    found = privacy_figure(settings, recipe(clip=1.0, noise=20.0), np.array([0, 3, 4, 50]))
+    assert found["rounds"] == 50
+    assert found["epsilon_median"] == epsilon_of(20.0, 4, 1e-6) < found["epsilon"] == epsilon_of(20.0, 50, 1e-6)
+    assert epsilon_of(40.0, 50, 1e-6) < found["epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"noise": 1.0}, "there is no clip"),
+        ({"clip": 0.0}, "clip is 0.0"),
+        ({"clip": 1.0, "noise": -1.0}, "noise is -1.0"),
+        ({"clip": 1.0, "noise_on": "some"}, "noise_on is 'some'"),
+        ({"clip": 1.0, "delta": 0.0}, "delta is 0.0"),
+    ],
+)
+def test_noise_that_makes_no_sense_is_refused(wrong, complaint):
+    with pytest.raises(SettingError, match=complaint):
+        FPLSettings(**wrong)
