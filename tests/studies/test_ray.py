@@ -1,0 +1,240 @@
+"""Studies on a Ray cluster: the same results as worker processes here, whatever happens to workers and machines.
+
+One cluster of two nodes inside this machine for the module; its processes are real, and so is their end.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.studies.worlds import carried_out, content, small_data, small_study
+
+from federank.engines.cluster_ray import ray_module
+from federank.errors import SettingError
+from federank.studies.ray_executor import RayExecutor
+
+ROOT = Path(__file__).parents[2]
+STORE = 100 * 2**20
+
+
+class TwoNodes:
+    """A head, and a second machine that can be lost and had again."""
+
+    def __init__(self):
+        from ray.cluster_utils import Cluster
+
+        self.ray = ray_module()
+        self.node = {"num_cpus": 2, "object_store_memory": STORE}
+        self.cluster = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **self.node})
+        self.second = None
+        self.ray.init(address=self.cluster.address, log_to_driver=False, logging_level="error")
+
+    def with_both(self):
+        if self.second is None:
+            self.second = self.cluster.add_node(**self.node)
+            self.cluster.wait_for_nodes()
+        return self
+
+    def lose_second(self):
+        self.cluster.remove_node(self.second, allow_graceful=False)
+        self.second = None
+
+    def close(self):
+        self.ray.shutdown()
+        self.cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def two_nodes():
+    nodes = TwoNodes()
+    yield nodes
+    nodes.close()
+
+
+@pytest.fixture
+def nodes(two_nodes):
+    return two_nodes.with_both()
+
+
+MODELS = [
+    {"group": "Popular", "method": "popular"},
+    {"group": "Neighbours", "method": "itemknn", "settings": {"k": 5}},
+    {"group": "PMF", "method": "pmf", "settings": {"factors": 4, "iterations": 3}},
+    {"group": "FPL", "method": "fpl", "settings": {"factors": 4}, "grid": {"learning_rate": [0.05, 0.5]}},
+]
+
+
+@pytest.mark.slow
+def test_results_are_the_same_bits_as_here_and_no_machine_needs_the_files(nodes, tmp_path):
+    study = small_study(tmp_path, model=MODELS)
+    here, _ = carried_out(study, tmp_path / "here")
+    (tmp_path / "visits.csv").unlink()  # read already by this process, and by no worker
+    with RayExecutor("local", 2) as executor:
+        there, heard = carried_out(study, tmp_path / "there", executor)
+        assert len(executor._sources) == 1
+    assert content(there) == content(here)
+    assert len(heard.heard) == len(content(here))
+    assert {line["status"] for line in there.lines()} == {"done"}
+    for line in here.lines():
+        if line["task"] == "test":
+            assert there.users(line["id"]).equals(here.users(line["id"]))
+
+
+class Deadly(RayExecutor):
+    """Its first workers die of the run they are given, as when memory runs out."""
+
+    def __init__(self, deaths):
+        super().__init__("local", 2)
+        self.deaths = deaths
+
+    def _give_out(self):
+        before = set(self._busy)
+        super()._give_out()
+        for reference in set(self._busy) - before:
+            if self.deaths:
+                self.deaths -= 1
+                worker, run = self._busy.pop(reference)
+                self._busy[worker.__ray_call__.remote(die)] = worker, run
+
+
+def die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_the_runs_of_a_killed_worker_are_given_out_again(nodes, tmp_path):
+    study = small_study(tmp_path, model=MODELS[-1:])
+    here, _ = carried_out(study, tmp_path / "here")
+    with Deadly(deaths=2) as executor:
+        there, _ = carried_out(study, tmp_path / "there", executor)
+        assert executor._lost == 2
+    assert content(there) == content(here)
+
+
+@pytest.mark.slow
+def test_a_run_that_costs_every_worker_its_life_has_failed_with_a_reason(nodes, tmp_path):
+    with Deadly(deaths=3) as executor:
+        results, _ = carried_out(small_study(tmp_path, model=MODELS[:1]), tmp_path / "there", executor)
+    (line,) = results.lines()
+    assert line["status"] == "failed"
+    assert line["transient"]
+    assert line["reason"].startswith("Its worker was lost 3 times")
+
+
+class Unplugged(RayExecutor):
+    """Loses the second machine once every core of both has been given a run, while workers are getting ready."""
+
+    def __init__(self, nodes):
+        super().__init__("local", 4)
+        self.nodes = nodes
+
+    def next(self, timeout=None):
+        if self.nodes.second is not None and len(self._busy) == 4:
+            self.nodes.lose_second()
+        return super().next(timeout)
+
+
+@pytest.mark.slow
+def test_the_runs_of_a_lost_machine_are_given_out_again(nodes, tmp_path):
+    model = [MODELS[-1] | {"grid": {"learning_rate": [0.01, 0.05, 0.1, 0.5, 1.0, 2.0]}}]
+    study = small_study(tmp_path, model=model)
+    here, _ = carried_out(study, tmp_path / "here")
+    with Unplugged(nodes) as executor:
+        there, _ = carried_out(study, tmp_path / "there", executor)
+        assert executor._lost >= 1
+    assert nodes.second is None
+    assert content(there) == content(here)
+
+
+@pytest.mark.slow
+def test_more_workers_than_cores_are_refused(nodes):
+    with pytest.raises(SettingError, match="99 workers were asked for, but the cluster has 4 cores"):
+        RayExecutor("local", 99)
+    assert nodes.ray.is_initialized()  # a connection that was there is left alone
+
+
+HEAD_LOST = """
+import sys
+from pathlib import Path
+
+from ray.cluster_utils import Cluster
+from tests.studies.test_ray import MODELS, STORE
+from tests.studies.worlds import Silent, small_study
+
+from federank.engines.cluster_ray import ClusterGone
+from federank.studies.ray_executor import RayExecutor
+from federank.studies.results import Results
+from federank.studies.run import carry_out_study
+
+class Unlucky(Silent):
+    def finished(self, line, *, ours):
+        super().finished(line, ours=ours)
+        if len(self.heard) == 3:
+            nodes.head_node.kill_gcs_server()
+
+head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": STORE}
+nodes = Cluster(initialize_head=True, head_node_args=head)
+folder, heard = Path(sys.argv[1]), Unlucky()
+# More runs than could be carried out before the loss is noticed.
+study = small_study(folder, model=MODELS[-1:], seeds=list(range(1, 5000)))
+try:
+    with RayExecutor(nodes.address, 2) as executor:
+        carry_out_study(study, folder / "results", executor, heard)
+except ClusterGone as gone:
+    print(gone)
+nodes.shutdown()
+kept = {line["id"] for line in Results.open(folder / "results").lines(every=True)}
+assert len(kept) >= 3
+assert {line["id"] for line, _ in heard.heard} == kept
+print("nothing finished is lost")
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_that_goes_away_is_a_sentence_and_nothing_finished_is_lost(tmp_path):
+    # In a process of its own: Ray ends the process of a driver that goes on without its head.
+    command = [sys.executable, "-c", HEAD_LOST, str(tmp_path)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert answer.returncode == 0, answer.stderr
+    assert "The cluster went away: No cluster answers at" in answer.stdout
+    assert "the same command goes on from there" in answer.stdout
+    assert "nothing finished is lost" in answer.stdout
+
+
+STUDY = """
+title = "Two models"
+seeds = [1]
+at = [5]
+choose = {metric = "precision@5", epochs = 2}
+
+[[data]]
+name = "visits"
+source = "visits.csv"
+
+[[model]]
+group = "Popular"
+method = "popular"
+
+[[model]]
+group = "FPL"
+method = "fpl"
+settings = {factors = 4}
+"""
+
+
+@pytest.mark.slow
+def test_a_study_is_carried_out_on_a_cluster_by_one_option(tmp_path):
+    small_data(tmp_path)
+    (tmp_path / "two.toml").write_text(STUDY)
+    run = [sys.executable, "-m", "federank", "study", "run", "two.toml", "--cluster", "local", "--workers", "2"]
+    answer = subprocess.run([*run, "--out", "there"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert "3 done" in answer.stdout
+    missing = subprocess.run(
+        [*run[:-3], "nowhere", "--out", "other"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert missing.returncode == 2
+    assert "'nowhere' is not the address of a cluster" in missing.stderr
