@@ -28,6 +28,7 @@ from federank.service.fleet_line import Line, LineAnswer
 
 SECONDS_OF_A_POLL = 30
 ENROLLING_AT_ONCE = 32
+SECONDS_TO_FINISH = 20
 TRIES = 6
 
 
@@ -99,7 +100,8 @@ class Fleet:
         self.tally = Tally()
         self._facts = models.facts
         self._turn = 0.0
-        self._round = 0
+        self._round = self._busy = 0
+        self._ending = False
         self._gate = asyncio.Semaphore(ENROLLING_AT_ONCE)
 
     async def play(self) -> Tally:
@@ -112,9 +114,11 @@ class Fleet:
         lives = [asyncio.create_task(self._live(user, line)) for user, line in lines.items()]
         ending = asyncio.create_task(self._end())
         try:
+            # Lives end only by a fault, or once the end has come.
             done, _ = await asyncio.wait((ending, *lives), return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()  # a device that has met a broken protocol ends the rehearsal
+            await self._finish()
         finally:
             for task in (ending, *lives):
                 task.cancel()
@@ -125,6 +129,14 @@ class Fleet:
             for line in lines.values():
                 line.close()
         return self.tally
+
+    async def _finish(self) -> None:
+        """Nobody begins any more; who holds a ticket may use it, so that no round waits in vain."""
+        self._ending = True
+        for _ in range(SECONDS_TO_FINISH * 20):
+            if not self._busy:
+                return
+            await asyncio.sleep(0.05)
 
     def _line(self) -> Line:
         line = Line(self.plan.address, self.plan.trusted)
@@ -173,7 +185,7 @@ class Fleet:
 
     async def _live(self, user: int, line: Line) -> None:
         have: int | None = None
-        while True:
+        while not self._ending:
             if self.plan.rate is not None:
                 await self._wait_for_turn()
             answer = await self._ask(line, "GET", f"/work?wait={SECONDS_OF_A_POLL}", seconds=SECONDS_OF_A_POLL + 30)
@@ -181,7 +193,11 @@ class Fleet:
                 ticket = read_ticket(answer.content)
                 if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
                     await asyncio.Event().wait()  # the plan is fulfilled; its end comes from elsewhere
-                have = await self._interact(user, line, ticket, have)
+                self._busy += 1
+                try:
+                    have = await self._interact(user, line, ticket, have)
+                finally:
+                    self._busy -= 1
             elif answer.status != 204:
                 raise _broken(answer, "work")
 
@@ -230,7 +246,7 @@ class Fleet:
 
     async def _stay_away(self, round_number: int) -> None:
         """Until a round is over: asked again before, the server would hand out the same ticket."""
-        while self._round <= round_number:
+        while self._round <= round_number and not self._ending:
             await asyncio.sleep(0.05)
 
     async def _ask(
