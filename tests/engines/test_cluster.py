@@ -16,9 +16,11 @@ from federank.engines import cluster, compiled
 from federank.engines.cluster_districts import clients_by_district, districts_of
 from federank.engines.cluster_ray import ClusterGone, connected, ray_module
 from federank.engines.cluster_shard import Shard, part_of
+from federank.engines.reference import FleetInMemory
 from federank.engines.training import Conduct, train
 from federank.errors import SettingError
 from federank.protocol.distribution import make_broadcast
+from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import check_update
 
 ROOT = Path(__file__).parents[2]
@@ -159,6 +161,27 @@ def test_the_districts_of_a_shard_do_not_mix_their_sums():
     (alone,) = Shard(part_of(one, 400, 700)).train(broadcast, [clients[5:]])
     for a, b in zip(together[1], alone, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("noise_on", ["all-rows", "sums", "sent-rows"])
+def test_what_a_shard_sends_is_clipped_and_noisy_device_by_device(noise_on):
+    data = random_world(users=40, items=30, interactions=300)
+    settings = {"clients_per_round": "all", "triples": 3, "clip": 0.5, "noise": 1.0, "noise_on": noise_on}
+    one, plain = federation(data, **settings), federation(data, **settings | {"clip": None, "noise": 0.0})
+    broadcast = make_broadcast(0, one.item_vectors[:, : one.recipe.factors], one.item_biases)
+    clients = one.recipe.participants[10:20]
+    first, last = int(clients[0]), int(clients[-1]) + 1
+    (update,) = Shard(part_of(one, first, last)).train(broadcast, [clients])
+    (bare,) = Shard(part_of(plain, first, last)).train(broadcast, [clients])
+    fleet = FleetInMemory(one.recipe, one.profiles, one.user_vectors[:, : one.recipe.factors])
+    total = np.zeros((len(one.item_biases), one.recipe.factors + 1))
+    with words_wrap_around():
+        for items, vectors, biases in fleet.train(clients, broadcast):
+            total[items] += np.column_stack((vectors, biases))
+    found = np.zeros_like(total)
+    found[update.items] = np.column_stack((update.vectors, update.biases))
+    np.testing.assert_allclose(found, total, atol=TOLERANCE)
+    assert np.abs(found[bare.items] - np.column_stack((bare.vectors, bare.biases))).max() > 0.1
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from federank.engines.kernels import ShardSum, _play_clients
 from federank.engines.pairs import histories_of, pairs_of_shard, room_for_pairs
 from federank.protocol.choices import AS_HISTORIES_ARE
 from federank.protocol.messages import Broadcast, Update
+from federank.protocol.noise import disguise
 from federank.protocol.recipes import Recipe
 
 
@@ -101,7 +102,8 @@ class Shard:
         """Computation and transmission on these clients; the sum of what they send, district by district."""
         self._item_vectors[broadcast.items, : self._recipe.factors] = broadcast.vectors
         self._item_biases[broadcast.items] = broadcast.biases
-        return [self._sum_clients(broadcast.round_number, np.array(clients)) for clients in districts]
+        sum_clients = self._sum_disguised if self._recipe.clip > 0 else self._sum_clients
+        return [sum_clients(broadcast.round_number, np.array(clients)) for clients in districts]
 
     def vectors(self) -> FloatMatrix:
         """Its people's vectors, for when the run is made whole."""
@@ -121,6 +123,21 @@ class Shard:
         items = np.sort(total.touched[:rows])
         total.stamps[items] = 0  # the next district of the same round begins with nothing
         return Update(items, total.vectors[items, : self._recipe.factors], total.biases[items])
+
+    def _sum_disguised(self, round_number: int, clients: IntVector) -> Update:
+        """The same where Updates are clipped and noisy: device by device, with the noise that each draws for itself."""
+        n_items, factors = len(self._item_biases), self._recipe.factors
+        vectors, biases = np.zeros((n_items, factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
+        sent = np.zeros(n_items, dtype=np.bool_)
+        for place, client in enumerate(clients):
+            update = self._sum_clients(round_number, clients[place : place + 1])
+            if len(update.items):  # a device that drops out sends no row, and no noise
+                items, its_vectors, its_biases = disguise(self._recipe, int(client), round_number, update, n_items)
+                vectors[items] += its_vectors
+                biases[items] += its_biases
+                sent[items] = True
+        items = np.flatnonzero(sent).astype(np.int32)
+        return Update(items, vectors[items], biases[items])
 
 
 def room_for_sum(n_items: int, width: int) -> ShardSum:
