@@ -19,6 +19,8 @@ SETTINGS = {
     "average": {"filling": "average", "rho": 1},
     "more virtual ratings than there are items": {"filling": "average", "rho": 50},
     "hybrid": HYBRID,
+    "average, fixed sample": {"filling": "average", "rho": 1, "sampling": "fixed"},
+    "hybrid, fixed sample": HYBRID | {"sampling": "fixed"},
     "hybrid, early": HYBRID | {"filling_start": "early"},
     "hybrid, own vectors": HYBRID | {"local_training": "own"},
     "hybrid, no local passes": HYBRID | {"t_local": 0},

@@ -173,3 +173,18 @@ def test_everyone_takes_part_in_batch_style_and_one_at_a_time_in_stochastic_styl
     assert all(len(clients) == 1 for clients in drawn)
     counts = np.bincount(np.concatenate(drawn), minlength=12)
     assert np.all(abs(counts - 2000 / 12) < 5 * (2000 / 12) ** 0.5)
+
+
+@pytest.mark.parametrize("method", ["pmf", "svdpp"])
+@pytest.mark.parametrize("sampling", ["fresh", "fixed"])
+def test_what_is_in_every_upload_is_what_was_rated_unless_samples_are_fixed(method, sampling):
+    data = rated_world()
+    federation = rating_federation(data, method, filling="average", rho=0.5, sampling=sampling)
+    for user in range(data.n_users):
+        uploads = [set(update_of(federation, user, number)[0].items.tolist()) for number in range(0, 160, 4)]
+        always, rated = set.intersection(*uploads), set(data.profiles.of(user).tolist())
+        if sampling == "fresh":
+            assert always == rated
+        else:
+            assert rated < always == uploads[0]
+            assert len(always) == len(rated) + len(rated) // 2

@@ -21,7 +21,7 @@ from federank.models.pmf import item_gradient, rating_error, user_gradient
 from federank.models.rows import dot, fetch_row, inlined, load_row, store_row
 from federank.protocol.rating_recipes import RatingRecipe, predicts, rate_after
 from federank.protocol.rating_round import choose_one
-from federank.protocol.virtual_ratings import sample_unrated
+from federank.protocol.virtual_ratings import round_of_sample, sample_unrated
 
 AHEAD = 8
 """How many ratings ahead an item's row is asked for."""
@@ -67,7 +67,16 @@ def lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: Any
         room.calls[0] += 1
         profile, sampled = room.items[:size], room.items[size : size + count]
         sample_unrated(
-            recipe.seed, user, round_number, profile, size, n_items, room.marks, room.calls[0], sampled, count
+            recipe.seed,
+            user,
+            round_of_sample(recipe, round_number),
+            profile,
+            size,
+            n_items,
+            room.marks,
+            room.calls[0],
+            sampled,
+            count,
         )
         for k in range(size, size + count):
             room.values[k] = raters.means[user]

@@ -20,7 +20,7 @@ from federank.models.pmf import item_gradient, rating_error, user_gradient
 from federank.models.svdpp import normaliser
 from federank.protocol.rating_messages import RatingBroadcast, RatingPrivate
 from federank.protocol.rating_recipes import RatingRecipe, predicts, rate_after
-from federank.protocol.virtual_ratings import sample_unrated
+from federank.protocol.virtual_ratings import round_of_sample, sample_unrated
 
 
 class RatingGradients(NamedTuple):
@@ -116,7 +116,7 @@ def _with_virtual(
     sample_unrated(
         recipe.seed,
         private.user,
-        broadcast.round_number,
+        round_of_sample(recipe, broadcast.round_number),
         private.items,
         len(private.items),
         n_items,

@@ -40,7 +40,10 @@ class RatingSettings:
     filling: Literal["hybrid", "average", "none"] = "hybrid"
     """Virtual ratings: first averages, later predictions (hybrid); the user's average; or none."""
     rho: float = 0.0
-    """Virtual ratings for every rating a user has given, on items drawn anew each time."""
+    """Virtual ratings for every rating a user has given, on items that the user has not rated."""
+    sampling: Literal["fresh", "fixed"] = "fresh"
+    """Draw these items anew in every round, as published, so that what comes back every time is what was rated; or
+    once for life (fixed), so that it is not."""
     t_predict: int = 5
     """Iterations before virtual ratings are predicted (T_predict; hybrid filling only)."""
     t_local: int = 15
@@ -108,6 +111,7 @@ class RatingRecipe(NamedTuple):
     rate_by_participation: bool
     participants: IntVector  # the users who have rated anything
     virtual: IntVector  # per user: how many items get a virtual rating in a round
+    fixed: bool  # these are the same items in every round
     clients_per_round: int
     rounds_per_epoch: int  # an epoch is what the paper calls an iteration
 
@@ -137,6 +141,7 @@ def rating_recipe(settings: RatingSettings, sizes: LongVector, n_items: int) -> 
         rate_by_participation=settings.client_rate == "participation" and settings.federated and not batch,
         participants=participants,
         virtual=np.minimum(wanted, n_items - sizes).astype(np.int32),
+        fixed=settings.sampling == "fixed",
         clients_per_round=len(participants) if batch else 1,
         rounds_per_epoch=1 if batch else len(participants),
     )
@@ -158,6 +163,7 @@ def check_rating_settings(settings: RatingSettings) -> None:
     """Refuse what cannot be, with a sentence."""
     one_of("style", settings.style, ("stochastic",) if isinstance(settings, SVDPlusPlusSettings) else _STYLES)
     one_of("filling", settings.filling, ("hybrid", "average", "none"))
+    one_of("sampling", settings.sampling, ("fresh", "fixed"))
     one_of("item_gradients", settings.item_gradients, ("before", "after"))
     one_of("client_rate", settings.client_rate, ("participation", "iteration"))
     one_of("filling_start", settings.filling_start, ("late", "early"))

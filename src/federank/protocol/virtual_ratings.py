@@ -7,8 +7,9 @@ gives each a rating (FedRec, 2020, Algorithm 3):
     hybrid filling    that mean at first; later the prediction of the owner's vectors (Eq. 6), trained for T_local more
                       passes over the own ratings
 
-How much that hides is a question to be measured, not assumed: sampled items change with every round and rated ones
-do not.
+How much that hides is a question to be measured, not assumed. As published, sampled items change with every round and
+rated ones do not, so that the items of every upload are the rated ones. Sampled once for life (`sampling = fixed`), all
+items of an upload come back alike; SVD++ still uploads gradients of W for the rated items alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ import numpy as np
 
 from federank.models.rows import inlined
 from federank.protocol.draws import VIRTUAL, absent_item, below, words
+
+
+@inlined
+def round_of_sample(recipe: Any, round_number: Any) -> Any:
+    """The round that names a sample's draws: always the first, where items are sampled for life."""
+    return np.int64(0) if recipe.fixed else np.int64(round_number)
 
 
 @inlined
