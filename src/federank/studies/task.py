@@ -49,7 +49,7 @@ class _Enough(Exception):
 
 def carry_out(run: Run) -> Finished:
     """Train and judge; whatever goes wrong becomes a failed run that says why."""
-    begin = time.perf_counter()
+    begin, computing = time.perf_counter(), time.process_time()
     try:
         found, users = _carried_out(run)
     except FedeRankError as reason:
@@ -59,7 +59,8 @@ def carry_out(run: Run) -> Finished:
     except Exception as reason:  # a mistake of ours must not end the other runs
         return failed(run, f"Something unexpected went wrong: {type(reason).__name__}: {reason}", transient=True)
     seconds = round(time.perf_counter() - begin, 3)
-    line = _line(run) | found | {"seconds": seconds, "memory_mb": _peak_memory()}
+    of_a_core = round(time.process_time() - computing, 3)
+    line = _line(run) | found | {"seconds": seconds, "cpu_seconds": of_a_core, "memory_mb": _peak_memory()}
     return Finished(run, line, users)
 
 
@@ -192,6 +193,7 @@ def _line(run: Run) -> Line:
         "curve": [],
         "chosen_on": run.chosen_on,
         "seconds": None,
+        "cpu_seconds": None,
         "memory_mb": None,
         "bytes": None,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},

@@ -1,0 +1,140 @@
+"""`federank study`: list, run, status and report, as a person types them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from tests.studies.worlds import Here, small_data, small_study
+
+from federank.cli import federank
+from federank.errors import FedeRankError
+from federank.studies.results import Results
+from federank.studies.toml_text import toml_text
+
+
+def asked(*words):
+    return CliRunner().invoke(federank, ["study", *map(str, words)])
+
+
+@pytest.fixture
+def study_file(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(toml_text(small_study(tmp_path).document))
+    return path
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Runs are carried out here: no processes of their own for what is not about them."""
+    monkeypatch.setattr("federank.studies.pool.Pool", lambda _: Here())
+
+
+def test_the_list_names_the_packaged_studies_and_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDERANK_DATA", str(tmp_path))
+    answer = asked("list", "--json")
+    assert answer.exit_code == 0
+    told = json.loads(answer.output)
+    assert told["federank-table2"]["data"] == {"amazon-digital-music": False, "librarything": False, "ml-1m": False}
+    assert "fedrec-table2" in asked("list").output
+
+
+def test_a_dry_run_lists_what_there_is_to_do_and_writes_nothing(study_file, tmp_path):
+    answer = asked("run", study_file, "--dry-run", "--out", tmp_path / "r")
+    assert answer.exit_code == 0
+    assert "9 runs; about" in answer.output
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_study_is_run_and_its_status_told(study_file, tmp_path, in_this_process):
+    answer = asked("run", study_file, "--out", tmp_path / "r", "--quiet")
+    assert answer.exit_code == 0, answer.output
+    assert f"Next: federank study report {tmp_path / 'r'}" in answer.output
+    status = json.loads(asked("status", tmp_path / "r", "--json").output)
+    assert status == {"runs": 9, "done": 9, "failed": 0, "under_way": 0, "missing": 0, "failures": []}
+    assert "9 runs, 9 done, 0 failed" in asked("status", tmp_path / "r").output
+
+
+def test_what_the_command_line_changes_is_in_the_study_that_is_kept(study_file, tmp_path, in_this_process):
+    changes = ["--seeds", "7", "--set", "choose.epochs=2", "--set", "model.FPL.sweep.pi=[0.5, 1.0]"]
+    answer = asked("run", study_file, "--out", tmp_path / "r", "--quiet", *changes)
+    assert answer.exit_code == 0, answer.output
+    lines = Results.open(tmp_path / "r").lines()
+    fpl = [line for line in lines if line["model"] == "fpl"]
+    assert {line["seed"] for line in fpl} == {7}
+    assert {line["epochs"] for line in fpl} == {2}
+    assert {line["swept"]["pi"] for line in fpl} == {0.5, 1.0}
+    assert "epochs = 2" in (tmp_path / "r" / "study.toml").read_text()
+
+
+def test_a_failed_run_is_told_and_is_no_failure_of_the_command(tmp_path, in_this_process):
+    document = small_study(tmp_path).document | {"seeds": [1]}
+    document["model"] = [{"group": "Wild", "method": "fpl", "settings": {"learning_rate": 1e6}}, {"method": "popular"}]
+    (tmp_path / "wild.toml").write_text(toml_text(document))
+    answer = asked("run", tmp_path / "wild.toml", "--out", tmp_path / "r", "--quiet")
+    assert answer.exit_code == 0
+    assert "2 failed" in answer.output
+    assert "learning_rate 1e+06 is too large" in answer.output
+    status = json.loads(asked("status", tmp_path / "r", "--json").output)
+    assert [failure["group"] for failure in status["failures"]] == ["Wild", "Wild"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "federank-tabel2"], "Did you mean federank-table2?"),
+        (["run", "nowhere.toml"], "nowhere.toml cannot be read"),
+        (["run", "{study}", "--set", "choose.epoch=2"], "Did you mean 'epochs'?"),
+        (["run", "{study}", "--set", "rubbish"], "path.key=value is needed"),
+        (["run", "{study}", "--seeds", "one"], "whole numbers are needed"),
+        (["run", "{study}", "--quick"], "no quick form"),
+        (["run", "{study}", "--set", "split.test=1.0"], "must be a share"),
+        (["run", "{study}", "--set", "data.visits.source=nothing.csv"], "nothing.csv"),
+        (["status", "nowhere"], "holds no results of a study"),
+        (["report", "nowhere"], "Say what to write"),
+    ],
+)
+def test_a_mistake_is_one_sentence(study_file, words, told, monkeypatch):
+    monkeypatch.chdir(study_file.parent)
+    answer = asked(*[study_file if word == "{study}" else word for word in words])
+    assert isinstance(answer.exception, FedeRankError)
+    assert told in str(answer.exception)
+
+
+def test_a_mistake_ends_with_exit_code_2_and_no_traceback(tmp_path):
+    command = [sys.executable, "-m", "federank", "study", "run", "federank-tabel2"]
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("federank: No study is called 'federank-tabel2'.")
+    assert "Traceback" not in answer.stderr
+
+
+def test_results_of_another_version_are_a_sentence(study_file, tmp_path):
+    Results.create(tmp_path / "r")
+    (tmp_path / "r" / "VERSION").write_text("2\n")
+    answer = asked("run", study_file, "--out", tmp_path / "r")
+    assert "reads format 1" in str(answer.exception)
+
+
+@pytest.mark.slow
+def test_a_packaged_study_in_its_quick_form_makes_a_report(tmp_path, real_data, monkeypatch):
+    monkeypatch.setenv("FEDERANK_DATA", str(real_data))
+    answer = asked("run", "fpl-table3", "--quick", "--out", tmp_path / "r", "--workers", "1", "--quiet")
+    assert answer.exit_code == 0, answer.output
+    assert "Foursquare" in answer.output or (real_data / "foursquare-brazil").exists()
+    lines = Results.open(tmp_path / "r").lines()
+    assert {line["group"] for line in lines} == {"sFPL", "sFPL+", "pFPL", "pFPL+"}
+    assert all(line["extra"]["cce"] > 0 for line in lines)
+    report = asked("report", tmp_path / "r", "--html", tmp_path / "report.html")
+    assert report.exit_code == 0, report.output
+    assert "Table 3" in (tmp_path / "report.html").read_text()
+
+
+def test_study_files_may_be_small(tmp_path, in_this_process):
+    (tmp_path / "tiny.toml").write_text(
+        f'data = ["{small_data(tmp_path)}"]\nat = [5]\nmodel = [{{ method = "popular" }}]\n'
+    )
+    answer = asked("run", tmp_path / "tiny.toml", "--out", tmp_path / "r", "--quiet")
+    assert answer.exit_code == 0, answer.output
+    assert [line["group"] for line in Results.open(tmp_path / "r").lines()] == ["popular"]
