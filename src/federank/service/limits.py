@@ -23,8 +23,9 @@ MOST_BUCKETS = 100_000
 class Buckets:
     """One bucket for each name; a rate of 0 is no limit."""
 
-    def __init__(self, rate: float, least_burst: float = LEAST_BURST) -> None:
+    def __init__(self, rate: float, least_burst: float = LEAST_BURST, most: int = MOST_BUCKETS) -> None:
         self.rate = rate
+        self._most = most
         self.burst = max(least_burst, rate * BURST_SECONDS)
         self._levels: dict[str, tuple[float, float]] = {}
 
@@ -39,19 +40,19 @@ class Buckets:
             self._levels[name] = (level, now)
             return (1.0 - level) / self.rate
         self._levels[name] = (level - 1.0, now)
-        if len(self._levels) > MOST_BUCKETS:
+        if len(self._levels) > self._most:
             self._forget_full(now)
         return 0.0
 
     def _forget_full(self, now: float) -> None:
-        """Forget who has not asked for long: their buckets would be full again. If all are busy, forget the oldest."""
+        """Forget who has not asked for long: their buckets are full again. If all are busy, forget the less busy half."""
         kept = {
-            name: (level, then)
+            name: (level + (now - then) * self.rate, now)
             for name, (level, then) in self._levels.items()
             if level + (now - then) * self.rate < self.burst
         }
-        if len(kept) > MOST_BUCKETS // 2:
-            kept = dict(sorted(kept.items(), key=lambda entry: entry[1][1])[len(kept) // 2 :])
+        if len(kept) > self._most // 2:
+            kept = dict(sorted(kept.items(), key=lambda entry: entry[1])[: self._most // 2])
         self._levels = kept
 
 

@@ -1,0 +1,30 @@
+"""A server that can be killed and started again quickly: `python -m tests.service.forked_server STORE`.
+
+This process has everything imported and the sockets bound. For every line on its stdin it forks a child that serves,
+and prints the child's number; the child is a server like any other, and can be killed like any other.
+"""
+
+import json
+import os
+import sys
+
+from federank.service import app, service  # noqa: F401 (imported before the fork)
+from federank.service.server import Serving, asyncio_run, bind
+from federank.service.settings import TrustSettings
+
+
+def main(store):
+    public, admin = bind("127.0.0.1", 0), bind("127.0.0.1", 0)
+    print(json.dumps([bound.getsockname()[1] for bound in (public, admin)]), flush=True)  # noqa: T201
+    trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0, keep_updates=True)
+    for _ in sys.stdin:
+        child = os.fork()
+        if not child:
+            os._exit(asyncio_run(Serving(store=store, trust=trust, quiet=True), public, admin))
+        print(child, flush=True)  # noqa: T201
+        os.waitpid(child, 0)
+        print("ended", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

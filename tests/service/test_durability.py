@@ -1,0 +1,276 @@
+"""What survives: `kill -9` at any moment, a database that goes away, a disk that fills, clocks that are wrong."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+from tests.service.federations import Served, found_small, recomputed, serving, some_update, stored
+from tests.service.test_rounds import PATIENT, in_a_loop, same_bits
+
+from federank.protocol.messages import encode
+from federank.service.database import Database
+from federank.service.store import newest_model
+
+KILLS = 50
+
+
+class Persistent(threading.Thread):
+    """A device that never gives up: it sends the same bytes again until it is told what became of them."""
+
+    def __init__(self, address, seed):
+        super().__init__(daemon=True)
+        self.address, self.seed = address, seed
+        self.receipts, self.twice = [], []
+        self.ending = threading.Event()
+        self.rounds = 0
+
+    def run(self):
+        with httpx.Client(base_url=self.address + "/api/v1", timeout=10) as self.client:
+            told = self.ask("POST", "/devices", json={})
+            if told is None:
+                return
+            self.headers = {"Authorization": f"Bearer {told.json()['token']}"}
+            while not self.ending.is_set():
+                work = self.ask("GET", "/work?wait=1", headers=self.headers)
+                if work is not None and work.status_code == 200:
+                    self.take_part(work.json()["ticket"])
+
+    def take_part(self, ticket):
+        self.rounds += 1
+        body = encode(some_update(1000 * self.seed + self.rounds))
+        headers = self.headers | {"Content-Type": "application/octet-stream"}
+        answer = self.ask("POST", f"/tasks/{ticket}/update", content=body, headers=headers)
+        if answer is not None and answer.status_code in (200, 201):
+            receipt = answer.json()["receipt"]
+            (self.twice if receipt in self.receipts else self.receipts).append(receipt)
+
+    def ask(self, method, path, **values):
+        while not self.ending.is_set():
+            try:
+                answer = self.client.request(method, path, **values)
+                if answer.status_code < 500:
+                    return answer
+            except httpx.TransportError:
+                pass
+            time.sleep(0.02)
+        return None
+
+
+class Forked:
+    """A server that is killed and started again, many times."""
+
+    def __init__(self, store):
+        self.helper = subprocess.Popen(
+            [sys.executable, "-m", "tests.service.forked_server", store],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.address = f"http://127.0.0.1:{json.loads(self.helper.stdout.readline())[0]}"
+
+    def start(self):
+        self.helper.stdin.write("start\n")
+        self.helper.stdin.flush()
+        self.child = int(self.helper.stdout.readline())
+
+    def end(self, how):
+        os.kill(self.child, how)
+        assert self.helper.stdout.readline() == "ended\n"
+
+    def close(self):
+        self.helper.stdin.close()
+        self.helper.wait(30)
+        self.helper.stdout.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["rounds", "buffered"])
+def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twice(tmp_path, mode):
+    store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
+    rounds = {"mode": mode, "target": 3, "fold_every": 3, "over_selection": 1.0, "minimum": 1, "deadline": 0.5}
+    found_small(store, rounds)
+    server = Forked(store)
+    devices = [Persistent(server.address, seed) for seed in range(1, 5)]
+    for device in devices:
+        device.start()
+    chance = random.Random(7)
+    kills = KILLS // 2
+    for _ in range(kills):
+        server.start()
+        time.sleep(chance.choice((0.0, 0.1, 0.3, 0.8)) + chance.uniform(0.0, 0.3))
+        server.end(signal.SIGKILL)
+    server.start()
+    time.sleep(2.5)
+    for device in devices:
+        device.ending.set()
+    for device in devices:
+        device.join(30)
+    server.end(signal.SIGTERM)
+    server.close()
+    receipts = [receipt for device in devices for receipt in device.receipts]
+    kept = [bytes(digest).hex() for (digest,) in stored(store, "SELECT digest FROM uploads")]
+    assert len(receipts) > kills, "something has happened between the kills"
+    assert not any(device.twice for device in devices)
+    assert set(receipts) <= set(kept), "an acknowledged upload is in the store"
+    assert len(kept) == len(set(kept)), "none is there twice"
+    database = Database(store)
+    with database.connection() as connection:
+        model = newest_model(connection)
+    database.close()
+    vectors, biases = recomputed(store)
+    assert model.version == len(stored(store, "SELECT 1 FROM rounds WHERE state = 'folded'")) > 0
+    assert same_bits(model.vectors, vectors)
+    assert same_bits(model.biases, biases)
+    assert stored(store, "SELECT COUNT(*) FROM rounds WHERE state IN ('open', 'closed')")[0][0] <= 1
+
+
+@pytest.mark.slow
+def test_another_worker_takes_over_when_the_one_that_leads_is_killed(postgresql_server, tmp_path):
+    store = postgresql_server.database()
+    found_small(store, {"target": 1, "over_selection": 1.0} | PATIENT)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    first = Served(store, "--rehearsal", "--keep-updates", folder=folders[0]).until_ready()
+    second = Served(store, "--rehearsal", "--keep-updates", folder=folders[1]).until_ready()
+    try:
+        asyncio.run(_take_part(first.address, second.address, 1))
+        assert "leads" in [line["event"] for line in first.lines()]
+        assert "leads" not in [line["event"] for line in second.lines()]
+        first.kill()
+        asyncio.run(_take_part(second.address, second.address, 2))
+        assert "leads" in [line["event"] for line in second.lines()]
+        assert stored(store, "SELECT COUNT(*) FROM rounds WHERE state = 'folded'") == [(2,)]
+    finally:
+        second.stop()
+
+
+async def _take_part(works_at, uploads_at, version):
+    """Work from one worker, upload to another, and see the version at both."""
+    from tests.service.federations import Device
+
+    async with (
+        httpx.AsyncClient(base_url=works_at, timeout=60) as one,
+        httpx.AsyncClient(base_url=uploads_at, timeout=60) as two,
+    ):
+        device = await Device.enrolled(one)
+        ticket = await device.ticket()
+        device.client = two
+        assert (await device.send(ticket, some_update(version))).status_code == 201
+        for client in (one, two):
+            for _ in range(500):
+                if (await client.get("/api/v1/status")).json()["version"] == version:
+                    break
+                await asyncio.sleep(0.02)
+            else:
+                raise AssertionError("the version did not arrive")
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_a_database_that_goes_away_is_waited_for_and_nothing_is_lost(postgresql):
+    from tests.service.postgres import PostgreSQL
+
+    server = PostgreSQL(postgresql)
+    server.start()
+    try:
+        store = server.database()
+        async with serving(store, {"target": 4} | PATIENT, {"keep_updates": True}) as running:
+            devices = [await running.device() for _ in range(4)]
+            tickets = [await device.ticket() for device in devices]
+            assert (await devices[0].send(tickets[0], some_update(0))).status_code == 201
+            server.stop()
+            for place in (1, 2):
+                answer = await devices[place].send(tickets[place], some_update(place))
+                assert (answer.status_code, answer.json()["error"]) == (503, "away")
+                assert int(answer.headers["Retry-After"]) >= 1
+            assert (await running.client.get("/api/v1/model")).status_code == 200, "what is known is still told"
+            await asyncio.sleep(10)
+            assert (await running.client.get("/ready")).status_code == 503
+            assert (await running.client.get("/health")).status_code == 200
+            server.start()
+            for place in (1, 2, 3):
+                for _ in range(200):
+                    answer = await devices[place].send(tickets[place], some_update(place))
+                    if answer.status_code != 503:
+                        break
+                    await asyncio.sleep(0.05)
+                assert answer.status_code == 201, answer.text
+            await running.version(1)
+            assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
+            assert stored(store, "SELECT reports FROM rounds WHERE number = 0") == [(4,)]
+            assert (await running.client.get("/ready")).status_code == 200
+    finally:
+        server.remove()
+
+
+FULL_DISK = """
+import asyncio, os, resource, signal, sys
+from tests.service.federations import serving, some_update
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+async def main(path):
+    async with serving(f"sqlite:///{path}", {"target": 100000, "deadline": 600.0}, {"keep_updates": True}) as running:
+        device = await running.device()
+        ticket = await device.ticket()
+        others = [await running.device() for _ in range(60)]
+        tickets = [await other.ticket() for other in others]
+        most = max(os.path.getsize(path), os.path.getsize(f"{path}-wal")) + 300_000
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+        accepted = refused = 0
+        for seed, (other, its) in enumerate(zip(others, tickets)):
+            answer = await other.send(its, some_update(seed, rows=8))
+            accepted += answer.status_code == 201
+            refused += answer.status_code == 503
+            assert answer.status_code in (201, 503), answer.text
+        health = (await running.client.get("/health")).status_code
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        for _ in range(100):
+            answer = await device.send(ticket, some_update(9999))
+            if answer.status_code == 201:
+                break
+            await asyncio.sleep(0.1)
+        print(accepted, refused, health, answer.status_code)
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_refuses_uploads_and_keeps_those_it_took(tmp_path):
+    """The limit on a file's size stands for a disk without room; it is lifted at the end, as if room had been made."""
+    path = tmp_path / "federation.sqlite"
+    run = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    accepted, refused, health, last = map(int, run.stdout.split())
+    assert accepted > 0
+    assert refused > 0
+    assert (health, last) == (200, 201)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert connection.execute("SELECT COUNT(*) FROM uploads").fetchone() == (accepted + 1,)
+    connection.close()
+
+
+@in_a_loop
+async def test_clocks_are_not_believed(sqlite_store, monkeypatch):
+    """The wall clock jumps by years in both directions: rounds and limits go on, since only spans are measured."""
+    async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
+        real = time.time
+        for jump in (0.0, 3e8, -3e8):
+            monkeypatch.setattr(time, "time", lambda jump=jump: real() + jump)
+            before = running.service.view.folded
+            device = await running.device()
+            headers = {"Date": "Thu, 01 Jan 1970 00:00:00 GMT", "If-Modified-Since": "Fri, 31 Dec 2100 23:59:59 GMT"}
+            assert (await device.send(await device.ticket(), some_update(1), **headers)).status_code == 201
+            await running.version(before + 1)
+            assert (await running.client.get("/api/v1/model", headers=headers)).status_code == 200

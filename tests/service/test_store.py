@@ -1,0 +1,347 @@
+"""The store: what it promises about uploads, rounds and versions, on both databases."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.service.federations import ITEMS, found_small, small_world, some_update
+
+from federank.errors import ModelError, SettingError
+from federank.protocol.messages import Update, encode
+from federank.protocol.recipes import FPLSettings, recipe_for
+from federank.service import store as stored
+from federank.service.database import Database, StoreAway, StoreError
+from federank.service.founding import first_model, found, read_charter, renew_admin_token
+from federank.service.published import EncodedRows, Published
+from federank.service.schema import MIGRATIONS, migrate
+from federank.service.settings import RoundSettings, TrustSettings
+from federank.service.store_address import without_password
+from federank.service.tickets import TICKET_BYTES, make_ticket, read_ticket
+from federank.service.uploads import Form, shortened
+
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def database(store):
+    found_small(store)
+    database = Database(store)
+    yield database
+    database.close()
+
+
+def upload(seed, device="d", number=0, version=0):
+    body = encode(some_update(seed))
+    return stored.Upload(device, make_ticket(KEY, device, number, version), "plain", bytes([seed] * 32), body, 0)
+
+
+def keep(connection, *uploads, staleness=None):
+    with connection.transaction():
+        return [stored.keep_upload(connection, each, staleness)[0] for each in uploads]
+
+
+def test_migrations_are_made_once_by_whoever_comes_first(store):
+    had = []
+
+    def bring_up_to_date():
+        database = Database(store)
+        with database.connection() as connection:
+            had.append(migrate(connection))
+        database.close()
+
+    threads = [threading.Thread(target=bring_up_to_date) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(had) == [0] + [len(MIGRATIONS)] * 3
+
+
+def test_a_store_is_brought_from_an_older_version_to_a_newer_one_with_its_content(database):
+    later = [*MIGRATIONS, ["ALTER TABLE devices ADD COLUMN nickname TEXT"]]
+    with database.connection() as connection:
+        stored.enrol(connection, "d", b"hash")
+        assert migrate(connection, later) == len(MIGRATIONS)
+        assert connection.all("SELECT device, nickname FROM devices") == [("d", None)]
+        with pytest.raises(StoreError, match="newer version"):
+            migrate(connection)
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(database):
+    with database.connection() as connection:
+        with pytest.raises(Exception, match=r"nonsense|syntax"):
+            migrate(connection, [*MIGRATIONS, ["CREATE TABLE half (a INTEGER)", "nonsense"]])
+        assert migrate(connection) == len(MIGRATIONS)
+        assert migrate(connection, [*MIGRATIONS, ["CREATE TABLE half (a INTEGER)"]]) == len(MIGRATIONS)
+
+
+def test_an_upload_is_stored_once_and_only_in_an_open_round(database):
+    with database.connection() as connection:
+        stored.enrol(connection, "d", b"hash")
+        assert keep(connection, upload(1)) == ["late"], "no round has begun"
+        stored.open_round(connection, 0, 0)
+        assert keep(connection, upload(1), upload(1), upload(2)) == ["stored", "again", "repeated"]
+        assert keep(connection, upload(3, device="left long ago")) == ["gone"]
+        assert stored.close_round(connection, 0, 1) == 1
+        assert keep(connection, upload(1), upload(4, number=1)) == ["again", "late"]
+
+
+def test_a_transaction_that_fails_stores_nothing(database):
+    with database.connection() as connection:
+        stored.enrol(connection, "d", b"hash")
+        stored.open_round(connection, 0, 0)
+        with pytest.raises(ZeroDivisionError):
+            _keep_and_fail(connection)
+        assert stored.count_reports(connection, 0) == 0
+
+
+def test_a_round_is_folded_exactly_once(database):
+    with database.connection() as connection:
+        stored.enrol(connection, "d", b"hash")
+        stored.open_round(connection, 0, 0)
+        keep(connection, upload(1))
+        stored.close_round(connection, 0, 1)
+        model = stored.newest_model(connection)
+        after = model.followed_by(model.vectors + 1, model.biases)
+        stored.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
+        with pytest.raises(StoreAway, match="somebody else"):
+            stored.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
+        assert stored.newest_model(connection).version == 1
+        assert connection.all("SELECT version FROM versions ORDER BY version") == [(0,), (1,)]
+
+
+@pytest.mark.slow
+def test_an_upload_on_its_way_in_is_waited_for_by_the_closing_of_its_round(postgresql_server):
+    """Only PostgreSQL lets two transactions write at once."""
+    address = postgresql_server.database()
+    found_small(address)
+    one, two = Database(address), Database(address)
+    reports = []
+    with one.connection() as connection:
+        stored.enrol(connection, "d", b"hash")
+        stored.open_round(connection, 0, 0)
+        closing = threading.Thread(target=lambda: reports.append(_close(two)))
+        with connection.transaction():
+            assert stored.keep_upload(connection, upload(1), None)[0] == "stored"
+            closing.start()
+            closing.join(0.3)
+            assert closing.is_alive(), "the round is held open by the upload"
+        closing.join()
+    assert reports == [1]
+    one.close()
+    two.close()
+
+
+def _keep_and_fail(connection):
+    with connection.transaction():
+        assert stored.keep_upload(connection, upload(1), None)[0] == "stored"
+        raise ZeroDivisionError
+
+
+def _close(database):
+    with database.connection() as connection:
+        return stored.close_round(connection, 0, 1)
+
+
+def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch):
+    monkeypatch.setattr(stored, "WHOLE_EVERY", 4)
+    rng = np.random.default_rng(1)
+    with database.connection() as connection:
+        stored.enrol(connection, "d", b"hash")
+        model = stored.newest_model(connection)
+        follower, seen = model, [model]
+        for number in range(11):
+            stored.open_round(connection, number, model.version)
+            keep(connection, upload(number + 1, number=number))
+            stored.close_round(connection, number, 1)
+            vectors = model.vectors.copy()
+            vectors[rng.integers(ITEMS)] += 1
+            model = model.followed_by(vectors, model.biases)
+            stored.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
+            if number % 3 == 0:
+                follower = stored.newest_model(connection, follower)
+                seen.append(follower)
+        afresh = stored.newest_model(connection)
+        follower = stored.newest_model(connection, follower)
+        behind = stored.newest_model(connection, seen[0])
+        kept = [version for (version,) in connection.all("SELECT version FROM versions ORDER BY version")]
+    for other in (afresh, follower, behind):
+        assert other.version == model.version == 11
+        assert np.array_equal(other.vectors, model.vectors)
+        assert np.array_equal(other.changed, model.changed)
+    assert kept == [0, 4, 5, 6, 7, 8, 9, 10, 11], "what is older than the last but one whole model is dropped"
+
+
+@given(st.lists(st.sets(st.integers(0, ITEMS - 1)), max_size=8), st.integers(-2, 10))
+def test_the_rows_since_a_version_are_those_that_differ(steps, since):
+    model = first_model(FPLSettings(factors=2), ITEMS)
+    history = [model]
+    for rows in steps:
+        biases = model.biases.copy()
+        biases[list(rows)] += 1
+        model = model.followed_by(model.vectors, biases)
+        history.append(model)
+    rows = model.rows_since(since)
+    if 0 <= since < len(history):
+        assert rows.tolist() == np.flatnonzero(history[since].biases != model.biases).tolist()
+    else:
+        assert rows.tolist() == list(range(ITEMS))
+
+
+def test_encoded_rows_are_made_once_and_kept_within_their_room():
+    encoded = EncodedRows(most_bytes=2000)
+    model = first_model(FPLSettings(factors=2), ITEMS)
+    first = encoded.since(model, None, 0)
+    assert encoded.since(model, None, 0) is first
+    assert encoded.since(model, 99, 0) is first, "a version from the future says nothing"
+    for number in range(1, 20):
+        encoded.since(model, None, number)
+    assert sum(map(len, encoded._kept.values())) <= 2000
+    assert encoded.since(model, None, 0) is not first
+
+
+@pytest.mark.slow
+def test_the_first_model_is_the_one_of_a_simulation():
+    from federank.engines.federation import Federation
+
+    for biases in ("normal", "zero"):
+        settings = FPLSettings(factors=5, seed=9, initial_biases=biases)
+        data = small_world()
+        recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.ones(data.n_users))
+        simulated = Federation.founded(settings, recipe, data.profiles, data.n_items)
+        model = first_model(settings, data.n_items)
+        np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :5], rtol=1e-6)
+        np.testing.assert_allclose(model.biases, simulated.item_biases, rtol=1e-6)
+
+
+def test_a_federation_is_founded_once(database):
+    with database.connection() as connection:
+        assert found(connection, FPLSettings(), small_world(), RoundSettings()) is None
+        charter = read_charter(connection)
+        assert (charter.settings.factors, charter.settings.triples) == (3, 4)
+        old = charter.admin_hash
+        assert renew_admin_token(connection)
+        assert read_charter(connection).admin_hash != old
+
+
+def test_the_mean_of_the_data_is_taken_as_the_number_of_triples(sqlite_store):
+    found_small(sqlite_store, triples="mean")
+    database = Database(sqlite_store)
+    with database.connection() as connection:
+        assert read_charter(connection).settings.triples == 6
+    database.close()
+
+
+def test_a_server_cannot_follow_sizes_of_histories_it_does_not_know(sqlite_store):
+    with pytest.raises(SettingError, match="does not know the sizes"):
+        found_small(sqlite_store, triples="profile")
+
+
+@pytest.mark.slow
+def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite_store):
+    from federank.recommenders.fpl import FPL
+
+    data = small_world()
+    trained = FPL(factors=2, epochs=1).fit(data.take(data.items != 3).compact())
+    database = Database(sqlite_store)
+    with database.connection() as connection:
+        migrate(connection)
+        with pytest.raises(ModelError, match="something else"):
+            found(connection, FPLSettings(), data, RoundSettings(), trained=object())
+        found(connection, FPLSettings(triples=1), data, RoundSettings(), trained=trained)
+        model = stored.newest_model(connection)
+    database.close()
+    others = np.arange(ITEMS) != 3
+    assert np.array_equal(model.vectors[others], trained.item_vectors)
+    assert np.array_equal(model.biases[others], trained.item_biases)
+    assert np.array_equal(model.vectors[3], first_model(FPLSettings(factors=2), ITEMS).vectors[3])
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("sqlite:///a.sqlite", "sqlite:///a.sqlite"),
+        ("postgresql://me:secret@host:5/name", "postgresql://me:…@host:5/name"),
+        ("postgresql://me@host/name", "postgresql://me@host/name"),
+        ("postgresql://host/name?password=secret", "postgresql://host/name"),
+    ],
+)
+def test_no_password_is_shown(address, shown):
+    assert without_password(address) == shown
+
+
+def test_a_store_of_no_known_kind_is_refused():
+    with pytest.raises(StoreError, match="sqlite:///FILE or postgresql"):
+        Database("mysql://host/name")
+
+
+def test_a_place_that_cannot_hold_a_store_is_told_as_away(tmp_path):
+    with pytest.raises(StoreAway), Database(f"sqlite:///{tmp_path}/no/such/folder.sqlite").connection():
+        pass
+    (tmp_path / "text").write_text("this is not a database, and longer than a header of one " * 30)
+    with pytest.raises(StoreAway, match="not a database"), Database(f"sqlite:///{tmp_path}/text").connection():
+        pass
+    with pytest.raises(StoreAway, match="does not answer"), Database("postgresql://127.0.0.1:1/none").connection():
+        pass
+
+
+@given(st.text(max_size=60), st.integers(0, 2**63), st.integers(0, 2**63))
+def test_tickets_are_read_by_whom_they_were_given_to_and_by_nobody_else(device, number, version):
+    ticket = make_ticket(KEY, device, number, version)
+    assert read_ticket(KEY, device, str(ticket)) == ticket
+    assert read_ticket(KEY, device + "x", str(ticket)) is None
+    assert read_ticket(b"other", device, str(ticket)) is None
+
+
+@given(st.binary(max_size=2 * TICKET_BYTES) | st.text(max_size=60))
+def test_no_made_up_ticket_is_taken(text):
+    import base64
+
+    shown = base64.urlsafe_b64encode(text).decode() if isinstance(text, bytes) else text
+    assert read_ticket(KEY, "d", shown) is None
+
+
+@given(st.lists(st.floats(-(2.0**126), 2.0**126, width=32), min_size=4, max_size=4), st.floats(0.01, 100))
+def test_no_row_is_longer_than_allowed_and_short_ones_stay_as_they_are(row, most):
+    vectors, biases = np.array([row[:3]], dtype=np.float32), np.array(row[3:], dtype=np.float32)
+    update = Update(np.zeros(1, dtype=np.int32), vectors, biases)
+    length = float(np.linalg.norm(np.append(vectors, biases).astype(np.float64)))
+    cut = shortened(update, most)
+    after = float(np.linalg.norm(np.append(cut.vectors, cut.biases).astype(np.float64)))
+    if length > most:
+        assert after <= most * (1 + 1e-5)
+    else:
+        assert cut is update
+
+
+def test_an_upload_may_be_as_long_as_its_rows_take_and_no_longer():
+    form = Form(factors=20, n_items=3706, most_rows=264, most_norm=1.0)
+    assert len(encode(some_update(1, rows=264, items=3706, factors=20))) <= form.most_bytes < 30_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        (RoundSettings, {"minimum": 30}),
+        (RoundSettings, {"mode": "buffered", "minimum": 21}),
+        (RoundSettings, {"over_selection": 0.5}),
+        (RoundSettings, {"deadline": 0.0}),
+        (RoundSettings, {"mode": "whenever"}),
+        (TrustSettings, {"most_norm": 0.0}),
+        (TrustSettings, {"device_rate": -1.0}),
+    ],
+)
+def test_settings_out_of_their_range_are_refused(settings, wrong):
+    with pytest.raises(SettingError):
+        settings(**wrong)
+
+
+def test_a_published_model_is_not_changed_by_the_next(database):
+    with database.connection() as connection:
+        model = stored.newest_model(connection)
+    before = model.vectors.copy()
+    following: Published = model.followed_by(model.vectors + 1, model.biases)
+    assert np.array_equal(model.vectors, before)
+    assert (following.version, following.changed.tolist()) == (1, [1] * ITEMS)
