@@ -103,6 +103,7 @@ def _enrol(
             "your history."
         )
 
+    ca = None if ca is None else str(Path(ca).absolute())  # the device may be started from another folder next time
     client = Client(server, ca=ca, insecure=insecure, note=note)
     try:
         matched, chosen, facts = enrol(

@@ -16,6 +16,7 @@ from federank.errors import BadFile
 from federank.service.client import Client
 from federank.service.client_answers import Refused
 from federank.service.device_state import (
+    Identity,
     catalogue_of,
     home_of,
     identity_of,
@@ -34,26 +35,28 @@ _TRIES = 5
 
 def leave(path: Path, note: Callable[[str], None]) -> None:
     """Tell the server to forget this device; a device that it does not know any more has left already."""
-    store = DeviceStore(path)
-    try:
-        with taking_part(path):
+    with taking_part(path):
+        store = DeviceStore(path)
+        try:
             identity = identity_of(store)
             if identity.token:
-                client = Client(
-                    identity.server, ca=identity.ca, insecure=identity.insecure, token=identity.token, note=note
-                )
-                try:
-                    client.ask("DELETE", "/devices/me", tries=_TRIES)
-                except Refused as reason:
-                    if reason.status not in (401, 404):
-                        raise
-                finally:
-                    client.close()
+                _tell_server(identity, note)
                 with store.transaction() as sql:
                     sql.execute("UPDATE identity SET token = ''")
                     sql.execute("DELETE FROM pending")
+        finally:
+            store.close()
+
+
+def _tell_server(identity: Identity, note: Callable[[str], None]) -> None:
+    client = Client(identity.server, ca=identity.ca, insecure=identity.insecure, token=identity.token, note=note)
+    try:
+        client.ask("DELETE", "/devices/me", tries=_TRIES)
+    except Refused as reason:
+        if reason.status not in (401, 404):
+            raise
     finally:
-        store.close()
+        client.close()
 
 
 def exported(store: DeviceStore) -> dict[str, Any]:

@@ -63,11 +63,7 @@ class DeviceStore:
     def __init__(self, path: Path) -> None:
         """Open an existing file; `created` makes a new one."""
         self.path = path
-        if not path.is_file():
-            raise BadState(
-                f"There is no device at {path}. `federank device --server ... --profile ...` enrols one; --state names "
-                "its file."
-            )
+        _refuse_absence(path)
         _refuse_other_readers(path)
         with _sentences(path):
             self._sql = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
@@ -156,6 +152,7 @@ def taking_part(path: Path) -> Iterator[None]:
     """Keep every other process from taking part with the same state file."""
     import fcntl
 
+    _refuse_absence(path)
     # Not one of SQLite's own locks (those are fcntl's, these flock's), so looking into the file stays possible. The
     # file must be closed after SQLite's connection: closing it drops the locks that SQLite holds in this process.
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -170,6 +167,14 @@ def taking_part(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+def _refuse_absence(path: Path) -> None:
+    if not path.is_file():
+        raise BadState(
+            f"There is no device at {path}. `federank device --server ... --profile ...` enrols one; --state names its "
+            "file."
+        )
 
 
 def _refuse_other_readers(path: Path) -> None:
