@@ -1,59 +1,124 @@
 """`federank demo`: the first thing that a new user sees."""
 
+import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from federank.cli import federank
+from federank.cli.demo import MARK
 
 
-def story(*words: str) -> str:
-    result = CliRunner().invoke(federank, ["demo", *words])
+def run_demo(out, *words):
+    return CliRunner().invoke(federank, ["demo", "--out", str(out), *words])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("demo") / "out"
+
+
+@pytest.fixture(scope="module")
+def story(place):
+    result = run_demo(place)
     assert result.exit_code == 0, result.output + repr(result.exception)
     return result.stdout
 
 
-def test_the_demo_says_first_that_its_city_is_synthetic():
-    assert "synthetic" in story().splitlines()[0]
+def numbers(story, start):
+    """The numbers of a table's rows that begin with these words, by the row's first words."""
+    lines = [line.strip() for line in story.splitlines() if line.strip().startswith(start)]
+    return {re.split(r"\s{2,}", line)[0]: re.split(r"\s{2,}", line)[1:] for line in lines}
 
 
-def test_the_demo_shows_the_city_in_numbers_and_splits_it():
-    told = story()
+@pytest.mark.slow
+def test_the_demo_says_first_that_its_city_is_synthetic(story):
+    assert "synthetic" in story.splitlines()[0]
+
+
+@pytest.mark.slow
+def test_the_demo_shows_the_city_in_numbers_and_splits_it(story):
     for number in ("1,000", "1,500", "40,000"):
-        assert number in told
-    parts = {line.split()[0]: int(line.split()[1].replace(",", "")) for line in told.splitlines() if _is_part(line)}
+        assert number in story
+    parts = {name: int(row[0].replace(",", "")) for name, row in numbers(story, ("train", "test ")).items()}
     assert list(parts) == ["train", "test"]
     assert parts["train"] > parts["test"] > 0
     assert sum(parts.values()) <= 40_000
 
 
-def test_in_the_demo_a_federation_learns_more_than_what_is_popular():
-    told = {line.strip()[:26].strip(): line.split() for line in story().splitlines()}
-    precision = {name: float(words[-3]) for name, words in told.items() if name.startswith(("FPL", "Most popular"))}
-    assert precision["FPL, 30 % of the time"] > 1.5 * precision["Most popular (centralised)"]
-    assert precision["FPL, never"] < precision["FPL, 10 % of the time"]
+@pytest.mark.slow
+def test_in_the_demo_a_federation_learns_more_than_what_is_popular(story):
+    learning = story.split("3. Learning")[1].split("A little goes")[0]
+    rows = numbers(learning, ("Random", "Most", "Item", "BPR", "FPL  "))
+    methods = {name: float(row[0]) for name, row in rows.items()}
+    assert list(methods) == [
+        *("Random", "Most popular (centralised)", "Item-kNN (centralised)", "BPR-MF (centralised)", "FPL"),
+    ]
+    assert methods["FPL"] > 1.5 * methods["Most popular (centralised)"] > methods["Random"]
 
 
 @pytest.mark.slow
-def test_the_demo_tells_the_same_story_twice_and_another_with_another_seed():
-    assert story() == story()
-    assert story("--seed", "2") != story()
-
-
-def test_the_demo_fits_a_terminal_of_80_columns():
-    assert max(map(len, story().splitlines())) <= 80
+def test_in_the_demo_nothing_shared_teaches_little_and_a_tenth_much(story):
+    learning = story.split("A little goes")[1].split("4. A curious")[0]
+    sweep = {pi: float(row[0]) for pi, row in numbers(learning, ("0 ", "0.", "1 ")).items()}
+    assert list(sweep) == ["0", "0.1", "0.2", "0.3", "0.5", "0.7", "1"]
+    assert 1.5 * sweep["0"] < sweep["0.1"] < max(sweep.values())
 
 
 @pytest.mark.slow
-def test_the_demo_runs_on_its_own_and_writes_nothing(tmp_path):
-    command = [sys.executable, "-m", "federank", "demo"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+def test_in_the_demo_a_low_pi_hides_little_and_a_decision_for_life_more(story):
+    published, kept = (numbers(story, start) for start in ("As published", "Sticky"))
+    assert float(published["As published"][1].rstrip("%")) > 90  # pi = 0.1, the last such row
+    assert float(kept["Sticky"][1].rstrip("%")) < 20
+
+
+@pytest.mark.slow
+def test_the_demo_fits_a_terminal_of_80_columns(story):
+    assert max(map(len, story.splitlines()[:-1])) <= 80  # the last line has the name of a folder
+
+
+@pytest.mark.slow
+def test_the_last_line_says_what_to_open_and_it_is_there(story, place):
+    assert story.splitlines()[-1] == f"Open {place / 'report.html'} in a browser."
+    page = (place / "report.html").read_text(encoding="utf-8")
+    for words in ("synthetic city", "What a curious server learns", "Accuracy and variety", "<svg"):
+        assert words in page
+    assert "chosen on the test part:" not in page
+
+
+@pytest.mark.slow
+def test_the_demo_replaces_its_own_folder_tells_the_same_story_and_runs_on_its_own(story, place):
+    (place / "report.html").write_text("old")
+    command = [sys.executable, "-m", "federank", "demo", "--out", place.name]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=place.parent)
     assert (answer.returncode, answer.stderr) == (0, "")
-    assert list(Path(tmp_path).iterdir()) == []
+    assert answer.stdout.splitlines()[:-1] == story.splitlines()[:-1]
+    assert "<svg" in (place / "report.html").read_text(encoding="utf-8")
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
 
 
-def _is_part(line: str) -> bool:
-    return line.split()[:1] in (["train"], ["test"])
+def test_somebody_elses_folder_is_refused_before_anything_is_done(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    result = run_demo(tmp_path / "mine")
+    assert result.exit_code == 1
+    assert "was not made by `federank demo`" in str(result.exception)
+    assert result.stdout == ""
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine", "letter.txt"]
+
+
+def test_a_demo_that_breaks_off_leaves_the_old_report_and_nothing_else(tmp_path, monkeypatch):
+    place = tmp_path / "out"
+    place.mkdir()
+    (place / MARK).write_text("")
+    (place / "report.html").write_text("old")
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("federank.cli.demo._tell_story", stopped)
+    assert run_demo(place).exit_code != 0
+    assert (place / "report.html").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -1,53 +1,77 @@
-"""`federank demo`: the whole story on a synthetic city, one step after the other.
+"""`federank demo`: the whole story on a synthetic city, and a page to look at.
 
-Each step says what it does and shows what came of it. Nothing is read, fetched or written.
+1. A city is made up and split, as the papers do it.
+2. Five methods learn, with and without a federation, and FPL at several values of pi: a study (studies/demo.toml).
+3. A curious server is let loose on FPL's messages (audit/).
+4. The report of it all is written: report.html, and the results it was made from.
+
+Nothing is fetched. Everything is written to a folder of its own: under a temporary name first, so that it is there
+whole or not at all. A folder that the demo made before gives way; any other is left alone.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from federank.recommenders.registry import recommender_class
+from federank.errors import BadFile
 
-CONTENDERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("Random", "random", {}),
-    ("Most popular (centralised)", "popular", {}),
-    ("Item-kNN (centralised)", "itemknn", {}),
-    ("BPR-MF (centralised)", "bpr", {"epochs": 60}),
-    ("FPL, all likes may leave", "fpl", {"epochs": 60, "pi": 1.0}),
-    ("FPL, 30 % of the time", "fpl", {"epochs": 60, "pi": 0.3}),
-    ("FPL, 10 % of the time", "fpl", {"epochs": 60, "pi": 0.1}),
-    ("FPL, never", "fpl", {"epochs": 60, "pi": 0.0}),
+if TYPE_CHECKING:
+    from federank.data.splits import Split
+    from federank.studies.rows import Line, Row
+
+MARK = "made-by-federank-demo.txt"
+"""The file by which the demo knows a folder of its own."""
+
+AUDITS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("As published", {"pi": 1.0}),
+    ("As published", {"pi": 0.1}),
+    ("Sticky", {"pi": 0.1, "sharing": "sticky"}),
 )
-"""What is trained, in the order of the table."""
+"""What is audited: how people share, and with which settings."""
 
 
 @click.command()
-@click.option("--seed", type=click.IntRange(min=0), metavar="S", default=1, show_default=True, help="Seed of the city.")
-def demo(seed: int) -> None:
-    """Build a synthetic city, split it, train on it with and without a federation, and compare.
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    default=Path("federank-demo"),
+    show_default=True,
+    help="Where the report goes.",
+)
+@click.option("--seed", type=click.IntRange(min=0), metavar="S", default=1, show_default=True, help="Seed of the runs.")
+def demo(out: Path, seed: int) -> None:
+    """Make up a city, learn from it with and without a federation, audit it, and write a report.
 
-    Nothing is fetched or written: the city is made up on the spot, and no real person or place is in it.
+    Nothing is fetched: the city is made up on the spot, and no real person or place is in it.
 
     \b
     Example:
       federank demo
     """
+    with _written_whole(out) as folder:
+        _tell_story(folder, seed)
+    click.echo(f"Open {out / 'report.html'} in a browser.")
+
+
+def _tell_story(folder: Path, seed: int) -> None:
     from federank.cli.tables import new_table, show, show_statistics
-    from federank.data.city import city
-    from federank.data.splits import split_temporal
     from federank.data.statistics import statistics
-    from federank.evaluation.evaluate import evaluate
+    from federank.studies.report import write_report
 
     click.echo("1. A city. It is synthetic: made-up people check in at made-up places.\n")
-    data = city(seed=seed)
+    data, split = _city_and_split()
     show_statistics(statistics(data))
-
     click.echo("2. A split, as the papers make it: of everybody with 20 check-ins or more,")
     click.echo("   the newest fifth is for the test.\n")
-    split = split_temporal(data.keep_users(min_interactions=20), test=0.2)
     table = new_table("Part", "Interactions>", "People>", "Places>")
     for name, part in (("train", split.train), ("test", split.test)):
         held = part.compact()
@@ -56,13 +80,144 @@ def demo(seed: int) -> None:
 
     click.echo("3. Learning. Centralised methods see every history. FPL sees none: devices send")
     click.echo("   gradients, and those of places their owner likes only with probability pi.")
-    click.echo("   (The first run compiles for some seconds.)\n")
+    click.echo("   (The first time, this compiles for some seconds.)\n")
+    rows = _learn(folder / "results", seed)
+    _show_methods(rows)
+    _show_sweep(rows)
+
+    click.echo("4. A curious server keeps every message of FPL and guesses who went where.\n")
+    _show_audits([_audited(folder / "results", name, settings, split, seed) for name, settings in AUDITS])
+    click.echo("   A low pi alone is no privacy: what is held back today is sent another day.")
+    click.echo("   docs/privacy.md says what helps, and how far.\n")
+
+    write_report(folder / "results", html=folder / "report.html")
+    click.echo("5. A report of all this, with figures, is written.")
+    click.echo("   Next: .venv/bin/federank train fpl --data city --pi 0.3 --out runs/city\n")
+
+
+def _city_and_split() -> tuple[Any, Split]:
+    from federank.data.city import city
+    from federank.data.splits import split_temporal
+
+    data = city()
+    return data, split_temporal(data.keep_users(min_interactions=20), test=0.2)
+
+
+def _learn(results: Path, seed: int) -> list[Row]:
+    """Carry out the demo's study in this process; the rows of its tables."""
+    from importlib.resources import as_file, files
+
+    from federank.studies.here import Here
+    from federank.studies.progress import Bar
+    from federank.studies.rows import gather
+    from federank.studies.run import carry_out_study
+    from federank.studies.study_file import as_study, read_document
+
+    with as_file(files("federank.studies").joinpath("demo.toml")) as path:
+        document = read_document(path) | {"seeds": [seed]}
+    with Bar(quiet=not sys.stderr.isatty()) as bar:
+        lines = carry_out_study(as_study(document, "demo"), results, Here(), bar).lines()
+    return gather(lines)
+
+
+def _show_methods(rows: list[Row]) -> None:
+    from federank.cli.tables import new_table, show
+
     table = new_table("Method", "Precision@10>", "nDCG@10>", "Places shown>")
-    for label, method, settings in CONTENDERS:
-        model = recommender_class(method)(**settings).fit(split.train)
-        means = evaluate(model, split, at=10).means
-        scores = (f"{means['precision@10']:.4f}", f"{means['ndcg@10']:.4f}", f"{means['item_coverage@10']:,.0f}")
-        table.add_row(label, *scores)
+    for row in rows:
+        if not row.swept or (row.group, row.at("pi")) == ("FPL", 1.0):
+            name = row.group if row.swept else f"{row.group} (centralised)"
+            table.add_row("Random" if row.group == "Random" else name, *_scores(row))
     show(table)
-    click.echo("A low pi is no promise of privacy: docs/protocol.md says what it does not hide.")
-    click.echo("Next: .venv/bin/federank train fpl --data city --pi 0.3 --out runs/city")
+
+
+def _show_sweep(rows: list[Row]) -> None:
+    from federank.cli.tables import new_table, show
+
+    sweep = [row for row in rows if row.group == "FPL"]
+    precision = {row.at("pi"): row.mean("precision@10") or 0.0 for row in sweep}
+    best = max(precision, key=lambda pi: precision[pi])
+    click.echo(
+        f"   A little goes a long way: with pi = 0.1 FPL reaches {precision[0.1] / precision[best]:.0%} of its best"
+    )
+    click.echo(f"   precision, which it has with pi = {best:g}. With pi = 0 only comparisons leave.\n")
+    table = new_table("FPL with pi>", "Precision@10>", "nDCG@10>", "Places shown>")
+    for row in sweep:
+        table.add_row(f"{row.at('pi'):g}", *_scores(row))
+    show(table)
+
+
+def _scores(row: Row) -> tuple[str, str, str]:
+    precision, gain, shown = (row.mean(f"{metric}@10") or 0.0 for metric in ("precision", "ndcg", "item_coverage"))
+    return f"{precision:.4f}", f"{gain:.4f}", f"{shown:,.0f}"
+
+
+def _audited(results: Path, name: str, settings: dict[str, Any], split: Split, seed: int) -> Line:
+    """Train once more under the eyes of a curious server, and keep what it found beside the study's runs."""
+    import hashlib
+
+    from federank.audit.audit import audit_training
+    from federank.recommenders.fpl import FPL
+    from federank.studies.results import Results
+
+    findings, about = audit_training(FPL(epochs=60, seed=seed, **settings), split.train)
+    found = findings[-1]
+    marks = {
+        f"{attack}/{mark}": value for attack, all_marks in found.attacks.items() for mark, value in all_marks.items()
+    }
+    line = {
+        "id": hashlib.sha256(repr((name, settings, seed)).encode()).hexdigest()[:16],
+        "group": name,
+        "data": "city",
+        "model": "fpl",
+        "settings": settings,
+        "seed": seed,
+        "task": "audit",
+        "metrics": {"disclosed_share": found.disclosed_share, "base_rate": found.base_rate, **marks},
+        "seconds": sum(about["seconds"].values()),
+        "status": "done",
+    }
+    Results.open(results).append(line)
+    return line
+
+
+def _show_audits(lines: list[Line]) -> None:
+    from federank.cli.tables import new_table, show
+
+    table = new_table("Sharing", "pi>", "Sent openly>", "Named>", "Right>", "Order>", "Popularity>")
+    for line in lines:
+        shares = (line["metrics"][name] or 0.0 for name in ("disclosed_share", "fused/recall", "fused/precision"))
+        orders = (line["metrics"][f"{attack}/auc"] or 0.0 for attack in ("fused", "popularity"))
+        cells = [*(f"{share:.1%}" for share in shares), *(f"{order:.3f}" for order in orders)]
+        table.add_row(line["group"], f"{line['settings']['pi']:g}", *cells)
+    show(table)
+    click.echo("   Named: of a person's places, those the server claims, and how many of its")
+    click.echo("   claims are right. Order: how often it ranks a person's place above another")
+    click.echo("   (0.5 is chance), beside what popularity alone would tell anybody.")
+
+
+@contextmanager
+def _written_whole(out: Path) -> Iterator[Path]:
+    """A folder to write into, which takes its place when all is written; somebody else's is refused before."""
+    if out.exists() and not (out / MARK).is_file():
+        raise BadFile(
+            f"{out} is there already and was not made by `federank demo`; name another folder with --out, or move it."
+        )
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
+    except OSError as reason:
+        raise BadFile(f"{out} cannot be made ({reason.strerror}); name another folder with --out.") from reason
+    try:
+        (draft / MARK).write_text("`federank demo` made this folder, and replaces it when it is run again.\n")
+        yield draft
+        draft.chmod(0o755)
+        if out.exists():
+            old = draft.with_name(f"{draft.name}-old")
+            out.rename(old)
+            shutil.rmtree(old)
+        draft.rename(out)
+    except OSError as reason:
+        raise BadFile(f"{out} cannot be written ({reason.strerror or reason}); name another with --out.") from reason
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def csv_files(report: Report, folder: Path) -> dict[Path, str]:
-    """A file for each table."""
+    """A file for each table; one for all, each under its title, where the name is a file's."""
+    if folder.suffix == ".csv":
+        return {folder: "\n".join(f"# {table.title}\n{csv_table(table)}" for table in report.tables)}
     return {folder / f"{table.slug}.csv": csv_table(table) for table in report.tables}
 
 

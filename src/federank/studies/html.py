@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 def html_page(report: Report) -> str:
     """The whole page."""
     sections = [_table(table) for table in report.results]
-    sections += [_picture(picture, number) for number, picture in enumerate(report.pictures, start=1)]
+    if report.pictures:
+        pictures = "".join(_picture(picture, number) for number, picture in enumerate(report.pictures, start=1))
+        sections.append(f'<div class="pictures">\n{pictures}</div>\n')
     sections += [_table(table) for table in report.about]
     warnings = "".join(f'<p class="warning">{escape(warning)}</p>' for warning in report.warnings)
     description = "".join(f"<p>{escape(part)}</p>" for part in report.description.split("\n\n") if part.strip())
@@ -140,7 +142,8 @@ def _picture(picture: Picture, number: int) -> str:
         drawing = themed(panel.svg, f"f{number}p{place}")
         panels += f'<figure><div class="drawing" role="img" aria-label="{told}">{drawing}</div>'
         panels += f"<figcaption>{escape(panel.seen)}</figcaption></figure>\n"
-    return f"""<section id="figure-{number}">
+    wide = ' class="wide"' if len(picture.panels) > 1 else ""
+    return f"""<section id="figure-{number}"{wide}>
 <h2>{escape(picture.title)}</h2>
 <p class="caption">{escape(picture.caption)}</p>
 <div class="panels">

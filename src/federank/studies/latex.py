@@ -23,7 +23,9 @@ _ESCAPES = {
 
 
 def latex_files(report: Report, folder: Path) -> dict[Path, str]:
-    """A file for each table."""
+    """A file for each table; one for all where the name is a file's."""
+    if folder.suffix == ".tex":
+        return {folder: "\n".join(map(latex_table, report.tables))}
     return {folder / f"{table.slug}.tex": latex_table(table) for table in report.tables}
 
 

@@ -13,6 +13,7 @@ Where anything was chosen on the test part, the line under the title says so: su
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,8 @@ def write_report(
 ) -> list[Path]:
     """Write the report of a results folder in the forms that are asked for; the files that were written.
 
-    `html` and `markdown` are files (Markdown's figures go into a folder beside it), `latex` and `csv` are folders
-    that get a file per table.
+    `html` and `markdown` are files (Markdown's figures go into a folder beside it); `latex` and `csv` are folders
+    that get a file per table, or one file for all tables where the name ends in .tex or .csv.
     """
     from federank.studies.comma_separated import csv_files
     from federank.studies.html import html_page
@@ -86,7 +87,7 @@ def make_report(folder: Path) -> Report:
     """Read a results folder and make all tables and pictures of its report."""
     wishes = read_wishes(folder)
     results = Results.open(folder)
-    lines = list(results.lines())
+    lines = _with_audits(results)
     rows = gather(lines)
     tables, differences = _results(wishes, rows, _users_of(results))
     about = (
@@ -118,6 +119,14 @@ def _results(
                 tables.append(table)
                 differences += found
     return tables, differences
+
+
+def _with_audits(results: Results) -> list[Line]:
+    """The study's runs, and the audits that were kept beside them."""
+    lines: list[Line] = list(results.lines())
+    known = {line["id"] for line in lines}
+    audits = [line for line in results.lines(every=True) if line.get("task") == "audit" and line["id"] not in known]
+    return lines + audits
 
 
 def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
@@ -154,5 +163,6 @@ def _write_whole(path: Path, content: str) -> None:
         draft.write_text(content, encoding="utf-8")
         draft.replace(path)
     except OSError as reason:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
         raise BadFile(f"The report cannot be written to {path}: {reason.strerror}. Name another place.") from reason

@@ -3,12 +3,13 @@
 A row is what a table shows in one line: one method (the runs' `group`) on one data set, at one value of what was swept
 (pi = 0.3), over all its seeds. What was swept is told by the runs themselves (`swept`), or is that setting, pi or rho
 first, which differs between runs of one group and one seed. A setting that was *chosen* (a learning rate) may differ
-from seed to seed and makes no rows of its own.
+from seed to seed and makes no rows of its own. A sweep whose best point was chosen on validation has that point once
+more, under a label of its own ("FPL, best pi"): one row, whatever was best for each fold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +34,21 @@ class Row:
     lines: tuple[Line, ...]
 
     @property
+    def is_best(self) -> bool:
+        """Whether this is the point of a sweep that was chosen on validation."""
+        return any(line.get("best") for line in self.lines)
+
+    @property
+    def family(self) -> str:
+        """The group, or the group of whose sweep this is the best point."""
+        return self.group.rsplit(", best ", 1)[0] if self.is_best else self.group
+
+    @property
     def label(self) -> str:
         """The method and where in the sweep it is."""
+        if self.is_best:
+            values = dict.fromkeys(_plain(value) for line in self.lines for value in (line.get("swept") or {}).values())
+            return f"{self.group} = {' or '.join(values)}"
         return ", ".join([self.group, *(f"{name} = {_plain(value)}" for name, value in self.swept)])
 
     def at(self, name: str) -> Any:
@@ -53,7 +67,7 @@ class Row:
         return float(values.mean()) if len(values) else None
 
     def deviation(self, metric: str) -> float | None:
-        """The standard deviation over seeds; None with less than two."""
+        """The standard deviation over seeds and folds; None with less than two."""
         values = self.values(metric)
         return float(values.std()) if len(values) > 1 else None
 
@@ -76,28 +90,30 @@ def gather(lines: Iterable[Line]) -> list[Row]:
             point = tuple((name, _setting(line, name)) for name in names)
             points.setdefault(point, []).append(line)
         for point in sorted(points, key=lambda point: [_order(value) for _, value in point]):
-            ordered = sorted(points[point], key=lambda line: line.get("seed") or 0)
+            ordered = sorted(points[point], key=lambda line: (line.get("seed") or 0, line.get("fold") or 0))
             rows.append(Row(data=data, group=group, swept=point, lines=tuple(ordered)))
     return rows
 
 
-def best_of_sweeps(rows: Sequence[Row], score: Any) -> list[Row]:
-    """Of each group of one data set only the row with the highest score."""
+def best_of_sweeps(rows: Sequence[Row], score: Callable[[Row], float]) -> list[Row]:
+    """Of each method on one data set one row: the best point chosen on validation, else the one of highest score."""
     best: dict[tuple[str, str], Row] = {}
     for row in rows:
-        key = (row.data, row.group)
-        if key not in best or score(row) > score(best[key]):
+        key = (row.data, row.family)
+        if key not in best or (row.is_best, score(row)) > (best[key].is_best, score(best[key])):
             best[key] = row
     return list(best.values())
 
 
 def _swept_names(lines: Sequence[Line]) -> list[str]:
+    if any(line.get("best") for line in lines):
+        return []
     told = [line["swept"] for line in lines if line.get("swept")]
     if told:
         return sorted({name for names in told for name in names})
     varying: list[str] = []
-    for seed in dict.fromkeys(line.get("seed") for line in lines):
-        of_seed = [line.get("settings", {}) for line in lines if line.get("seed") == seed]
+    for run in dict.fromkeys((line.get("seed"), line.get("fold")) for line in lines):
+        of_seed = [line.get("settings", {}) for line in lines if (line.get("seed"), line.get("fold")) == run]
         for name in dict.fromkeys(name for settings in of_seed for name in settings):
             if len({repr(settings.get(name)) for settings in of_seed}) > 1 and name not in varying:
                 varying.append(name)

@@ -1,10 +1,12 @@
 """Tables about the runs themselves: what differs from the paper and why, what was audited, what it took.
 
-differences_table   everything more than ten percent from the paper, with the study's note or "unexplained"
-privacy_table       what a curious server learnt in the audited runs
-runs_table          epochs, seconds, memory and bytes of each row
-failures_table      runs that did not end, with their reasons
-versions_table      with what it was computed: packages, machine, fingerprints of the data
+    differences_table   everything more than ten percent from the paper, with the study's note or "unexplained"
+    privacy_table       what a curious server learnt in the audited runs
+    runs_table          epochs, seconds, memory and bytes of each row
+    failures_table      runs that did not end, with their reasons
+    versions_table      with what it was computed: packages, machine, fingerprints of the data
+
+Each is None where there is nothing to put in it.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
     for line in audits:
         found = line["metrics"]
         pi = line.get("settings", {}).get("pi")
-        base, best = (found.get(f"{attack}/auc") for attack in ATTACKS)
+        orders = [found.get(f"{attack}/{mark}") for mark in ("auc", "auc_held_back") for attack in ATTACKS]
         cells.append(
             [
                 *([line["data"]] if several else []),
@@ -70,16 +72,17 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
                 _percent(found.get("disclosed_share")),
                 _percent(found.get("fused/recall")),
                 _percent(found.get("fused/precision")),
-                "-" if base is None else f"{base:.3f}",
-                "-" if best is None else f"{best:.3f}",
+                *("-" if order is None else f"{order:.3f}" for order in orders),
             ]
         )
-    columns = ["Sharing", "pi>", "Sent openly>", "Found>", "Right>", "Order: popularity>", "Order: attacker>"]
+    columns = ["Sharing", "pi>", "Sent openly>", "Named>", "Right>", "Order|popularity>", "Order|attacker>"]
+    columns += ["Order of what never left|popularity>", "Order of what never left|attacker>"]
     caption = (
         "A server that keeps every message guesses what each person's history holds. Sent openly: the share of a "
-        "history that was sent as liked at least once. Found: the share of a history that the server names, with all "
-        "its attacks together. Right: the share of what it names that is so. Order: how often it ranks one of a "
-        "person's items above another item (0.5 is chance, 1 is certainty), by popularity alone and with the messages."
+        "history that was sent as liked at least once. Named: the share of a history that the server claims, with all "
+        "its attacks together. Right: the share of its claims that is so. Order: how often it ranks one of a person's "
+        "items above another item (0.5 is chance, 1 is certainty), by popularity alone and with the messages; then the "
+        "same for those items that never left."
     )
     return plain_table("What a curious server learns", caption, ["Data", *columns] if several else columns, cells)
 
@@ -93,7 +96,7 @@ def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
             [
                 row.data,
                 row.label,
-                ", ".join(str(line.get("seed", "-")) for line in row.lines),
+                str(len(row.lines)),
                 _mean([line.get("epoch") for line in row.lines], "{:g}"),
                 _mean([line.get("seconds") for line in row.lines], "{:,.1f}"),
                 _mean([line.get("memory_mb") for line in row.lines], "{:,.0f}"),
@@ -102,13 +105,14 @@ def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
                 _chosen(row),
             ]
         )
-    total = sum(float(line.get("seconds") or 0) for line in lines)
-    choosing = sum(line.get("task") == "choose" for line in lines)
+    each = {line["id"]: line for line in lines}
+    total = sum(float(line.get("seconds") or 0) for line in each.values())
+    choosing = sum(line.get("task") == "choose" for line in each.values())
     caption = (
-        f"{len(lines)} runs in all, {choosing} of them to choose settings; {spoken_time(total)} of computing, added "
-        "up over all runs. Times and memory are means over seeds; bytes are those of a whole run."
+        f"{len(each)} runs in all, {choosing} of them to choose settings; {spoken_time(total)} of computing, added "
+        "up over all runs. Times and memory are means over seeds and folds; bytes are those of a whole run."
     )
-    columns = ["Data", "Method", "Seeds", "Epoch>", "Seconds>", "Memory, MB>", "Sent up, MB>", "Down, MB>", "Chosen"]
+    columns = ["Data", "Method", "Runs>", "Epoch>", "Seconds>", "Memory, MB>", "Sent up, MB>", "Down, MB>", "Chosen"]
     return plain_table("Runs", caption, columns, cells)
 
 
@@ -151,9 +155,12 @@ def _chosen(row: Row) -> str:
     parts = {line.get("chosen_on") for line in row.lines} - {None}
     if not parts:
         return "nothing"
-    rates = sorted({line["settings"]["learning_rate"] for line in row.lines if "learning_rate" in line["settings"]})
-    which = f"rate {', '.join(f'{rate:g}' for rate in rates)}, " if rates else ""
-    return f"{which}on {' and '.join(sorted(map(str, parts)))}"
+    values: dict[str, None] = {}
+    for line in row.lines:
+        values |= dict.fromkeys(
+            f"{name.replace('_', ' ')} {value}" for name, value in (line.get("chosen") or {}).items()
+        )
+    return f"{', '.join(values or ['the epoch'])}, on {' and '.join(sorted(map(str, parts)))}"
 
 
 def _mean(values: Sequence[Any], form: str, unit: float = 1.0) -> str:

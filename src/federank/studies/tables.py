@@ -29,7 +29,7 @@ class Cell(NamedTuple):
     text: str
     value: float | None = None
     spread: float | None = None
-    """The standard deviation over seeds."""
+    """The standard deviation over runs (seeds and folds)."""
     mark: str = ""
     """Stars of significance."""
     best: bool = False
@@ -75,9 +75,12 @@ def slug(title: str) -> str:
 
 
 def plain_table(title: str, caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table of texts; a column whose name ends in '>' is set to the right, as numbers are."""
-    heads = tuple(Column("", name.removesuffix(">"), name.endswith(">")) for name in columns)
-    return Table(title=title, caption=caption, columns=heads, rows=tuple(tuple(map(Cell, row)) for row in rows))
+    """A table of texts; a column whose name ends in '>' is set to the right, 'Order|popularity' stands under Order."""
+    heads = []
+    for name in columns:
+        bundle, _, own = name.removesuffix(">").rpartition("|")
+        heads.append(Column(bundle, own, name.endswith(">")))
+    return Table(title=title, caption=caption, columns=tuple(heads), rows=tuple(tuple(map(Cell, row)) for row in rows))
 
 
 def rows_of_table(wish: Mapping[str, Any], rows: Sequence[Row], data: str) -> list[Row]:
@@ -103,7 +106,10 @@ def results_table(
     columns = [Column("", "Method", number=False)]
     for metric in metrics:
         head = words_of(metric).short
-        columns += [Column(head, name) for name in (("ours", "paper", "diff.") if metric in compared else ("ours",))]
+        if metric in compared:
+            columns += [Column(head, name) for name in ("ours", "paper", "diff.")]
+        else:
+            columns.append(Column(head, "ours") if compared else Column("", head))
     best = {metric: _best(rows, metric) for metric in metrics}
     lines, differences = [], []
     for place, row in enumerate(rows):
@@ -150,9 +156,9 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: Row | None, wis
     seeds = sorted({len(row.lines) for row in rows})
     told = []
     if seeds and seeds[-1] > 1:
-        told.append(f"Mean ± standard deviation over {_span(seeds)} seeds.")
+        told.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")
     elif seeds:
-        told.append("One seed each: differences of some percent may be luck.")
+        told.append("One run each: differences of some percent may be luck.")
     if wish.get("best"):
         told.append(f"Of each sweep the row with the best {words_of(wish['best']).short} on the test part.")
     told.append("Bold: the best of a column.")

@@ -75,8 +75,9 @@ KINDS = {
         "Further right, more unrated items are sent to hide the rated ones. Lower is better; crosses are the paper's.",
     ),
     "privacy": (
-        "What a curious server learns",
-        "Short bars are good. The gap between the last two is what messages betray beyond what is popular anyway.",
+        "What messages give away",
+        "Short bars are good. The first is what was sent as liked; the others are about what never left. The gap "
+        "between those two is what the messages betray beyond what is popular anyway.",
     ),
 }
 """The kinds of figures: title, and what to look at."""
@@ -112,6 +113,8 @@ def _parts(wish: Mapping[str, Any], rows: Sequence[Row], lines: Sequence[Line]) 
     sets = list(dict.fromkeys(line["data"] for line in lines))
     for data in wish.get("data") or sets:
         held = [row for row in rows if row.data == data]
+        if kind not in ("bias-disparity", "convergence"):
+            held = [row for row in held if not row.is_best]  # the sweep has the same point already
         if groups and kind not in ("f1-against-pi", "precision-against-coverage", "rho"):
             held = [row for group in groups for row in held if row.group == group]
         if wish.get("panels"):

@@ -48,7 +48,7 @@ def draw_convergence(
     _leave_out_the_start(axes, [curves[label] for label in shown], metric)
     axes.set(xlabel="Epoch", ylabel=words_of(metric).axis + ("" if on_test else "\n(on the validation part)"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    legend_below(figure, len(shown))
+    legend_below(figure)
     told = []
     for label in shown:
         best = max(curves[label], key=lambda epoch: score(metric, curves[label][epoch]))

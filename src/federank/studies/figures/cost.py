@@ -43,7 +43,7 @@ def draw_cost(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes
     axes.locator_params(axis="x", nbins=5)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
     axes.set(xlabel=f"1 / item vectors sent per epoch, in 10{str(power).translate(_RAISED)}", ylabel=words_of(up).axis)
-    legend_below(figure, len(families) + 1)
+    legend_below(figure)
     names = "; ".join(points[point].label for point in front)
     return figure, f"No other run is both cheaper and more precise than {names}."
 

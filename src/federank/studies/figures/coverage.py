@@ -44,7 +44,7 @@ def draw_coverage(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wi
     axes.margins(0.1)
     axes.set(xlabel=words_of(across).axis, ylabel=words_of(up).axis)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    legend_below(figure, len(families))
+    legend_below(figure)
     return figure, "; ".join(told) + "."
 
 

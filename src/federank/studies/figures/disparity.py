@@ -60,12 +60,15 @@ def draw_disparity(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: W
     ticks = [tick for tick in (-1, -0.5, 0, 0.5, 1, 2, 5, 10, 20, 50, 100) if tick <= max(0.5, high)]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
     axes.minorticks_off()
-    axes.set_yticks(places, [legible(category) for category in categories], parse_math=False)
+    axes.set_yticks(places, [legible(category) for category in categories])
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("Bias disparity: 0 as in histories, -1 left out")
-    legend_below(figure, len(shown))
+    legend_below(figure)
+    by_test = any(row.swept for row in shown)
     nearest, farthest = min(means, key=lambda name: means[name]), max(means, key=lambda name: means[name])
     return figure, (
         f"On average over categories {nearest} stays nearest to histories ({means[nearest]:.2f}), {farthest} strays "
-        f"farthest ({means[farthest]:.2f}). Of each sweep the value with the best precision on the test part is shown."
+        f"farthest ({means[farthest]:.2f})."
+        + " Of each sweep the value with the best precision on the test part is shown."
+        * by_test
     )

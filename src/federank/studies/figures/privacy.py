@@ -1,7 +1,8 @@
 """What audited runs gave away: bars per way of sharing.
 
-Three shares of a person's history: what was sent openly as liked, what the server names with all its attacks, and what
-it would name from popularity alone. Certainty is not the point, the gap between the last two is.
+First the share of a history that was sent openly as liked. Then, of what never left: how often the server ranks one of
+a person's items above another item, with all its attacks and by popularity alone (half the time is chance). What the
+messages betray is the gap between the two.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from federank.studies.rows import Line
 
 BARS = (
     ("disclosed_share", "sent openly", ORANGE, ".."),
-    ("fused/recall", "named by the server", VERMILLION, ""),
-    ("popularity/recall", "named from popularity alone", BLUE, "//"),
+    ("fused/auc_held_back", "of the rest, ranked right by the server", VERMILLION, ""),
+    ("popularity/auc_held_back", "of the rest, ranked right by popularity", BLUE, "//"),
 )
 
 
@@ -41,18 +42,20 @@ def draw_privacy(data: str, lines: Sequence[Line]) -> tuple[Figure, str] | None:
         for place, value in zip(places, values, strict=True):
             note: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": FAINT}
             axes.annotate(f"{value:.0%}", (value, place + offset), (3, -0.5), **note)
-    axes.set_yticks(places, [legible(label) for label in labels], parse_math=False)
+    axes.set_yticks(places, [legible(label) for label in labels])
     axes.set_xlim(0, 1.1)
     axes.set_xticks(np.arange(0, 1.01, 0.25))
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel("Share of a person's history")
-    legend_below(figure, len(BARS))
-    worst = max(audits, key=lambda line: line["metrics"].get("fused/recall") or 0.0)
-    return figure, (
-        f"With {_label(worst)} the server names {worst['metrics'].get('fused/recall') or 0:.0%} of a history, and "
-        f"{worst['metrics'].get('fused/precision') or 0:.0%} of what it names is right."
-    )
+    axes.axvline(0.5, color=FAINT, linestyle=":", linewidth=1.2)
+    axes.set_xlabel("Share sent, share ranked right (dotted: chance)")
+    legend_below(figure)
+    told = [
+        f"{_label(line)}: {line['metrics'].get('disclosed_share') or 0:.0%} sent openly, the rest ranked right "
+        f"{line['metrics'].get('fused/auc_held_back') or 0:.0%} of the time"
+        for line in audits
+    ]
+    return figure, f"{'; '.join(told)}."
 
 
 def _label(line: Line) -> str:

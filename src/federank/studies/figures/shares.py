@@ -29,7 +29,7 @@ def draw_item_updates(panel: str, rows: Sequence[Row], wish: Mapping[str, Any], 
     figure, axes = new_panel(panel)
     _draw(axes, curves)
     axes.set(xlabel="Items, most updated first (rank)", ylabel="Share of all updates")
-    legend_below(figure, len(curves))
+    legend_below(figure)
     steep = {value: shares[0] / shares[-1] for value, shares in curves.items() if shares[-1] > 0}
     told = [f"with pi = {value:g} it got {ratio:,.1f} times" for value, ratio in _ends(steep)]
     last = max(len(shares) for shares in curves.values())
@@ -47,7 +47,7 @@ def draw_popularity(panel: str, rows: Sequence[Row], wish: Mapping[str, Any], _:
     if feedback:
         axes.plot(*_thinned(feedback), color=INK, linestyle="--", linewidth=1.5, label="feedback")
     axes.set(xlabel="Items, most frequent first (rank)", ylabel="Share of all recommendations")
-    legend_below(figure, len(curves) + bool(feedback))
+    legend_below(figure)
     told = [f"pi = {value:g}: {sum(shares[:10]):.0%}" for value, shares in _ends(curves)]
     known = f" (of the feedback, the ten most popular have {sum(feedback[:10]):.0%})" if feedback else ""
     return figure, f"Share of the lists that the ten most recommended items take: {', '.join(told)}{known}."

@@ -54,6 +54,8 @@ _LOOKS = (
     (SKY, "P", (0, (1, 1))),
 )
 MOST_SERIES = len(_LOOKS)
+_LETTERS = 75
+"""As many letters of a legend fit side by side."""
 _RAMP_DASHES = ("-", (0, (6, 1.5)), "-.", (0, (2, 1)), "-")
 _RAMP_MARKERS = ("o", "s", "^", "D", "v")
 _SETTINGS: dict[Any, Any] = {
@@ -76,6 +78,7 @@ _SETTINGS: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.formatter.use_mathtext": False,
     "axes.unicode_minus": True,
+    "text.parse_math": False,
     "legend.frameon": False,
     "lines.linewidth": 1.7,
     "lines.markersize": 5,
@@ -91,7 +94,7 @@ def new_panel(title: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
     """One set of axes with a quiet grid."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained", facecolor=PAPER)
     axes = figure.subplots()
-    axes.set_title(legible(title), fontsize=10, loc="left", parse_math=False)
+    axes.set_title(legible(title), fontsize=10, loc="left")
     axes.grid()
     return figure, axes
 
@@ -108,10 +111,21 @@ def ramp(place: int, count: int) -> dict[str, Any]:
     return {"color": RAMP[step], "linestyle": _RAMP_DASHES[step], "marker": _RAMP_MARKERS[step]}
 
 
-def legend_below(figure: Figure, count: int) -> None:
+def legend_below(figure: Figure) -> None:
     """A legend under the axes, in as many columns as fit."""
-    if count:
-        figure.legend(loc="outside lower center", ncols=min(3, count), fontsize=8.5, handlelength=2.8)
+    entries = [entry for axes in figure.axes for entry in zip(*axes.get_legend_handles_labels(), strict=True)]
+    labels = [legible(label) for _, label in entries]
+    widest = max(map(len, labels), default=0) + 9  # letters, with room for the line before them
+    if entries:
+        columns = max(1, min(3, len(entries), _LETTERS // widest))
+        figure.legend(
+            [handle for handle, _ in entries],
+            labels,
+            loc="outside lower center",
+            ncols=columns,
+            fontsize=8.5,
+            handlelength=2.8,
+        )
 
 
 def label_beside(axes: Axes, values: Sequence[float], names: Sequence[str]) -> None:
@@ -157,6 +171,7 @@ def themed(svg: str, prefix: str) -> str:
     inner = svg[svg.index("<svg") :]
     for name, (light, _) in THEME.items():
         inner = inner.replace(light, f"var(--{name})")
+    inner = re.sub(r'fill="(var\([^"]+)"', r'style="fill: \1"', inner)  # a pattern's ground is an attribute
     inner = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", inner)
     inner = re.sub(r"<metadata>.*?</metadata>", "", inner, flags=re.DOTALL)
     width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', inner).groups()  # type: ignore[union-attr]

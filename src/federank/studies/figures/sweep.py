@@ -57,7 +57,7 @@ def draw_sweep(data: str, rows: Sequence[Row], wish: Mapping[str, Any], wishes: 
     axes.set(xlabel=SWEEPS.get(sweep, sweep), ylabel=words_of(metric).axis.split(":")[0])
     if sweep == "rho":
         axes.set_xticks(sorted({float(row.at(sweep)) for held in families.values() for row in held}))
-    legend_below(figure, len(families) + crosses)
+    legend_below(figure)
     return figure, _seen(families, sweep, metric)
 
 

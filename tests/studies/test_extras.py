@@ -1,0 +1,73 @@
+"""Extras of a run: what figures need beyond metrics."""
+
+import numpy as np
+import pytest
+
+import federank as fr
+from federank.errors import SettingError
+from federank.studies.extras import extras, largest_shares, wanted_by
+from federank.studies.item_updates import count_item_updates
+
+
+@pytest.fixture(scope="module")
+def split():
+    return fr.split_temporal(fr.city(people=60, places=80, checkins=1500).keep_users(min_interactions=10))
+
+
+@pytest.fixture(scope="module")
+def closed(split):
+    return fr.FPL(pi=0.0, epochs=3).fit(split.train)
+
+
+@pytest.fixture(scope="module")
+def open_hearted(split):
+    return fr.FPL(pi=1.0, epochs=3).fit(split.train)
+
+
+def test_only_what_figures_draw_is_wanted():
+    assert wanted_by([{"kind": "f1-against-pi"}, {"kind": "convergence"}]) == set()
+    assert wanted_by([{"kind": "popularity"}, {"kind": "item-updates"}]) == {"popularity", "item_updates"}
+    assert wanted_by([], [{"metrics": ["precision@10", "cce"]}]) == {"communication"}
+
+
+def test_item_updates_are_the_rows_that_were_really_sent(open_hearted, closed):
+    for model in (open_hearted, closed):
+        assert count_item_updates(model).sum() == model.communication()["up"]["rows"]
+
+
+def test_with_nothing_shared_updates_do_not_follow_popularity_and_with_everything_they_do(open_hearted, closed):
+    popularity = open_hearted.training.popularity
+    assert np.corrcoef(count_item_updates(open_hearted), popularity)[0, 1] > 0.8
+    assert np.corrcoef(count_item_updates(closed), popularity)[0, 1] < 0.2
+
+
+def test_the_cost_of_an_epoch_is_the_papers_formula_with_nothing_rounded(split):
+    parallel = fr.FPL(pi=0.4, epochs=1, clients_per_round="all", triples="mean").fit(split.train)
+    data = parallel.training
+    found = extras(parallel, split, ["communication"])
+    triples = len(data) / data.n_users
+    assert found["cce"] == pytest.approx(len(data) * (data.n_items + triples * 1.4))
+    assert found["rounds_per_epoch"] == pytest.approx(triples)
+    assert found["normalised_freshness"] == pytest.approx(1 / data.n_users)
+
+
+def test_shares_of_recommendations_and_feedback_add_up_to_one(open_hearted, split):
+    found = extras(open_hearted, split, ["popularity"], at=5)
+    assert sum(found["recommended"]) == pytest.approx(1, abs=1e-4)  # the catalogue is smaller than the most kept
+    assert sum(found["feedback"]) == pytest.approx(1, abs=1e-4)
+    assert found["recommended"] == sorted(found["recommended"], reverse=True)
+
+
+def test_a_centralised_method_has_no_messages_to_count(split):
+    found = extras(fr.MostPopular().fit(split.train), split, ["communication", "item_updates", "popularity"])
+    assert set(found) == {"recommended", "feedback"}
+
+
+def test_the_largest_shares_are_of_the_whole_though_few_are_kept():
+    assert largest_shares(np.array([1, 5, 4]), 2) == [0.5, 0.4]
+    assert largest_shares(np.zeros(3, dtype=np.int64), 2) == [0.0, 0.0]
+
+
+def test_an_extra_that_is_not_known_is_refused(open_hearted, split):
+    with pytest.raises(SettingError, match="no extra 'popularitty'"):
+        extras(open_hearted, split, ["popularitty"])

@@ -1,0 +1,278 @@
+"""The report of a study: what its tables say, and that it says what a reader must know."""
+
+import csv
+import re
+from html.parser import HTMLParser
+
+import pytest
+from tests.studies.small_results import WISHES, all_lines, line, results_folder
+
+from federank.errors import BadFile, SettingError
+from federank.studies.report import make_report, write_report
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return results_folder(tmp_path_factory.mktemp("study") / "results")
+
+
+@pytest.fixture(scope="module")
+def report(folder):
+    return make_report(folder)
+
+
+def told(table):
+    """A table's rows by their first cell, each as texts by the heads of the columns."""
+    heads = [f"{column.bundle} {column.name}".strip() for column in table.columns]
+    return {row[0].text: dict(zip(heads, row, strict=True)) for row in table.rows}
+
+
+def table_called(report, title):
+    return next(table for table in report.tables if table.title == title)
+
+
+def test_a_row_is_the_mean_over_seeds_with_its_deviation_beside_the_paper(report):
+    row = told(table_called(report, "Table 2: north"))["Popular"]
+    assert row["P@10 ours"].value == pytest.approx(0.11)
+    assert row["P@10 ours"].spread == pytest.approx(0.01)
+    assert row["P@10 ours"].text == "0.1100 ± 0.0100"
+    assert row["P@10 paper"].value == 0.11
+    assert row["P@10 diff."].value == pytest.approx(0)
+    assert row["IC@10 diff."].text == "+120.0 %"
+    assert row["IC@10 diff."].notable
+
+
+def test_each_data_set_has_a_table_and_without_a_paper_it_has_no_empty_columns(report):
+    south = table_called(report, "Table 2: south")
+    assert [column.name for column in south.columns] == ["Method", "P@10", "R@10", "IC@10"]
+
+
+def test_a_sweep_has_a_row_for_each_value_though_other_settings_were_chosen_for_each(report):
+    rows = told(table_called(report, "Table 2: north"))
+    assert list(rows) == ["Popular", "FPL, pi = 0", "FPL, pi = 0.5", "FPL, pi = 1"]
+    assert rows["FPL, pi = 0.5"]["P@10 paper"].value == 0.15
+    assert rows["FPL, pi = 1"]["P@10 paper"].text == "-"
+
+
+def test_only_the_best_of_a_column_is_bold(report):
+    rows = told(table_called(report, "Table 2: north"))
+    assert [name for name, row in rows.items() if row["P@10 ours"].best] == ["FPL, pi = 0.5"]
+
+
+def test_rows_that_differ_person_by_person_are_marked_and_the_reference_is_not(report):
+    rows = told(table_called(report, "Table 2: north"))
+    assert {name: row["P@10 ours"].mark for name, row in rows.items()} == {
+        "Popular": "",
+        "FPL, pi = 0": "**",
+        "FPL, pi = 0.5": "**",
+        "FPL, pi = 1": "**",
+    }
+    assert not any(row["R@10 ours"].mark for row in rows.values())  # people have no recall in these files
+
+
+def test_differences_over_ten_percent_are_listed_with_their_note_or_as_unexplained(report):
+    found = table_called(report, "Differences over 10 % from the paper")
+    listed = {(row[1].text, row[2].text): row[-1].text for row in found.rows}
+    assert listed == {("Popular", "IC@10"): "Their city has fewer places.", ("FPL, pi = 0.5", "P@10"): "unexplained"}
+    assert found.caption.startswith("2 of 3 compared values")
+
+
+def test_nothing_is_flagged_when_everything_was_chosen_on_validation(report):
+    assert report.warnings == ()
+
+
+def test_choosing_on_the_test_part_is_said_under_the_title(tmp_path):
+    lines = all_lines()
+    lines[3]["chosen_on"] = "test"
+    written = tmp_path / "report.html"
+    write_report(results_folder(tmp_path / "results", lines=lines), html=written)
+    head = written.read_text(encoding="utf-8").split("<main>")[0]
+    assert "chosen on the test part" in head
+
+
+def test_taking_the_best_of_a_sweep_by_the_test_part_is_said_under_the_title(tmp_path):
+    wishes = WISHES.replace('against = "Popular"', 'best = "precision@10"')
+    report = make_report(results_folder(tmp_path / "results", wishes))
+    assert "chosen on the test part" in report.warnings[0]
+    assert list(told(table_called(report, "Table 2: north"))) == ["Popular", "FPL, pi = 0.5"]
+
+
+def test_the_best_point_that_was_chosen_on_validation_is_one_row_and_no_part_of_the_sweep(tmp_path):
+    label = {"group": "FPL, best pi", "best": True}
+    best = [line("FPL", seed=seed, pi=0.5, id=f"best{seed}") | label for seed in (1, 2)]
+    report = make_report(results_folder(tmp_path / "results", lines=all_lines() + best))
+    rows = told(table_called(report, "Table 2: north"))
+    assert rows["FPL, best pi = 0.5"]["P@10 ours"].value == pytest.approx(0.21)
+    assert len(rows) == 5
+
+
+def test_failed_runs_are_told_with_their_reasons_and_leave_the_others_alone(tmp_path):
+    failed = line("FPL", seed=3, pi=0.5, status="failed", reason="Training left the range of numbers.", metrics={})
+    report = make_report(results_folder(tmp_path / "results", lines=[*all_lines(), failed]))
+    assert [cell.text for cell in table_called(report, "Failed runs").rows[0]] == [
+        "north",
+        "FPL",
+        "test",
+        "3",
+        "Training left the range of numbers.",
+    ]
+    assert told(table_called(report, "Table 2: north"))["FPL, pi = 0.5"]["P@10 ours"].value == pytest.approx(0.21)
+    assert "1 of 17 runs failed" in report.warnings[0]
+
+
+def test_audited_runs_make_a_table_of_what_a_server_learns(tmp_path):
+    audit = line("FPL", pi=0.5, id="audit", task="audit") | {
+        "group": "As published",
+        "metrics": {"disclosed_share": 0.875, "fused/recall": 0.5, "fused/precision": 1.0, "fused/auc": 0.9},
+    }
+    report = make_report(results_folder(tmp_path / "results", lines=[*all_lines(), audit]))
+    row = table_called(report, "What a curious server learns").rows[0]
+    assert [cell.text for cell in row] == [
+        *("As published", "0.5", "87.5%", "50.0%", "100.0%"),
+        *("-", "0.900", "-", "-"),
+    ]
+
+
+def test_runs_are_told_with_times_traffic_versions_and_fingerprints(report):
+    runs = {row[1].text: [cell.text for cell in row] for row in table_called(report, "Runs").rows}
+    assert runs["FPL, pi = 1"][2:8] == ["2", "3", "1.5", "100", "2.0", "30.0"]
+    assert "24 seconds" in table_called(report, "Runs").caption
+    versions = {row[0].text: row[1].text for row in table_called(report, "Versions and data").rows}
+    assert versions == {
+        "federank": "0.1.0",
+        "data north": "fingerprint of north",
+        "data south": "fingerprint of south",
+    }
+
+
+class Tags(HTMLParser):
+    """Every tag of a page with what it refers to; raises where a tag is closed that is not open."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.ids = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in ("meta", "link", "img", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_asks_nobody_for_anything(folder, tmp_path):
+    write_report(folder, html=tmp_path / "page" / "report.html")
+    text = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    page = Tags()
+    page.feed(text)
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert sum(tag == "svg" for tag, _ in page.tags) == 2
+    assert not {"script", "link", "img", "iframe", "object"}.intersection(tag for tag, _ in page.tags)
+    referred = [value for _, held in page.tags for name, value in held.items() if name in ("href", "xlink:href", "src")]
+    assert all(value.startswith("#") and value[1:] in page.ids for value in referred)
+    inside = set(re.findall(r"url\(#([^)]+)\)", text))
+    assert inside <= set(page.ids)
+    assert not re.search(r"url\((?!#)|@import", text)
+
+
+def test_names_out_of_somebodys_study_have_no_power_over_any_form(tmp_path):
+    evil = 'A <b>|"&_${x}%\\~ *'
+    lines = [one | {"group": one["group"].replace("Popular", evil)} for one in all_lines()]
+    folder = results_folder(tmp_path / "results", WISHES.replace("A study of two cities", "<i>|"), lines)
+    write_report(
+        folder, html=tmp_path / "r.html", markdown=tmp_path / "r.md", latex=tmp_path / "tex", csv=tmp_path / "csv"
+    )
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<b>" not in page
+    assert "<i>" not in page
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
+    rows = [one for one in text.splitlines() if one.startswith("| A ")]
+    assert rows
+    assert all("<b>" not in row.replace("\\<", "").replace("\\>", "") for row in rows)
+    latex = (tmp_path / "tex" / "table-2-north.tex").read_text(encoding="utf-8")
+    assert r"\&\_\$\{x\}\%\textbackslash{}\textasciitilde{}" in latex
+    with (tmp_path / "csv" / "table-2-north.csv").open(encoding="utf-8", newline="") as file:
+        assert next(row for row in csv.DictReader(file) if row["Method"].startswith("A"))["Method"] == evil
+
+
+def test_markdown_has_every_table_and_its_figures_beside_it(folder, tmp_path):
+    files = write_report(folder, markdown=tmp_path / "north.md")
+    text = (tmp_path / "north.md").read_text(encoding="utf-8")
+    figures = re.findall(r"\]\((north/[^)]+\.svg)\)", text)
+    assert figures
+    assert all((tmp_path / figure).is_file() for figure in figures)
+    assert len(files) == len(set(figures)) + 1
+    for title in ("Table 2: north", "Table 2: south", "Differences over 10 % from the paper", "Runs"):
+        assert f"## {title}" in text
+    widths = {
+        row.replace("\\|", "").count("|") for row in text.split("## Table 2: north")[1].split("\n\n")[1].splitlines()
+    }
+    assert len(widths) == 1
+
+
+def test_csv_has_numbers_in_full_and_latex_the_same_rows(folder, tmp_path):
+    write_report(folder, csv=tmp_path / "csv", latex=tmp_path / "tex")
+    with (tmp_path / "csv" / "table-2-north.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["Method"]: row for row in csv.DictReader(file)}
+    assert float(rows["FPL, pi = 0.5"]["P@10 ours"]) == pytest.approx(0.21, abs=1e-12)
+    assert float(rows["FPL, pi = 0.5"]["P@10 ours deviation"]) == pytest.approx(0.01)
+    assert rows["FPL, pi = 0.5"]["P@10 ours mark"] == "**"
+    latex = (tmp_path / "tex" / "table-2-north.tex").read_text(encoding="utf-8")
+    assert r"\textbf{0.2100 $\pm$ 0.0100}$^{**}$ & 0.1500 & \emph{+40.0 \%}" in latex
+    rows_of_latex = latex.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    assert {row.count("&") for row in rows_of_latex} == {7}
+    assert {path.stem for path in (tmp_path / "csv").iterdir()} == {path.stem for path in (tmp_path / "tex").iterdir()}
+
+
+def test_one_file_for_all_tables_where_a_file_is_named(folder, tmp_path):
+    write_report(folder, csv=tmp_path / "all.csv", latex=tmp_path / "all.tex")
+    assert (tmp_path / "all.csv").read_text(encoding="utf-8").count("# ") >= 4
+    assert (tmp_path / "all.tex").read_text(encoding="utf-8").count(r"\end{table}") >= 4
+
+
+def test_the_same_results_make_the_same_report_byte_for_byte(folder, tmp_path):
+    for name in ("one.html", "two.html"):
+        write_report(folder, html=tmp_path / name)
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_study_without_wishes_gets_a_table_of_what_its_runs_have(tmp_path):
+    report = make_report(results_folder(tmp_path / "results", 'title = "Mine"'))
+    assert [table.title for table in report.results] == ["Results: north", "Results: south"]
+    assert [column.name for column in report.results[0].columns] == ["Method", "P@10", "R@10", "IC@10"]
+    assert {picture.kind for picture in report.pictures} == {
+        *("f1-against-pi", "precision-against-coverage", "cost-against-precision"),
+        *("item-updates", "popularity", "bias-disparity", "convergence"),
+    }
+
+
+def test_a_study_that_has_not_begun_has_a_report_that_says_so(tmp_path):
+    report = make_report(results_folder(tmp_path / "results", lines=[]))
+    assert report.warnings == ("No run has finished yet.",)
+    assert report.tables == ()
+
+
+def test_what_is_no_results_folder_is_said_in_a_sentence(tmp_path):
+    with pytest.raises(BadFile, match=r"no study\.toml"):
+        write_report(tmp_path, html=tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_in_no_form_is_refused(folder):
+    with pytest.raises(SettingError, match="No form"):
+        write_report(folder)
+
+
+def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left_behind(folder, tmp_path):
+    (tmp_path / "taken").write_text("mine")
+    with pytest.raises(BadFile, match="cannot be written"):
+        write_report(folder, html=tmp_path / "taken" / "report.html")
+    assert (tmp_path / "taken").read_text() == "mine"
