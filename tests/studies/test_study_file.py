@@ -130,8 +130,8 @@ def test_a_word_as_a_value_needs_no_quotation_marks():
 
 
 def test_the_quick_form_is_laid_over_the_rest():
-    told = quick({"seeds": [1, 2, 3], "quick": {"seeds": [1]}})
-    assert told == {"seeds": [1]}
+    told = quick({"title": "Table 2", "seeds": [1, 2, 3], "quick": {"seeds": [1]}})
+    assert told == {"title": "Table 2 (quick form)", "seeds": [1]}
     with pytest.raises(SettingError, match="no quick form"):
         quick({"seeds": [1]})
 

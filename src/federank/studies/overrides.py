@@ -44,11 +44,12 @@ def changed(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
 
 
 def quick(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The study in the form that takes a minute or two."""
+    """The study in the form that takes a minute or two; its title says so, lest it be taken for the whole."""
     if "quick" not in document:
         raise SettingError("This study has no quick form; add a [quick] table with what is to be smaller.")
     rest = {key: value for key, value in document.items() if key != "quick"}
-    return changed(rest, document["quick"])
+    small = changed(rest, document["quick"])
+    return small | {"title": f"{small.get('title', 'A study')} (quick form)"}
 
 
 def read_change(text: str) -> dict[str, Any]:
