@@ -11,6 +11,7 @@ from pathlib import Path
 from federank.data.city import city
 from federank.data.interactions import Interactions
 from federank.protocol.recipes import FPLSettings
+from federank.recommenders.fpl import FPL
 from federank.service.database import Database
 from federank.service.founding import found
 from federank.service.schema import migrate
@@ -21,6 +22,11 @@ from federank.service.store import put_fact
 
 def world(options):
     """The catalogue: a small city, or so many items with these titles."""
+    if "made_up" in options:
+        items = range(options["made_up"])
+        titles = {item: f"Made-up place number {item}" for item in items}
+        categories = {item: [f"Kind {item % 20}"] for item in items}
+        return Interactions.from_columns([0] * len(items), list(items), titles=titles, categories=categories)
     if "titles" in options:
         titles = dict(enumerate(options["titles"]))
         return Interactions.from_columns([0] * len(titles), list(titles), titles=titles)
@@ -34,7 +40,9 @@ def main(folder, options):
         migrate(connection)
         settings = FPLSettings(**({"factors": 8, "triples": 12} | options.get("settings", {})))
         rounds = RoundSettings(**({"target": 1, "deadline": 5.0} | options.get("rounds", {})))
-        token = found(connection, settings, world(options), rounds, name="Testville")
+        data = world(options)
+        trained = FPL(factors=settings.factors, epochs=60).fit(data) if options.get("learnt") else None
+        token = found(connection, settings, data, rounds, name=options.get("name", "Testville"), trained=trained)
         with connection.transaction():
             put_fact(connection, "suggested_policy", options.get("suggested_policy"))
     public, admin = bind("127.0.0.1", options.get("port", 0)), bind("127.0.0.1", 0)

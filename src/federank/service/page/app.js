@@ -7,7 +7,7 @@
     show_federation        how the others are doing
 */
 
-import { ask, listen } from "./ask.js";
+import { ask, listen, waking } from "./ask.js";
 import { byId, element, fill } from "./elements.js";
 import * as federation from "./show_federation.js";
 import * as left from "./show_left.js";
@@ -78,16 +78,16 @@ async function watch() {
   setTimeout(watch, STATUS_EVERY);
 }
 
-async function open() {
+async function open(awake) {
   try {
     clearTrouble();
     byId("standing").textContent = "Opening…";
-    await show(await ask("wake"));
+    await show(await awake);
     performance.mark("usable");
     watch();
   } catch (fault) {
     byId("standing").textContent = "Not open";
-    showTrouble(fault.message, open);
+    showTrouble(fault.message, () => open(ask("wake")));
   }
 }
 
@@ -108,4 +108,4 @@ sharing.prepare({ act });
 byId("leave").addEventListener("click", leave);
 byId("sure").addEventListener("close", leaveIfSure);
 listen("view", ({ view: told }) => show(told));
-open();
+open(waking);

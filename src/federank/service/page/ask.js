@@ -1,4 +1,7 @@
-/* Ask: the page's line to the worker. A question gets one answer, or a fault with a sentence. */
+/* Ask: the page's line to the worker. A question gets one answer, or a fault with a sentence.
+
+This file needs no other, so the worker wakes while the rest of the page is still being fetched.
+*/
 
 const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
 const waiting = new Map();
@@ -27,3 +30,7 @@ export function ask(call, given) {
 
 /** Be told whenever something changes by itself. */
 export const listen = (event, listener) => listeners.set(event, listener);
+
+/** The worker's first view of the device, asked for as early as can be. */
+export const waking = ask("wake");
+waking.catch(() => {});

@@ -16,10 +16,9 @@ export function plainTitle(text) {
 
 const withoutYear = (plain) => plain.replace(/ (18|19|20)\d\d$/, "");
 
-/** The look-up tables of a list of items. */
+/** The look-up tables of a list of items; those of titles are made when they are first needed. */
 export function indexed({ digest, items }) {
   const numberOf = new Map(items.map((item, number) => [item.id, number]));
-  const plain = items.map((item) => plainTitle(item.title));
   const membersOf = new Map();
   items.forEach((item, number) => {
     for (const category of item.categories) {
@@ -28,29 +27,44 @@ export function indexed({ digest, items }) {
     }
   });
   const categories = [...membersOf.keys()].sort((one, other) => one.localeCompare(other));
-  return { digest, items, numberOf, plain, membersOf, categories, titles: null };
+  return { digest, items, numberOf, membersOf, categories, plain: null, titles: null };
 }
+
+const plainOf = (catalogue) => (catalogue.plain ??= catalogue.items.map((item) => plainTitle(item.title)));
 
 /** Up to `most` items whose title has this text, the better matches first, within a category if one is given. */
 export function find(catalogue, text, category, most, popularity) {
   const wanted = plainTitle(text);
-  const among = category ? (catalogue.membersOf.get(category) ?? []) : catalogue.items.keys();
+  const among = category ? (catalogue.membersOf.get(category) ?? []) : Array.from(catalogue.items.keys());
+  if (!wanted) return { total: among.length, numbers: mostPopular(among, most, popularity) };
+  const plain = plainOf(catalogue);
   const found = [];
   for (const number of among) {
-    const title = catalogue.plain[number];
-    const place = wanted ? title.indexOf(wanted) : 0;
+    const title = plain[number];
+    const place = title.indexOf(wanted);
     if (place < 0) continue;
     // The whole title, then its beginning, then the beginning of a word, then anywhere.
-    const rank = !wanted || title === wanted ? 0 : place === 0 ? 1 : title[place - 1] === " " ? 2 : 3;
-    found.push([rank, -(popularity?.[number] ?? 0), number]);
+    const rank = title === wanted ? 0 : place === 0 ? 1 : title[place - 1] === " " ? 2 : 3;
+    found.push({ rank, number });
   }
-  found.sort((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2]);
-  return { total: found.length, numbers: found.slice(0, most).map(([, , number]) => number) };
+  found.sort((one, other) => one.rank - other.rank || popularity[other.number] - popularity[one.number] || one.number - other.number);
+  return { total: found.length, numbers: found.slice(0, most).map(({ number }) => number) };
+}
+
+function mostPopular(among, most, popularity) {
+  const best = [];
+  for (const number of among) {
+    if (best.length === most && popularity[number] <= popularity[best.at(-1)]) continue;
+    const place = best.findIndex((other) => popularity[other] < popularity[number]);
+    best.splice(place < 0 ? best.length : place, 0, number);
+    if (best.length > most) best.pop();
+  }
+  return best;
 }
 
 /** Which items these names mean, by id or by title; and the names that mean none, or more than one. */
 export function matched(catalogue, names) {
-  catalogue.titles ??= titleTable(catalogue.plain);
+  catalogue.titles ??= titleTable(plainOf(catalogue));
   const numbers = new Set();
   const unmatched = [];
   for (const name of names) {

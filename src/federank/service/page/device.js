@@ -21,26 +21,30 @@ export class Device {
   /** Open the database, ask the federation what it is, and bring the model up to date. */
   static async wake() {
     const device = new Device();
-    const database = openStorage();
-    const told = await federation.about();
-    device.told = told;
-    device.recipe = recipeFor(told.recipe);
-    device.shape = { factors: told.recipe.factors, items: told.items };
-    const catalogue = federation.catalogue(told.items);
-    catalogue.catch(() => {});
-    device.database = await database;
-    const [items] = await Promise.all([catalogue, device.#wakeModel()]);
-    device.catalogue = indexed(items);
+    // Everything is asked for at once; answers are checked against what the federation says it is when that has come.
+    const told = federation.about();
+    const shape = told.then(({ recipe, items }) => ({ factors: recipe.factors, items }));
+    const catalogue = federation.catalogue(shape);
+    for (const early of [shape, catalogue]) early.catch(() => {}); // awaited below, after what may fail before them
+    device.database = await openStorage();
+    const kept = await read(device.database, "model", "model");
+    const rows = federation.model(shape, kept?.version ?? null);
+    rows.catch(() => {});
+    device.told = await told;
+    device.recipe = recipeFor(device.told.recipe);
+    device.shape = await shape;
+    await device.#wakeModel(kept, rows);
+    device.catalogue = indexed(await catalogue);
     await device.reload();
     return device;
   }
 
-  async #wakeModel() {
-    const kept = await read(this.database, "model", "model");
+  async #wakeModel(kept, rows) {
     const { factors, items } = this.shape;
-    const usable = kept?.catalogue === this.told.catalogue && kept.vectors.length === items * factors;
+    const usable = kept && kept.catalogue === this.told.catalogue && kept.vectors.length === items * factors;
     this.model = usable ? kept : { version: null, vectors: new Float32Array(items * factors), biases: new Float32Array(items) };
-    await this.refreshModel();
+    this.take(await (usable || !kept ? rows : federation.model(this.shape)));
+    this.keepModel(); // while the page is already in use
   }
 
   /** Fetch the rows that changed since the version this device has. */

@@ -126,9 +126,10 @@ export async function status() {
   return told;
 }
 
-/** The items, in the order of their numbers. */
-export async function catalogue(count) {
+/** The items, in the order of their numbers. `shape` may still be on its way: it is only needed to check the answer. */
+export async function catalogue(shape) {
   const told = await jsonOf(await ask("catalogue"));
+  const { items: count } = await shape;
   needed(Array.isArray(told?.items) && told.items.length === count, `catalogue of ${count} items`);
   return {
     digest: String(told.digest),
@@ -140,7 +141,8 @@ export async function catalogue(count) {
   };
 }
 
-async function tensors(answer, { factors, items }) {
+async function tensors(answer, shape) {
+  const { factors, items } = await shape;
   const largest = 20_000 + items * (factors + 2) * 4;
   const { buffer } = await bytesOf(answer, largest);
   try {

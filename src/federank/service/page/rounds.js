@@ -75,7 +75,12 @@ async function enrolled(device) {
 async function play(device, token, task, signal, say) {
   if (task.ticket === device.kept.answered) return undefined;
   say(`Round ${task.round}: learning on this device.`, "learning");
-  device.take(await federation.broadcast(token, task, device.shape, device.model.version, signal));
+  try {
+    device.take(await federation.broadcast(token, task, device.shape, device.model.version, signal));
+  } catch (fault) {
+    if (fault instanceof Refused && (fault.status === 410 || fault.status === 404)) return say("That round ended before this device could begin.", "waiting");
+    throw fault;
+  }
   await device.keepModel();
 
   const { seed, user } = await device.identity();

@@ -73,7 +73,7 @@ function showYours() {
   if (!history.length) return fill(byId("yours"), element("p", { class: "quiet" }, `Nothing yet. Press a name above to add it.`));
   const gone = missing ? element("p", { class: "quiet" }, `${counted(missing, federation.noun)} of yours ${missing === 1 ? "is" : "are"} no longer in this catalogue.`) : null;
   const rows = history.map(yoursRow);
-  const most = 8;
+  const most = 6;
   const rest = rows.length > most ? element("details", { id: "yours-rest", open: byId("yours-rest")?.open }, element("summary", {}, `${rows.length - most} more`), element("ul", { class: "rows" }, ...rows.slice(most))) : null;
   return fill(byId("yours"), element("ul", { class: "rows" }, ...rows.slice(0, most)), rest, gone);
 }

@@ -80,8 +80,8 @@ function showKinds() {
   fill(box, element("legend", { class: "unseen" }, "How it is decided what may leave"), ...radios);
 }
 
-/** Words for the chip at the top of the page. */
+/** Words for the chip at the top of the page. It is read out when it changes, so it leaves out what each round says. */
 export function standing({ taking, progress, hurdle }) {
   if (!taking) return "Not taking part: nothing is sent";
-  return hurdle ?? (progress.state === "stopped" ? progress.says : `Taking part. ${progress.says}`);
+  return hurdle ?? (["waiting", "learning", "sent"].includes(progress.state) ? "Taking part" : progress.says);
 }
