@@ -194,9 +194,8 @@ class Served:
             assert line, f"the server has ended: {(self.folder / 'server.log').read_text()}"
             name, _, value = line.strip().partition("  ")
             told[name.strip()] = value.strip()
-        if self.token is None:
-            line = self.process.stdout.readline()
-            self.token = line.split()[-1] if line.startswith("admin token") else None
+        if "admin token" in told:
+            self.token = told["admin token"].split()[0]
         self.address = told["federation"]
         self.admin_address = told["operator"].removesuffix("/admin")
         # The same ports after a restart, as devices know no others.

@@ -194,10 +194,9 @@ def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, s
 
     click.echo(f"federation   {scheme}://{_shown(host)}:{port}")
     click.echo(f"operator     {scheme}://{_shown(admin_host)}:{admin_port}/admin")
-    click.echo(f"store        {without_password(store)}")
     if token is not None:
-        click.echo(f"admin token  {token}")
-        click.echo("             Shown this once; the store keeps only its hash.")
+        click.echo(f"admin token  {token}  (shown this once; the store keeps only its hash)")
+    click.echo(f"store        {without_password(store)}")
 
 
 def _shown(host: str) -> str:

@@ -45,7 +45,7 @@ class Buckets:
         return 0.0
 
     def _forget_full(self, now: float) -> None:
-        """Forget who has not asked for long: their buckets are full again. If all are busy, forget the less busy half."""
+        """Forget whose bucket is full again; if nearly all are busy, the less busy half."""
         kept = {
             name: (level + (now - then) * self.rate, now)
             for name, (level, then) in self._levels.items()
