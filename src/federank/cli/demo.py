@@ -48,15 +48,22 @@ AUDITS: tuple[tuple[str, dict[str, Any]], ...] = (
     help="Where the report goes.",
 )
 @click.option("--seed", type=click.IntRange(min=0), metavar="S", default=1, show_default=True, help="Seed of the runs.")
-def demo(out: Path, seed: int) -> None:
+@click.option("--serve", is_flag=True, help="Open the city to your browser instead, with virtual neighbours.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="Where --serve listens.")
+def demo(out: Path, seed: int, serve: bool, port: int) -> None:
     """Make up a city, learn from it with and without a federation, audit it, and write a report.
 
     Nothing is fetched: the city is made up on the spot, and no real person or place is in it.
 
     \b
-    Example:
+    Examples:
       federank demo
+      federank demo --serve
     """
+    if serve:
+        from federank.service.neighbourhood import serve_neighbourhood
+
+        sys.exit(serve_neighbourhood(seed=seed, port=port, say=click.echo))
     with _written_whole(out) as folder:
         _tell_story(folder, seed)
     click.echo(f"Open {out / 'report.html'} in a browser.")

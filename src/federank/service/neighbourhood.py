@@ -16,11 +16,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from federank.data.city import city
 from federank.data.interactions import Interactions
+from federank.errors import SettingError
 
 NEIGHBOURS = 30
 NEIGHBOURS_SHARE = {"sharing": "sticky", "pi": 0.3, "basis": "shared"}
@@ -52,6 +54,9 @@ def serve_neighbourhood(
     *, seed: int = 1, host: str = "127.0.0.1", port: int = 8470, say: Callable[[str], None] = print
 ) -> int:
     """Open a city federation with neighbours and serve it until told to stop; an exit code."""
+    for package in ("httptools", "httpx", "prometheus_client", "starlette", "uvicorn", "uvloop"):
+        if find_spec(package) is None:
+            raise SettingError(f'The service needs {package}: pip install "federank[service]".')
     from federank.recommenders.fpl import FPL
     from federank.service.database import Database
     from federank.service.founding import found

@@ -66,7 +66,7 @@ function show(told) {
     ["Waiting for work", told.waiting],
     ["Rounds folded", told.rounds_folded],
     ["Rounds abandoned", told.rounds_abandoned],
-    ["Bytes received", total("bytes")],
+    ["Bytes in the latest rounds", total("bytes")],
     ...Object.entries(told.accuracy ?? {}).filter(([, value]) => typeof value === "number"),
   ];
   fill(byId("now"), ...numbers.map(([title, value]) => element("div", {}, element("dt", {}, title), element("dd", {}, short(value)))));
