@@ -10,7 +10,6 @@ import pytest
 from openapi_spec_validator import validate
 from safetensors import safe_open
 from safetensors.numpy import load, save
-from starlette.routing import Mount, Route
 from tests.service.federations import ITEMS, TENSORS, serving, small_world, some_update, stored
 from tests.service.test_rounds import PATIENT, in_a_loop
 
@@ -300,18 +299,14 @@ async def test_the_openapi_document_is_valid_and_describes_every_route(sqlite_st
     validate(document)
     described = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
     async with serving(sqlite_store) as running:
-        router = make(running.service)._app
+        table = make(running.service).table
         client = running.client if make is public_app else running.admin
         assert (await client.get("/api/v1/openapi.json")).json()["paths"] == document["paths"]
-    pages = ("/admin", "/admin.html")
-    assert not [route for route in router.routes if not isinstance(route, Route | Mount)]
-    served = {
-        (route.path, method)
-        for route in router.routes
-        if isinstance(route, Route) and route.path not in pages
-        for method in route.methods - {"HEAD"}
-    }
-    assert served == described
+        for path, methods in document["paths"].items():
+            for method in methods:
+                answer = await client.request(method.upper(), path.replace("{ticket}", "x"))
+                assert answer.status_code not in (404, 405, 500), (method, path)
+    assert {(path, method) for path, methods in table.routes.items() for method in methods} == described
 
 
 def test_the_openapi_document_says_who_may_upload_what():

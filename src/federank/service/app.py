@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -40,39 +39,48 @@ SAFETY: list[tuple[bytes, bytes]] = [
 _ONLY_TLS = (b"strict-transport-security", b"max-age=31536000")
 
 
-def public_app(service: Service) -> ASGIApp:
+def public_app(service: Service) -> Guard:
     """What devices and browsers talk to."""
-    routes = [*_routes(service, PUBLIC_ROUTES, "FedeRank federation"), Route("/admin.html", _nothing), *_page()]
-    return Guard(service, Router(routes, redirect_slashes=False))
+    return Guard(
+        service, Table(PUBLIC_ROUTES, "FedeRank federation"), Router([Route("/admin.html", _nothing), _page()])
+    )
 
 
-def admin_app(service: Service) -> ASGIApp:
+def admin_app(service: Service) -> Guard:
     """What the operator talks to."""
-    routes = [*_routes(service, ADMIN_ROUTES, "FedeRank operator"), Route("/admin", _admin_page), *_page()]
-    return Guard(service, Router(routes, redirect_slashes=False))
+    return Guard(service, Table(ADMIN_ROUTES, "FedeRank operator"), Router([Route("/admin", _admin_page), _page()]))
 
 
-def _routes(service: Service, entries: tuple[Entry, ...], title: str) -> list[BaseRoute]:
-    document = openapi_document(entries, title)
+class Table:
+    """The routes by their paths: looked up, not searched for. A path has at most one part that varies, a ticket."""
 
-    async def describe(_: Request) -> Response:
-        return answer_json(document)
+    def __init__(self, entries: tuple[Entry, ...], title: str) -> None:
+        document = openapi_document(entries, title)
 
-    routes: list[BaseRoute] = [
-        Route(entry.path, _bound(service, entry.endpoint), methods=[entry.method]) for entry in entries
-    ]
-    return [*routes, Route(f"{PUBLIC}/openapi.json", describe)]
+        async def describe(service: Service, request: Request) -> Response:  # noqa: ARG001
+            return answer_json(document)
+
+        self.routes: dict[str, dict[str, Endpoint]] = {f"{PUBLIC}/openapi.json": {"GET": describe}}
+        for entry in entries:
+            self.routes.setdefault(entry.path, {})[entry.method] = entry.endpoint
+
+    def template(self, path: str) -> tuple[str, dict[str, str]] | None:
+        """Which route a path is of, and what stands in the place that varies; None if it is of none."""
+        if path in self.routes and "{" not in path:
+            return path, {}
+        parts = path.split("/")
+        if path.startswith(_TASKS) and len(parts) > 4:
+            ticket, parts[4] = parts[4], "{ticket}"
+            if "/".join(parts) in self.routes:
+                return "/".join(parts), {"ticket": ticket}
+        return None
 
 
-def _bound(service: Service, endpoint: Endpoint) -> Any:
-    async def bound(request: Request) -> Response:
-        return await endpoint(service, request)
-
-    return bound
+_TASKS = f"{PUBLIC}/tasks/"
 
 
-def _page() -> list[BaseRoute]:
-    return [Mount("/", StaticFiles(directory=PAGE, html=True, check_dir=False))]
+def _page() -> BaseRoute:
+    return Mount("/", StaticFiles(directory=PAGE, html=True, check_dir=False))
 
 
 async def _admin_page(_: Request) -> Response:
@@ -86,15 +94,15 @@ async def _nothing(_: Request) -> Response:
 class Guard:
     """What every request passes on its way in, and every answer on its way out."""
 
-    def __init__(self, service: Service, app: ASGIApp) -> None:
-        self._service, self._app = service, app
+    def __init__(self, service: Service, table: Table, page: ASGIApp) -> None:
+        self._service, self.table, self._page = service, table, page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             return
         began = time.perf_counter()
-        scope["app"] = self  # so that the router raises where it knows no route
+        found = self.table.template(scope["path"])
         status = 0
 
         async def send_safely(message: Message) -> None:
@@ -107,19 +115,32 @@ class Guard:
             await send(message)
 
         try:
-            await self._answer(scope, receive, send_safely)
+            await self._answer(found, scope, receive, send_safely)
         except Exception as reason:
             if status:  # the answer was under way: all that is left is to cut it off
                 self._service.log.fault("answer", reason)
                 raise
             await self._refusal(reason).answer()(scope, receive, send_safely)
         finally:
-            self._service.metrics.request(_template(scope), status, time.perf_counter() - began)
+            route = found[0] if found else "unknown" if scope["path"].startswith(("/api/", "/admin/api/")) else "page"
+            self._service.metrics.request(route, status, time.perf_counter() - began)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(
+        self, found: tuple[str, dict[str, str]] | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         client = scope.get("client")
         refuse_haste(self._service.address_buckets, client[0] if client else "unknown")
-        await self._app(scope, receive, send)
+        if found is None:
+            scope["app"] = self  # so that the router raises where it knows no route
+            await self._page(scope, receive, send)
+            return
+        template, scope["path_params"] = found
+        methods = self.table.routes[template]
+        endpoint = methods.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        if endpoint is None:
+            raise HTTPException(405, headers={"Allow": ", ".join(methods)})
+        answer = await endpoint(self._service, Request(scope, receive, send))
+        await answer(scope, receive, send)
 
     def _refusal(self, reason: Exception) -> Refusal:
         if isinstance(reason, Refusal):
@@ -138,15 +159,3 @@ def _http_refusal(reason: HTTPException) -> Refusal:
     if reason.status_code == 404:
         return Refusal(404, "unknown", "There is nothing at this address.")
     return Refusal(reason.status_code, "refused", f"The request was refused ({reason.detail}).", reason.headers)
-
-
-def _template(scope: Scope) -> str:
-    """The route without what is particular to a request: tickets do not belong into metrics."""
-    path = str(scope["path"])
-    if path.startswith(f"{PUBLIC}/tasks/"):
-        return f"{PUBLIC}/tasks/{{ticket}}" + ("/update" if path.endswith("/update") else "")
-    known = path.startswith(("/api/", "/admin/")) or path in ("/health", "/ready", "/metrics")
-    return path if known and path in _PATHS else ("unknown" if known else "page")
-
-
-_PATHS = {entry.path for entry in (*PUBLIC_ROUTES, *ADMIN_ROUTES)} | {f"{PUBLIC}/openapi.json"}

@@ -1,7 +1,7 @@
 """Secrets: tokens that say who, tickets that say for which round. All are random or keyed, made at run time.
 
 A token is 256 random bits, shown once; the store keeps its SHA-256, from which it cannot be worked out. A ticket is a
-round, a version and a keyed digest (HMAC) of both and of the device it was given to: any worker can check it without
+round, a version and a keyed digest (BLAKE2) of both and of the device it was given to: any worker can check it without
 asking the store, nobody can make one, and a device that asks twice in a round is given the same.
 """
 
@@ -73,4 +73,4 @@ def _use(key: bytes, device: str, round_number: int) -> bytes:
 
 
 def _mac(key: bytes, device: str, places: bytes) -> bytes:
-    return hmac.digest(key, device.encode() + places, "sha256")[:_MAC_BYTES]
+    return hashlib.blake2b(device.encode() + places, digest_size=_MAC_BYTES, key=key).digest()
