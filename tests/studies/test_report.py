@@ -276,3 +276,16 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left_behind(folde
     with pytest.raises(BadFile, match="cannot be written"):
         write_report(folder, html=tmp_path / "taken" / "report.html")
     assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_settings_that_go_along_with_rho_are_not_told_beside_it(tmp_path):
+    swept = [{"rho": 0, "filling": "average"}, {"rho": 1, "filling": "hybrid", "t_local": 15}]
+    lines = [line("Popular", id=f"run{place}", swept=one, settings=one) for place, one in enumerate(swept)]
+    report = make_report(results_folder(tmp_path / "results", 'title = "Mine"', lines))
+    assert [row[0].text for row in report.results[0].rows] == ["Popular, rho = 0", "Popular, rho = 1"]
+
+
+def test_data_that_was_not_there_is_said(tmp_path):
+    wishes = 'data = ["north", "librarything"]\n' + WISHES
+    report = make_report(results_folder(tmp_path / "results", wishes, [line("Popular")]))
+    assert report.warnings == ("Left out: librarything; there is no run on it, as where a data set is not installed.",)

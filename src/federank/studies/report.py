@@ -150,8 +150,11 @@ def _warnings(wishes: Wishes, lines: Sequence[Line]) -> list[str]:
     failed = sum(line.get("status") == "failed" for line in lines)
     if failed:
         told.append(f"{failed} of {len(lines)} runs failed; the reasons are below.")
+    missing = [name for name in wishes.data if not any(line["data"] == name for line in lines)]
     if not lines:
         told.append("No run has finished yet.")
+    elif missing:
+        told.append(f"Left out: {', '.join(missing)}; there is no run on it, as where a data set is not installed.")
     return told
 
 

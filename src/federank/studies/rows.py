@@ -110,7 +110,11 @@ def _swept_names(lines: Sequence[Line]) -> list[str]:
         return []
     told = [line["swept"] for line in lines if line.get("swept")]
     if told:
-        return sorted({name for names in told for name in names})
+        names = sorted({name for names in told for name in names})
+        points = {tuple(repr(_setting(line, name)) for name in names) for line in lines}
+        # Settings that go along with pi or rho (rho = 2 with its own T_local) need not be told beside it.
+        alone = [name for name in _SWEPT_FIRST if len({repr(_setting(line, name)) for line in lines}) == len(points)]
+        return alone[:1] if set(alone) & set(names) else names
     varying: list[str] = []
     for run in dict.fromkeys((line.get("seed"), line.get("fold")) for line in lines):
         of_seed = [line.get("settings", {}) for line in lines if (line.get("seed"), line.get("fold")) == run]

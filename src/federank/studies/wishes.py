@@ -31,6 +31,8 @@ class Wishes:
 
     title: str
     description: str = ""
+    data: Sequence[str] = ()
+    """The data sets that the study is about, whether they were there or not."""
     tables: Sequence[Mapping[str, Any]] = ()
     figures: Sequence[Mapping[str, Any]] = ()
     papers: Sequence[Mapping[str, Any]] = ()
@@ -53,11 +55,19 @@ def read_wishes(folder: Path) -> Wishes:
     return Wishes(
         title=str(about.get("title") or about.get("name") or folder.name),
         description=str(about.get("description") or ""),
+        data=_data_names(study.get("data", ())),
         tables=study.get("table", ()),
         figures=study.get("figure", ()),
         papers=study.get("paper", ()),
         notes=study.get("note", ()),
     )
+
+
+def _data_names(told: Any) -> list[str]:
+    entries = told if isinstance(told, list) else [told]
+    names = (entry.get("name", entry.get("source")) if isinstance(entry, Mapping) else entry for entry in entries)
+    kept = (not (isinstance(entry, Mapping) and entry.get("skip")) for entry in entries)
+    return [str(name) for name, there in zip(names, kept, strict=True) if name and there]
 
 
 def tables_wished(wishes: Wishes, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
@@ -77,8 +87,8 @@ def published(wishes: Wishes, row: Row, rows: Sequence[Row], metric: str) -> flo
         if paper.get("data", row.data) != row.data or paper.get("group", row.group) != row.group:
             continue
         settings = paper.get("settings")
-        fits = all(row.at(name) == value for name, value in settings.items()) if settings else False
-        if (fits or alone) and metric in paper.get("metrics", {}):
+        fits = all(row.at(name) == value for name, value in settings.items()) if settings else alone
+        if fits and metric in paper.get("metrics", {}):
             return float(paper["metrics"][metric])
     return None
 

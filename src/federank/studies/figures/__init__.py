@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federank.errors import SettingError
+from federank.studies.rows import best_of_sweeps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -116,15 +117,27 @@ def _parts(wish: Mapping[str, Any], rows: Sequence[Row], lines: Sequence[Line]) 
         if kind not in ("bias-disparity", "convergence"):
             held = [row for row in held if not row.is_best]  # the sweep has the same point already
         if groups and kind not in ("f1-against-pi", "precision-against-coverage", "rho"):
-            held = [row for group in groups for row in held if row.group == group]
+            held = [row for group in groups for row in held if group in (row.group, row.family)]
         if wish.get("panels"):
             for start in wish["panels"]:
                 yield f"{start}, {data}", [row for row in held if row.label.startswith(start)]
         elif kind in ("item-updates", "popularity"):
             for group in dict.fromkeys(row.group for row in held):
                 yield f"{group}, {data}", [row for row in held if row.group == group]
+        elif kind == "bias-disparity":
+            yield from _handfuls(data, best_of_sweeps(held, lambda row: row.mean("precision@10") or 0.0))
         else:
             yield data, held
+
+
+def _handfuls(name: str, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """As many rows a panel as can be told apart."""
+    from federank.studies.figures.style import MOST_SERIES
+
+    count = -(-len(rows) // MOST_SERIES)
+    size = -(-len(rows) // count) if count else 1
+    for number, start in enumerate(range(0, len(rows), size), start=1):
+        yield name if count == 1 else f"{name}, {number} of {count}", list(rows[start : start + size])
 
 
 def _draw(

@@ -1,8 +1,8 @@
 """Convergence: a metric after each epoch (FedRec Figure 3, and any study that kept curves).
 
 The curve of a row is the mean over its seeds. Where test runs kept none, the curves of the runs that chose their
-settings are drawn instead, and the axis says that they were taken on the validation part. Of several methods that
-were swept, each is drawn at its best point; one method alone at all of them.
+settings are drawn instead, and the axis says that they were taken on the validation part. Where
+there are more curves than can be told apart, each method is drawn at the best point of its sweep.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ def draw_convergence(
     metric = wish.get("metric") or _first_metric(rows, lines)
     if metric is None:
         return None
-    if len({row.group for row in rows}) > 1 and not wish.get("panels"):
+    if len(rows) > MOST_SERIES and len({row.family for row in rows}) > 1:
         rows = best_of_sweeps(rows, lambda row: score(metric, row.mean(metric) or 0.0))
+    elif len(rows) > 1:
+        rows = [row for row in rows if not row.is_best]  # the sweep has the same point already
     tested = {row.label: _mean_curve([line.get("curve") for line in row.lines], metric) for row in rows}
     curves = {label: curve for label, curve in tested.items() if len(curve) > 1}
     on_test = bool(curves)
@@ -78,7 +80,7 @@ def _curves_of_choice(row: Row, lines: Sequence[Line]) -> list[Any]:
         line.get("curve")
         for line in lines
         if line.get("task") == "choose"
-        and (line["data"], line["group"]) == (row.data, row.group)
+        and (line["data"], line["group"]) == (row.data, row.family)
         and _but_epochs(line) in wanted
     ]
 

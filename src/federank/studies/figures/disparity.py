@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from federank.studies.figures.style import INK, MOST_SERIES, PAPER, legend_below, legible, look, new_panel
-from federank.studies.metric_words import parts, score
-from federank.studies.rows import Row, best_of_sweeps
+from federank.studies.figures.style import INK, PAPER, legend_below, legible, look, new_panel
+from federank.studies.metric_words import parts
+from federank.studies.rows import Row
 from federank.studies.wishes import Wishes
 
 _HATCHES = ("", "//", "..", "xx", "\\\\", "++")
@@ -22,8 +22,7 @@ _HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 
 def draw_disparity(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:
     """One data set's panel and what it shows, or None where items have no categories."""
-    metric, by = wish.get("metric", "bias_disparity@10"), wish.get("best", "precision@10")
-    shown = best_of_sweeps(rows, lambda row: score(by, row.mean(by) or 0.0))[:MOST_SERIES]
+    metric, shown = wish.get("metric", "bias_disparity@10"), rows
     categories = list(
         dict.fromkeys(
             parts(name)[2]

@@ -31,9 +31,9 @@ def draw_item_updates(panel: str, rows: Sequence[Row], wish: Mapping[str, Any], 
     axes.set(xlabel="Items, most updated first (rank)", ylabel="Share of all updates")
     legend_below(figure)
     steep = {value: shares[0] / shares[-1] for value, shares in curves.items() if shares[-1] > 0}
-    told = [f"with pi = {value:g} it got {ratio:,.1f} times" for value, ratio in _ends(steep)]
     last = max(len(shares) for shares in curves.values())
-    return figure, f"Against item number {last:,}, the most updated one: {', '.join(told)} as many." if told else ""
+    told = ", ".join(f"{ratio:,.1f} times with pi = {value:g}" for value, ratio in _ends(steep))
+    return figure, f"The most updated item has as many updates as number {last:,} {told}." if told else ""
 
 
 def draw_popularity(panel: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:
