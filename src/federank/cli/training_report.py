@@ -33,8 +33,8 @@ def tell(model: Recommender, out: Path, part: Interactions) -> None:
             f"({speed:.1f} million a second)."
         )
     if report.get("skipped_users"):
-        who = "1 user has" if report["skipped_users"] == 1 else f"{report['skipped_users']:,} users have"
-        click.echo(f"{who} the whole catalogue: no pair can be drawn, so nothing was learnt there.")
+        who = "1 user takes" if report["skipped_users"] == 1 else f"{report['skipped_users']:,} users take"
+        click.echo(f"{who} no part: they share nothing, or have the whole catalogue, so no pair can be drawn.")
     if "privacy" in report:
         click.echo(_privacy(report["privacy"]))
     if "papers" in report.get("communication", {}):

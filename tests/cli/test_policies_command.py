@@ -1,0 +1,80 @@
+"""`federank train fpl` where people choose what leaves: from flags, from a file, with noise."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.worlds import two_tastes
+
+from federank.cli import federank
+from federank.errors import BadFile, FedeRankError, SettingError
+from federank.protocol.policy import Policy
+from federank.recommenders.storage import load_model
+
+QUICK = ("--factors", "4", "--epochs", "2", "--quiet", "--split", "none", "--no-count")
+
+
+@pytest.fixture
+def shop(tmp_path):
+    data = two_tastes()
+    path = tmp_path / "shop.csv"
+    rows = [f"{data.user_ids[u]},{data.item_ids[i]}" for u, i in zip(data.users, data.items, strict=True)]
+    path.write_text("\n".join(["user,item", *rows]) + "\n")
+    return path
+
+
+def train(shop, *words):
+    out = shop.parent / "model"
+    result = CliRunner().invoke(federank, ["train", "fpl", "--data", str(shop), "--out", str(out), *QUICK, *words])
+    if isinstance(result.exception, FedeRankError):
+        raise result.exception
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.stdout, load_model(out)
+
+
+def test_flags_give_everybody_a_policy(shop):
+    words = ("--sharing", "deniable", "--pi", "0.5", "--epsilon", "2")
+    told, model = train(shop, *words)
+    assert {model.choices.of(user) for user in range(20)} == {
+        Policy(sharing="deniable", pi=0.5, epsilon=2.0, basis="shared")
+    }
+    assert "FPL learnt from 160 interactions" in told
+    assert model.home_vectors is not None
+
+
+def test_a_file_gives_each_their_own(shop):
+    people = shop.parent / "people.toml"
+    people.write_text('[default]\nsharing = "sticky"\n[people.3]\npi = 0.0\nbasis = "shared"\n')
+    told, model = train(shop, "--pi", "0.5", "--policies", str(people))
+    assert model.choices.of(3) == Policy(sharing="sticky", pi=0.0, basis="shared")
+    assert model.choices.of(4) == Policy(sharing="sticky", pi=0.5, basis="history")
+    assert "1 user takes no part" in told
+    result = CliRunner().invoke(federank, ["recommend", str(shop.parent / "model"), "--user", "3"])
+    assert result.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--epsilon", "2"), "only deniable sharing has one"),
+        (("--sharing", "deniable"), "pi is 1|needs an epsilon"),
+        (("--sharing", "deniable", "--pi", "0.5", "--epsilon", "2", "--basis", "history"), "Choose the basis shared"),
+        (("--noise", "1"), "there is no clip"),
+        (("--policies", "nowhere.toml"), "cannot be read"),
+    ],
+)
+def test_choices_that_make_no_sense_end_in_a_sentence(shop, words, complaint):
+    with pytest.raises((SettingError, BadFile), match=complaint):
+        train(shop, *words)
+    assert not (shop.parent / "model").exists()
+
+
+def test_the_report_states_the_figure_of_the_noise_or_why_there_is_none(shop):
+    told, model = train(shop, "--clip", "1", "--noise", "30", "--clients-per-round", "all")
+    assert "Differential privacy against a server that sees each device's Updates" in told
+    assert f"epsilon {model.report['privacy']['epsilon']:.3g} at delta 1e-06" in told
+    told, _ = train(shop, "--clip", "1", "--noise", "30", "--noise-on", "sent-rows", "--overwrite")
+    assert "No differential-privacy figure can be stated: Noise on the rows that are sent" in told
+    told, _ = train(shop, "--clip", "1", "--noise", "30", "--overwrite", "--json")
+    assert np.isfinite(json.loads(told)["privacy"]["epsilon"])
