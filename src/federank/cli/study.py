@@ -11,9 +11,7 @@ import click
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
-    from federank.studies.plan import Plan
     from federank.studies.pool import Executor
-    from federank.studies.results import Line, Results
 
 
 @click.group()
@@ -87,6 +85,7 @@ def run(
       federank study run federank-table2 --workers 2
       federank study run my.toml --set choose.epochs=5 --dry-run
     """
+    from federank.cli.study_told import tell, tell_plan
     from federank.studies.plan import plan_study
     from federank.studies.progress import Bar
     from federank.studies.run import carry_out_study
@@ -98,7 +97,7 @@ def run(
     folder = out or Path("results") / (found + "-quick" * quick_form)
     plan = plan_study(one)
     if dry_run:
-        _tell_plan(plan, folder, workers or _cores())
+        tell_plan(plan, folder, workers or _cores())
         return
     executor = _executor(cluster, workers)
     try:
@@ -111,7 +110,7 @@ def run(
         executor.close()
     for note in plan.notes:
         click.echo(note)
-    _tell(results)
+    tell(results)
     click.echo(f"Next: federank study report {folder} --html report.html")
 
 
@@ -125,16 +124,17 @@ def status(folder: Path, as_json: bool) -> None:
     Example:
       federank study status results/federank-table2
     """
+    from federank.cli.study_told import counts, tell
     from federank.studies.results import Results
 
     results = Results.open(folder)
     if as_json:
-        counts = _counts(results)
+        told = counts(results)
         failed = [line for line in results.lines() if line["status"] != "done"]
         reasons = [{"id": line["id"], "group": line["group"], "reason": line["reason"]} for line in failed]
-        click.echo(json.dumps({**counts, "failures": reasons}, indent=2))
+        click.echo(json.dumps({**told, "failures": reasons}, indent=2))
         return
-    _tell(results)
+    tell(results)
 
 
 @study.command()
@@ -192,59 +192,3 @@ def _cores() -> int:
     import os
 
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _tell_plan(plan: Plan, folder: Path, workers: int) -> None:
-    from federank.cli.tables import new_table, show
-    from federank.studies.estimate import case_seconds
-    from federank.studies.results import Results
-
-    results = Results.open(folder) if (folder / "VERSION").is_file() else None
-    known = results.lines(every=True) if results is not None else []
-    there = {line["id"] for line in known}
-    table = new_table("Data", "Group", "Values", "To choose>", "To test>", "About>")
-    total = 0.0
-    for case in plan.cases:
-        choosing = [run for runs in case.candidates for run in runs]
-        seconds = case_seconds(case, known)
-        total += seconds
-        values = ", ".join(f"{name} {value}" for name, value in case.swept.items())
-        done = sum(run.id in there for run in choosing)
-        to_choose = f"{len(choosing)}" + (f" ({done} done)" if done else "")
-        name = case.data.name if case.fold is None else f"{case.data.name}, fold {case.fold}"
-        table.add_row(name, case.model.group, values, to_choose, str(len(case.seeds)), _duration(seconds))
-    show(table)
-    for note in plan.notes:
-        click.echo(note)
-    click.echo(f"{plan.count:,} runs; about {_duration(total / workers)} with {workers} at a time.")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _counts(results: Results) -> dict[str, int]:
-    lines = {line["id"]: line for line in results.lines()}.values()
-    done = sum(line["status"] == "done" for line in lines)
-    under_way = len(results.under_way())
-    total = results.count()
-    return {
-        "runs": total,
-        "done": done,
-        "failed": len(lines) - done,
-        "under_way": under_way,
-        "missing": max(0, total - len(lines) - under_way),
-    }
-
-
-def _tell(results: Results) -> None:
-    counts = _counts(results)
-    seconds = sum(line["seconds"] or 0 for line in {line["id"]: line for line in results.lines()}.values())
-    told = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
-    click.echo(f"{results.folder}: {told}; {_duration(seconds)} of computing.")
-    failures: list[Line] = [line for line in results.lines() if line["status"] != "done"]
-    for line in failures:
-        values = ", ".join(f"{name} {value}" for name, value in {**line["swept"], **line["chosen"]}.items())
-        click.echo(f"  failed: {line['data']}, {line['group']} ({values}), {line['task']}: {line['reason']}")

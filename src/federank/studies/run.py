@@ -14,10 +14,11 @@ import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from federank.errors import BadFile
-from federank.studies.choose import Choice, NoChoice, best_of_sweep, choose
+from federank.studies.choose import Choice, NoChoice, choose
+from federank.studies.labels import choosing_runs, labelled
 from federank.studies.locking import Lock
 from federank.studies.plan import Case, Plan, Run, plan_study, run_that_tests
 from federank.studies.pool import Executor
@@ -88,7 +89,7 @@ class Conduct:
         """Go on until every run of the plan is finished."""
         self.results.refresh()
         for case in self.plan.cases:
-            for run in _choosing(case):
+            for run in choosing_runs(case):
                 self._want(run)
         self._advance()
         self.watch.begin(self.plan, len(self.finished))
@@ -105,7 +106,7 @@ class Conduct:
         finally:
             for claim in self.claims.values():
                 claim.close()
-        self.results.keep_current(self._rows(), self.plan.count)
+        self.results.keep_current(labelled(self.plan, self.choices, self.tests), self.plan.count)
 
     def _line(self, run: Run) -> Line | None:
         """What is known of a run; a failure that may pass counts as nothing, unless it is of this very start."""
@@ -129,7 +130,7 @@ class Conduct:
         """Choose for the cases whose choosing runs are finished, and line up their tests."""
         changed = False
         for number, case in enumerate(self.plan.cases):
-            if number in self.choices or any(run.id not in self.finished for run in _choosing(case)):
+            if number in self.choices or any(run.id not in self.finished for run in choosing_runs(case)):
                 continue
             choice = choose(case, self._known) if case.candidates else Choice(case.fixed, None, 0.0)
             self.choices[number] = choice
@@ -141,7 +142,7 @@ class Conduct:
                 else:
                     self._want(run, first=True)
         if changed:
-            self.results.keep_current(self._rows(), self.plan.count)
+            self.results.keep_current(labelled(self.plan, self.choices, self.tests), self.plan.count)
 
     def _known(self, run: Run) -> Line:
         line = self.results.line(run.id)
@@ -195,50 +196,11 @@ class Conduct:
             else:
                 self.queue.append(run)
 
-    def _rows(self) -> list[dict[str, Any]]:
-        """The lines that the study consists of as it is now, with their labels."""
-        rows: list[dict[str, Any]] = []
-        for number, case in enumerate(self.plan.cases):
-            runs = [*_choosing(case), *self.tests.get(number, [])]
-            rows += [_row(run) for run in runs]
-        return rows + self._best_rows()
-
-    def _best_rows(self) -> list[dict[str, Any]]:
-        """The best of every sweep that asks for it, under a label of its own."""
-        sweeps: dict[tuple[Any, ...], dict[int, Choice]] = {}
-        for number, case in enumerate(self.plan.cases):
-            choice = self.choices.get(number)
-            if case.model.best and isinstance(choice, Choice):
-                sweeps.setdefault(case.row, {})[number] = choice
-        rows = []
-        for choices in sweeps.values():
-            number = best_of_sweep(choices)
-            case = self.plan.cases[number]
-            label = f"{case.model.group}, best {' and '.join(case.swept)}"
-            rows += [_row(run) | {"group": label, "best": True} for run in self.tests[number]]
-        return rows
-
-
-def _row(run: Run) -> dict[str, Any]:
-    """What a run is to this study: another study may know the same run under another label."""
-    return {
-        "id": run.id,
-        "group": run.group,
-        "data": run.data.name,
-        "swept": run.swept,
-        "chosen": run.chosen,
-        "chosen_on": run.chosen_on,
-    }
-
-
-def _choosing(case: Case) -> list[Run]:
-    return [run for runs in case.candidates for run in runs]
-
 
 def _tests(case: Case, choice: Choice | NoChoice) -> list[Run]:
     if isinstance(choice, Choice):
         return [run_that_tests(case, choice.values, choice.epoch, seed) for seed in case.seeds]
     # No values were chosen, so this test is none that could ever be made: it is named after all that failed.
-    tried = " ".join(run.id for run in _choosing(case))
+    tried = " ".join(run.id for run in choosing_runs(case))
     given_up = [run_that_tests(case, {}, None, seed) for seed in case.seeds]
     return [replace(run, id=hashlib.sha256(f"{run.id} {tried}".encode()).hexdigest()[:16]) for run in given_up]
