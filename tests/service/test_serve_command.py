@@ -1,0 +1,160 @@
+"""`federank serve`: what it refuses before anything begins, and what it does as a process: TLS, workers, restarts."""
+
+import asyncio
+import signal
+import socket
+import ssl
+import stat
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from tests.service.federations import Device, Served, found_small, some_update, stored
+from tests.service.test_rounds import PATIENT
+
+from federank.cli import federank
+from federank.errors import FedeRankError
+from federank.service.tls import TLSError, self_signed, server_context
+
+
+def refused(*flags):
+    """The sentence with which the command refuses."""
+    outcome = CliRunner().invoke(federank, ["serve", *flags])
+    assert isinstance(outcome.exception, FedeRankError), outcome.output + repr(outcome.exception)
+    return str(outcome.exception)
+
+
+def test_help_says_that_nobody_s_history_is_kept():
+    outcome = CliRunner().invoke(federank, ["serve", "--help"])
+    assert outcome.exit_code == 0
+    assert "nobody's history is kept" in " ".join(outcome.output.split())
+    for flag in ("--target", "--minimum", "--over-selection", "--staleness", "--learning-rate", "--most-norm"):
+        assert flag in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--store", "mysql://host/name"), "no known kind"),
+        (("--store", "sqlite:////no/such/folder/f.sqlite"), "cannot be opened"),
+        (("--minimum", "50"), "it cannot be more"),
+        (("--tls-cert", "there-is-none.pem"), "go together"),
+        (("--tls-cert", "there-is-none.pem", "--tls-key", "nor-this.pem"), "is not there"),
+        (("--device-rate", "-1"), "device_rate"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_begins(flags, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert sentence in refused(*flags)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_of_another_federation_are_refused(sqlite_store):
+    found_small(sqlite_store)
+    assert "factors = 3, not 7" in refused("--store", sqlite_store, "--factors", "7")
+    assert "another catalogue" in refused("--store", sqlite_store, "--data", "city")
+    assert "--start-from is for a new --store" in refused("--store", sqlite_store, "--start-from", "somewhere")
+
+
+def test_a_port_in_use_is_told(sqlite_store):
+    found_small(sqlite_store)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert "cannot be used" in refused("--store", sqlite_store, "--port", port)
+
+
+def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store):
+    found_small(sqlite_store, {"target": 5, "deadline": 7.0})
+    with socket.socket() as taken:  # so that the command ends after it has prepared the store
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        refused("--store", sqlite_store, "--port", port, "--target", "9", "--suggest-pi", "0.3")
+    kept = dict(stored(sqlite_store, "SELECT name, value FROM facts"))
+    assert b'"target": 9' in kept["rounds"]
+    assert b'"deadline": 7.0' in kept["rounds"]
+    assert b'"sticky"' in kept["suggested_policy"]
+
+
+def test_a_made_certificate_is_for_its_owner_alone_and_used_again(tmp_path):
+    certificate, key = self_signed(tmp_path, ("localhost", "127.0.0.1"))
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    server_context(certificate, key)
+    before = certificate.read_bytes()
+    assert self_signed(tmp_path, ("localhost",)) == (certificate, key)
+    assert certificate.read_bytes() == before
+    with pytest.raises(TLSError, match="cannot be used"):
+        server_context(key, certificate)
+
+
+async def take_part(address, seed, verify=True):
+    async with httpx.AsyncClient(base_url=address, timeout=60, verify=verify) as client:
+        device = await Device.enrolled(client)
+        answer = await device.take_part(some_update(seed))
+        return answer.status_code
+
+
+@pytest.mark.slow
+def test_a_federation_is_served_over_tls_and_only_over_tls(tmp_path):
+    store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
+    found_small(store, {"target": 2} | PATIENT)
+    with Served(store, "--self-signed", "--quiet", folder=tmp_path) as server:
+        assert server.address.startswith("https://")
+        trusting = ssl.create_default_context(cafile=tmp_path / "federank-cert.pem")
+        server.until_ready(server.client(verify=trusting))
+        assert asyncio.run(take_part(server.address, 1, trusting)) == 201
+        with server.client(verify=trusting) as client:
+            assert "max-age" in client.get("/health").headers["Strict-Transport-Security"]
+        with pytest.raises(httpx.ConnectError), server.client() as stranger:
+            stranger.get("/health")
+        with pytest.raises(httpx.TransportError):
+            httpx.get(server.address.replace("https", "http") + "/health")
+
+
+@pytest.mark.slow
+def test_two_workers_share_a_store_and_one_that_dies_is_replaced(store, tmp_path):
+    import psutil
+
+    found_small(store, {"target": 1, "over_selection": 1.0} | PATIENT)
+    with Served(store, "--workers", "2", "--rehearsal", "--keep-updates", folder=tmp_path) as server:
+        server.until_ready()
+        workers = psutil.Process(server.process.pid).children()
+        assert len(workers) == 2
+        for seed in range(4):
+            assert asyncio.run(take_part(server.address, seed)) == 201
+        leaders = [line for line in server.lines() if line["event"] == "leads"]
+        assert len(leaders) == 1
+        workers[0].send_signal(signal.SIGKILL)
+        workers[0].wait(10)
+        for seed in range(4, 8):
+            assert asyncio.run(take_part(server.address, seed)) == 201
+        replaced = psutil.Process(server.process.pid).children()
+        assert workers[1].pid in [worker.pid for worker in replaced]
+        with httpx.Client(base_url=server.admin_address, timeout=30) as admin:
+            text = admin.get("/metrics").text
+        assert server.stop() == 0
+    assert "federank_uploads_total" in text
+    assert stored(store, "SELECT COUNT(*) FROM uploads") == [(8,)]
+    assert not any(psutil.pid_exists(worker.pid) for worker in (workers[1], *replaced))
+
+
+@pytest.mark.slow
+def test_a_new_federation_prints_its_operator_s_token_once(tmp_path):
+    store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
+    flags = ("--data", "city", "--target", "1", "--triples", "3", "--rehearsal")
+    with Served(store, *flags, folder=tmp_path) as server:
+        server.until_ready()
+        token = server.token
+        assert len(token) > 30
+        with httpx.Client(base_url=server.admin_address, timeout=30) as admin:
+            answer = admin.get("/admin/api/v1/overview", headers={"Authorization": f"Bearer {token}"})
+            assert answer.status_code == 200
+            assert server.stop() == 0
+    with Served(store, "--new-admin-token", folder=tmp_path) as server:
+        server.until_ready()
+        assert server.token not in (None, token)
+    with Served(store, folder=tmp_path) as server:
+        server.until_ready()
+        assert server.token is None
