@@ -2,48 +2,25 @@
 
 import asyncio
 import os
+import random
 import shutil
 import subprocess
 import sys
 
 import pytest
-from tests.service.federations import found_small, recomputed, stored
-from tests.service.test_rounds import PATIENT, same_bits
+from tests.service.federations import found_small, persistent_life, recomputed, serving, stored
+from tests.service.test_limits import on_a_socket
+from tests.service.test_rounds import PATIENT, in_a_loop, same_bits
 
 from federank.service.database import Database
 from federank.service.store import newest_model
 
 DEVICES = """
 import asyncio, sys
-import httpx
-from tests.service.federations import Device, some_update
-
-async def life(address, seed):
-    async with httpx.AsyncClient(base_url=address, timeout=30) as client:
-        for _ in range(20):
-            try:
-                device = await Device.enrolled(client)
-                break
-            except httpx.TransportError:
-                await asyncio.sleep(0.2)
-        ticket = None
-        for _ in range(40):
-            try:
-                if ticket is None:
-                    answer = await device.work(wait=5)
-                    if answer.status_code != 200:
-                        continue
-                    ticket = answer.json()["ticket"]
-                    assert (await device.task(ticket)).status_code == 200
-                answer = await device.send(ticket, some_update(seed))
-                assert answer.status_code in (200, 201), answer.text
-                return 1
-            except httpx.TransportError:
-                await asyncio.sleep(0.2)
-        return 0
+from tests.service.federations import persistent_life
 
 async def main():
-    print(sum(await asyncio.gather(*(life(sys.argv[1], seed) for seed in range(6)))))
+    print(sum(await asyncio.gather(*(persistent_life(sys.argv[1], seed) for seed in range(6)))))
 
 asyncio.run(main())
 """
@@ -102,6 +79,57 @@ def test_rounds_are_exact_over_a_slow_network_that_loses_packets(wire, tmp_path)
         model = newest_model(connection)
     database.close()
     assert same_bits(model.vectors, recomputed(store)[0])
+
+
+class BadWire:
+    """A wire in this process: what goes through comes late, and now and then the connection breaks."""
+
+    def __init__(self, port, seed):
+        self._port, self._chance = port, random.Random(seed)
+        self.broken = 0
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        self.address = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _connect(self, reader, writer):
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        ways = (self._carry(reader, far_writer), self._carry(far_reader, writer))
+        await asyncio.wait([asyncio.ensure_future(way) for way in ways], return_when=asyncio.FIRST_COMPLETED)
+        for end in (writer, far_writer):
+            end.transport.abort()
+
+    async def _carry(self, reader, writer):
+        try:
+            while part := await reader.read(700):
+                await asyncio.sleep(self._chance.uniform(0.01, 0.05))
+                if self._chance.random() < 0.08:
+                    self.broken += 1
+                    writer.write(part[: len(part) // 2])
+                    return
+                writer.write(part)
+                await writer.drain()
+        except ConnectionError:
+            return
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_devices_that_try_again_are_counted_once_over_a_wire_that_breaks(sqlite_store):
+    rounds = {"target": 3, "over_selection": 1.0} | PATIENT
+    async with serving(sqlite_store, rounds, {"keep_updates": True}) as running, on_a_socket(running) as port:
+        async with BadWire(port, seed=3) as wire:
+            lives = await asyncio.gather(*(persistent_life(wire.address, seed) for seed in range(6)))
+        assert sum(lives) == 6
+        assert wire.broken > 0
+        await running.version(2)
+        assert stored(sqlite_store, "SELECT COUNT(*) FROM uploads") == [(6,)]
+        assert same_bits(running.service.view.model.vectors, recomputed(sqlite_store)[0])
 
 
 async def _folded(store, rounds):
