@@ -35,7 +35,7 @@ def test_a_row_is_the_mean_over_seeds_with_its_deviation_beside_the_paper(report
     row = told(table_called(report, "Table 2: north"))["Popular"]
     assert row["P@10 ours"].value == pytest.approx(0.11)
     assert row["P@10 ours"].spread == pytest.approx(0.01)
-    assert row["P@10 ours"].text == "0.1100 ± 0.0100"
+    assert row["P@10 ours"].text == "0.11000 ± 0.01000"
     assert row["P@10 paper"].value == 0.11
     assert row["P@10 diff."].value == pytest.approx(0)
     assert row["IC@10 diff."].text == "+120.0 %"
@@ -225,7 +225,7 @@ def test_csv_has_numbers_in_full_and_latex_the_same_rows(folder, tmp_path):
     assert float(rows["FPL, pi = 0.5"]["P@10 ours deviation"]) == pytest.approx(0.01)
     assert rows["FPL, pi = 0.5"]["P@10 ours mark"] == "**"
     latex = (tmp_path / "tex" / "table-2-north.tex").read_text(encoding="utf-8")
-    assert r"\textbf{0.2100 $\pm$ 0.0100}$^{**}$ & 0.1500 & \emph{+40.0 \%}" in latex
+    assert r"\textbf{0.21000 $\pm$ 0.01000}$^{**}$ & 0.15000 & \emph{+40.0 \%}" in latex
     rows_of_latex = latex.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
     assert {row.count("&") for row in rows_of_latex} == {7}
     assert {path.stem for path in (tmp_path / "csv").iterdir()} == {path.stem for path in (tmp_path / "tex").iterdir()}

@@ -24,13 +24,13 @@ class Words(NamedTuple):
 
 
 KNOWN = {
-    "precision": Words("P", "Precision of the first {n}", ".4f", "higher"),
-    "recall": Words("R", "Recall of the first {n}", ".4f", "higher"),
-    "f1": Words("F1", "F1 of the first {n}: precision and recall in one", ".4f", "higher"),
-    "ndcg": Words("nDCG", "nDCG of the first {n}", ".4f", "higher"),
-    "hit_rate": Words("Hit rate", "People with a hit in the first {n}", ".4f", "higher"),
-    "mrr": Words("MRR", "Mean reciprocal rank of the first {n}", ".4f", "higher"),
-    "map": Words("MAP", "Mean average precision of the first {n}", ".4f", "higher"),
+    "precision": Words("P", "Precision of the first {n}", ".5f", "higher"),
+    "recall": Words("R", "Recall of the first {n}", ".5f", "higher"),
+    "f1": Words("F1", "F1 of the first {n}: precision and recall in one", ".5f", "higher"),
+    "ndcg": Words("nDCG", "nDCG of the first {n}", ".5f", "higher"),
+    "hit_rate": Words("Hit rate", "People with a hit in the first {n}", ".5f", "higher"),
+    "mrr": Words("MRR", "Mean reciprocal rank of the first {n}", ".5f", "higher"),
+    "map": Words("MAP", "Mean average precision of the first {n}", ".5f", "higher"),
     "item_coverage": Words("IC", "Different items in all lists of {n}", ",.0f", "higher"),
     "item_coverage_share": Words("IC share", "Share of the catalogue in all lists of {n}", ".1%", "higher"),
     "gini": Words("Gini", "Evenness of the lists of {n} (1 - Gini index)", ".5f", "higher"),
@@ -66,14 +66,9 @@ def parts(metric: str) -> tuple[str, str, str]:
     return name, n, category
 
 
-def written(metric: str, value: float | None, like: float | None = None) -> str:
-    """A value as the metric's numbers are written; small ones, or those like a small one, get a digit more."""
-    if value is None:
-        return "-"
-    digits = words_of(metric).digits
-    if digits == ".4f" and 0 < abs(value if like is None else like) < 0.1:
-        digits = ".5f"
-    return format(value, digits)
+def written(metric: str, value: float | None) -> str:
+    """A value as the metric's numbers are written."""
+    return "-" if value is None else format(value, words_of(metric).digits)
 
 
 def score(metric: str, value: float) -> float:

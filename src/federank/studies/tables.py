@@ -139,7 +139,7 @@ def _ours(row: Row, metric: str, mark: str, best: bool) -> Cell:
     mean, spread = row.mean(metric), row.deviation(metric)
     text = written(metric, mean)
     if spread is not None:
-        text += f" ± {written(metric, spread, like=mean).lstrip('+')}"
+        text += f" ± {written(metric, spread).lstrip('+')}"
     return Cell(text, mean, spread, mark, best)
 
 
@@ -168,7 +168,7 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: Row | None, wis
             "corrected after Holm for all tests of the table)."
         )
     if compared:
-        told.append(f"Coloured: more than {NOTABLE:.0f} % from the paper.")
+        told.append(f"Differences of more than {NOTABLE:.0f} % are highlighted.")
     return " ".join(told)
 
 

@@ -1,6 +1,6 @@
 """The figures of a report, by kind: one file per picture, a panel per data set (or per method, where it needs one).
 
-`draw_figures` draws what the study wishes for, or, if it wishes for nothing, every kind that its runs can fill. A
+`draw_figures` draws what the study wishes for, or, if it wishes for nothing at all, every kind its runs can fill. A
 picture is a title, a caption that says what to look at, and its panels as SVG; under each panel stands what it shows,
 in a sentence made from the numbers.
 """
@@ -85,8 +85,8 @@ KINDS = {
 
 
 def draw_figures(wishes: Wishes, rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[Picture]:
-    """The wished figures, or every kind that the runs can fill; those without anything to show are left out."""
-    for wish in wishes.figures or [{"kind": kind} for kind in KINDS]:
+    """The wished figures (without any wish, every kind); those without anything to show are left out."""
+    for wish in wishes.figures or ([] if wishes.tables else [{"kind": kind} for kind in KINDS]):
         kind = wish.get("kind")
         if kind not in KINDS:
             near = get_close_matches(str(kind), KINDS, n=1)

@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from federank.studies.figures.coverage import draw_path
-from federank.studies.figures.style import VERMILLION, legend_below, new_panel
+from federank.studies.figures.style import ORANGE, legend_below, new_panel
 from federank.studies.figures.sweep import swept_families
 from federank.studies.metric_words import words_of
 from federank.studies.rows import Row
@@ -35,10 +35,10 @@ def draw_cost(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes
     points: dict[tuple[float, float], Row] = {}
     for place, (group, held) in enumerate(families.items()):
         path = [(10**-power / (row.mean("cce") or 1), row.mean(up) or 0.0) for row in held]
-        draw_path(axes, path, [float(row.at(sweep)) for row in held], group, place + (place > 0))
+        draw_path(axes, path, [float(row.at(sweep)) for row in held], group, place)
         points |= dict(zip(path, held, strict=True))
     front = pareto_front(list(points))
-    axes.plot(*zip(*front, strict=True), color=VERMILLION, linewidth=3, alpha=0.55, zorder=1, label="Pareto front")
+    axes.plot(*zip(*front, strict=True), color=ORANGE, linewidth=4, alpha=0.7, zorder=1, label="Pareto front")
     axes.margins(0.1)
     axes.locator_params(axis="x", nbins=5)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
