@@ -42,6 +42,7 @@ class ScriptedFederation:
         self.stored = {}
         self.address = ""
         self.suggested_policy = None
+        self.vanishing = 0  # so many times the server is gone in the middle of an upload
 
     def fault(self, method, path, *answers):
         """Answer the next requests to a path so; an answer is (status, headers, body), or "cut" for a cut line."""
@@ -126,6 +127,10 @@ class _Requests(BaseHTTPRequestHandler):
     federation: ScriptedFederation
 
     def _serve(self):
+        if self.command == "POST" and self.federation.vanishing:
+            self.federation.vanishing -= 1
+            self.close_connection = True  # without having read what is being sent
+            return
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         answer = self.federation.answer(self.command, self.path, body)
         if answer == "cut":

@@ -1,6 +1,7 @@
 """A device in rounds: what it sends, what it keeps, and what no server can make it do."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -319,6 +320,53 @@ def test_an_upload_whose_answer_is_lost_is_sent_again_with_the_same_bytes(home, 
     assert len(bodies) == 3
     assert len(set(bodies)) == 1
     assert home.read(rounds_of) == 1
+
+
+def test_a_server_that_vanishes_in_the_middle_of_an_upload_gets_the_same_bytes_later(home):
+    home.federation.vanishing = 3
+    assert home.take_part(1) == 1
+    assert len(home.federation.uploads) == 1
+    assert sum("trying again" in line for line in home.told) == 3
+
+
+@pytest.mark.slow
+def test_a_full_disk_keeps_a_round_from_being_sent(home):
+    # A process that may not write files beyond a size meets the same fault as one on a full disk.
+    program = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from federank.service.client import Client\n"
+        "from federank.service.device import take_part\n"
+        "from federank.service.device_store import BadState, DeviceStore\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "store = DeviceStore(Path(sys.argv[1]))\n"
+        "client = Client(sys.argv[2], token='t1')\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n"
+        "try:\n"
+        "    take_part(store, client, 1, print)\n"
+        "except BadState as mistake:\n"
+        "    print('BadState:', mistake)\n"
+    )
+    before = home.everything()
+    command = [sys.executable, "-c", program, str(home.path), home.federation.address]
+    told = subprocess.run(
+        command, check=True, capture_output=True, text=True, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    )
+    assert "BadState: " in told.stdout
+    assert home.federation.uploads == []
+    assert home.everything() == before
+
+
+@pytest.mark.parametrize("column", ["vector", "vectors", "biases"])
+@pytest.mark.parametrize("content", [b"", bytes(7), np.full(FACTORS, np.nan, np.float32).tobytes()])
+def test_numbers_that_are_damaged_in_the_file_are_a_sentence(home, column, content):
+    sql = sqlite3.connect(home.path)
+    sql.execute(f"UPDATE {'person' if column == 'vector' else 'model'} SET {column} = ?", (content,))
+    sql.commit()
+    sql.close()
+    with pytest.raises(BadState, match="damaged"):
+        home.take_part(1)
+    assert home.federation.uploads == []
 
 
 @pytest.mark.slow

@@ -226,8 +226,10 @@ def _needed(store: DeviceStore, query: str) -> tuple[Any, ...]:
     return row
 
 
-def _floats(store: DeviceStore, content: bytes, size: int) -> FloatVector:
+def _floats(store: DeviceStore, content: Any, size: int) -> FloatVector:
+    if not isinstance(content, bytes) or len(content) != 4 * size:
+        raise BadState(f"{store.path} is damaged: {size:,} numbers are needed where it has something else.")
     values = np.frombuffer(content, dtype=np.float32)
-    if values.shape != (size,) or not np.isfinite(values).all():
-        raise BadState(f"{store.path} is damaged: {size:,} finite numbers are needed where it has {len(values):,}.")
+    if not np.isfinite(values).all():
+        raise BadState(f"{store.path} is damaged: it holds values that are not finite numbers.")
     return values
