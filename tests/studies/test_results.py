@@ -89,6 +89,14 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
 
 
+def test_a_folder_that_another_process_is_just_making_is_no_obstacle(tmp_path):
+    for name in ("users", "claims"):
+        (tmp_path / "r" / name).mkdir(parents=True)
+    (tmp_path / "r" / ".VERSION.123").write_text("1\n")
+    Results.create(tmp_path / "r")
+    assert Results.open(tmp_path / "r").lines() == []
+
+
 def test_a_full_disk_is_a_sentence(tmp_path):
     results = Results.create(tmp_path / "r")
     (tmp_path / "r" / "runs.jsonl").symlink_to("/dev/full")

@@ -63,6 +63,12 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(change, told):
         as_study(SMALL | change, "small")
 
 
+def test_one_seed_needs_no_list():
+    study = as_study(SMALL | {"seeds": 4, "choose": {"seeds": 5}}, "small")
+    assert study.models[0].seeds == (4,)
+    assert study.choosing(study.data[0], study.models[0]).seeds == (5,)
+
+
 def test_two_models_may_share_a_label_on_different_data():
     models = [
         {"group": "HF", "method": "pmf", "data": [name], "settings": {"rho": rho}} for name, rho in (("a", 1), ("b", 2))

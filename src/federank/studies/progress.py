@@ -49,9 +49,10 @@ class Bar:
         """Show what there is to do."""
         self.done, self.total = there, plan.count
         for note in plan.notes:
-            self.console.print(note, markup=False)
+            self.console.print(note, markup=False, soft_wrap=True)
         kept = f", {there} of them there already" if there else ""
-        self.console.print(f"{self.total} runs{kept}. The first runs after an installation compile for some seconds.")
+        told = f"{self.total} runs{kept}. The first runs after an installation compile for some seconds."
+        self.console.print(told, soft_wrap=True)
         if self.console.is_terminal:
             columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
             self.bar = Progress(*columns, console=self.console, transient=True)

@@ -59,7 +59,7 @@ class Results:
         with _telling(place):
             if (place / "VERSION").is_file():
                 _refuse_other_format(place)
-            elif place.is_dir() and any(place.iterdir()):
+            elif place.is_dir() and any(not _is_beginning(path) for path in place.iterdir()):
                 raise BadFile(
                     f"{place} holds something else than results of a study; choose another folder with --out."
                 )
@@ -163,6 +163,11 @@ class Results:
         if held is not None:
             held.close()
         return held is None
+
+
+def _is_beginning(path: Path) -> bool:
+    """Whether this is what another process has made so far of a new results folder."""
+    return path.name in ("VERSION", "users", "claims") or path.name.startswith(".VERSION.")
 
 
 def _refuse_other_format(folder: Path) -> None:

@@ -131,7 +131,7 @@ def _choose(told: Any, where: str) -> dict[str, Any]:
         if name in table:
             whole(name, table[name], 1)
     if "seeds" in table:
-        _seeds(table["seeds"], "seeds to choose with")
+        table["seeds"] = _seeds(table["seeds"], "seeds to choose with")
     if "metric" in table:
         _refuse_unknown_metric(table["metric"])
     return table
