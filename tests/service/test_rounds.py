@@ -284,6 +284,33 @@ async def test_a_round_that_was_closed_but_not_folded_is_folded_by_whoever_comes
         assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
 
 
+@in_a_loop
+async def test_a_restored_backup_gives_out_no_number_twice(store):
+    from federank.service.database import Database
+    from federank.service.restoring import LEAP, jump_ahead
+
+    async with serving(store, {"target": 1} | PATIENT) as running:
+        device = await running.device()
+        await device.take_part(some_update(1))
+        await running.version(1)
+        old = await device.ticket()
+    database = Database(store)
+    with database.connection() as connection:
+        assert jump_ahead(connection) == 1 + LEAP
+    database.close()
+    async with serving(store, {"target": 1} | PATIENT) as running:
+        device.client = running.client
+        await running.until(lambda view: view.round.number > LEAP)
+        assert (await device.send(old, some_update(2))).status_code == 410
+        work = (await device.work()).json()
+        assert (work["round"], work["version"]) == (2 + LEAP, 1 + LEAP)
+        told = load((await device.task(work["ticket"], have=5)).content)
+        assert len(told["items"]) == 12, "whatever a device had, every row is new to it"
+        await device.send(work["ticket"], some_update(3))
+        await running.version(2 + LEAP)
+        assert running.service.view.folded == 2
+
+
 @pytest.mark.slow
 @in_a_loop
 async def test_the_model_is_the_first_one_plus_the_accepted_updates_whatever_happened_between(store):

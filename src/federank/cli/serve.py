@@ -111,6 +111,9 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--new-admin-token", is_flag=True, help="Make and show a new operator's token; the old one dies."
             ),
+            click.option(
+                "--restored", is_flag=True, help="The store was restored from a backup: let its numbers jump ahead."
+            ),
             click.option("--rehearsal", is_flag=True, help="Lift the limits on requests, for a fleet on one machine."),
             click.option("--proxies", metavar="ADDRESSES", help="Proxies whose X-Forwarded-For is believed."),
             click.option("--quiet", is_flag=True, help="No log on stderr."),
@@ -235,6 +238,10 @@ def _prepare(reading: Reading, store: str, rounds: dict[str, Any], values: dict[
             if charter is not None:
                 _refuse_another(charter, reading, values)
                 _change(connection, rounds)
+                if values["restored"]:
+                    from federank.service.restoring import jump_ahead
+
+                    jump_ahead(connection)
             _suggest(connection, values)
             return renew_admin_token(connection) if values["new_admin_token"] and token is None else token
     finally:

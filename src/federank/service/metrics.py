@@ -78,7 +78,7 @@ class Metrics:
 def _federation_gauges(registry: CollectorRegistry, view: View, waiting: int) -> None:
     now = view.round
     values: dict[str, tuple[str, Any]] = {
-        "version": ("Version of the published model.", view.folded),
+        "version": ("Version of the published model.", view.model.version if view.model else 0),
         "round": ("Number of the newest round.", now.number if now else 0),
         "round_open": ("Whether a round is open.", int(bool(now and now.state == "open"))),
         "reports": ("Reports in the newest round.", now.reports if now else 0),

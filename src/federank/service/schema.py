@@ -2,7 +2,7 @@
 
     facts      what the federation is: recipe, catalogue, round settings, key of the tickets, hash of the admin token
     devices    a random id and the hash of its token; nothing else is known of anybody
-    rounds     one row each: open -> closed -> folded, or open -> abandoned
+    rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup
     grants     how many devices have been given a round's task
     uploads    one row per ticket used: the digest, and until it is folded the bytes (any kind: see uploads.py)
     versions   the rows of the model that a version changed; now and then the whole model

@@ -38,6 +38,7 @@ class View:
         self.paused = False
         self.fresh = 0.0  # when the store last answered
         self._rarely = -RARELY_SECONDS
+        self._skipped = 0  # numbers that were left out (see restoring.py)
         self._nudged = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._follow, name="view", daemon=True)
@@ -70,7 +71,7 @@ class View:
     @property
     def folded(self) -> int:
         """How many rounds were folded: each has made a version."""
-        return 0 if self.model is None else self.model.version
+        return 0 if self.model is None else self.model.version - self._skipped
 
     def look(self, connection: Connection) -> bool:
         """Read the newest state; whether a round or a version is new."""
@@ -113,6 +114,7 @@ class View:
         self.abandoned = int(row[0]) if row else 0
         self.accuracy = get_fact(connection, "accuracy")
         self.departures = get_fact(connection, "departures")
+        self._skipped = int(get_fact(connection, "skipped") or 0)
         self.paused = bool(get_fact(connection, "paused"))
 
     def _follow(self) -> None:
