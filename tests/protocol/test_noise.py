@@ -1,5 +1,7 @@
 """Clipping and noise: lengths, deviations, what they hide, and the figure that may be stated for it."""
 
+import sys
+
 import numpy as np
 import pytest
 from dp_accounting import dp_event, rdp
@@ -12,6 +14,7 @@ from federank.protocol.accountant import epsilon_of, privacy_figure
 from federank.protocol.messages import Update, check_update
 from federank.protocol.noise import clipped, disguise
 from federank.protocol.recipes import FPLSettings
+from federank.recommenders.fpl import FPL
 
 DATA = random_world()
 LARGE = Update(
@@ -105,6 +108,17 @@ def test_the_figure_grows_with_rounds_and_shrinks_with_noise():
     assert found["rounds"] == 50
     assert found["epsilon_median"] == epsilon_of(20.0, 4, 1e-6) < found["epsilon"] == epsilon_of(20.0, 50, 1e-6)
     assert epsilon_of(40.0, 50, 1e-6) < found["epsilon"]
+
+
+def test_without_dp_accounting_a_run_with_noise_ends_before_it_has_begun(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    epsilon_of.cache_clear()
+    epochs = []
+    with pytest.raises(SettingError, match=r'pip install "federank\[privacy\]"'):
+        FPL(factors=4, clip=1.0, noise=3.0).fit(DATA, after_epoch=epochs.append)
+    assert not epochs
+    FPL(factors=4, clip=1.0, epochs=1).fit(DATA, after_epoch=epochs.append)  # without noise there is nothing to state
+    assert epochs == [1]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ class FPL(PairwiseFactors):
     def _learn(self, train: Interactions, policies: Sequence[Policy] | None = None, **how: Any) -> None:
         self.choices, self.home_vectors = self._choices(train, policies), None
         recipe = self.recipe(train)
+        if recipe.clip > 0:  # what the figure needs is asked for before anything long is done
+            privacy_figure(self.settings, recipe, np.ones(1, dtype=np.int64))
         chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
         self._run(self.settings, recipe, train, how, hashlib.sha256(chosen).hexdigest())
         if recipe.clip > 0:
