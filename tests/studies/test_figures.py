@@ -8,6 +8,7 @@ from tests.studies.small_results import all_lines, line
 
 from federank.errors import SettingError
 from federank.studies.figures import KINDS, draw_figures
+from federank.studies.figures.convergence import shared_beginning
 from federank.studies.figures.cost import pareto_front
 from federank.studies.figures.style import BLUE, THEME, themed
 from federank.studies.rows import gather
@@ -149,3 +150,9 @@ def test_names_of_methods_are_drawn_as_they_are_not_as_formulas_or_markup():
     for kind in ("f1-against-pi", "precision-against-coverage", "bias-disparity", "convergence"):
         for panel in panels(kind, lines=lines).values():
             ElementTree.fromstring(panel.svg)
+
+
+def test_what_all_labels_begin_with_is_said_once():
+    assert shared_beginning(["PMF(B), federated", "PMF(B), filled, rho = 1"]) == "PMF(B), "
+    assert shared_beginning(["PMF(B), federated", "PMF(S), federated"]) == ""
+    assert shared_beginning(["FPL, pi = 0.1"]) == ""

@@ -8,6 +8,7 @@ there are more curves than can be told apart, each method is drawn at the best p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,14 @@ def draw_convergence(
     if not curves:
         return None
     shown = thin_out(list(curves))
-    figure, axes = new_panel(panel)
+    shared = shared_beginning(shown)
+    figure, axes = new_panel(f"{shared}{panel}")
     for place, label in enumerate(shown):
         curve = curves[label]
-        style = look(place) | {"markevery": max(1, len(curve) // 8), "markersize": 4}
-        axes.plot(list(curve), list(curve.values()), label=label, **style)
+        every = max(1, len(curve) // 8)
+        # Where curves lie on each other, their markers do not.
+        style = look(place) | {"markevery": (place * every // len(shown), every), "markersize": 4}
+        axes.plot(list(curve), list(curve.values()), label=label.removeprefix(shared), **style)
     _leave_out_the_start(axes, [curves[label] for label in shown], metric)
     axes.set(xlabel="Epoch", ylabel=words_of(metric).axis + ("" if on_test else "\n(on the validation part)"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -63,6 +67,15 @@ def thin_out(labels: Sequence[str]) -> list[str]:
     if len(labels) <= MOST_SERIES:
         return list(labels)
     return [labels[round(place)] for place in np.linspace(0, len(labels) - 1, MOST_SERIES)]
+
+
+def shared_beginning(labels: Sequence[str]) -> str:
+    """What all labels begin with, up to a comma and a space: it is said once, in the title."""
+    if len(labels) < 2:
+        return ""
+    columns = zip(*(label.split(", ")[:-1] for label in labels), strict=False)
+    alike = takewhile(lambda words: len(set(words)) == 1, columns)
+    return "".join(f"{words[0]}, " for words in alike)
 
 
 def _mean_curve(curves: Sequence[Any], metric: str) -> Curve:

@@ -118,6 +118,7 @@ def legend_below(figure: Figure) -> None:
     widest = max(map(len, labels), default=0) + 9  # letters, with room for the line before them
     if entries:
         columns = max(1, min(3, len(entries), _LETTERS // widest))
+        figure.set_figheight(figure.get_figheight() + 0.18 * (-(-len(entries) // columns) - 1))
         figure.legend(
             [handle for handle, _ in entries],
             labels,
