@@ -21,6 +21,7 @@ from federank.service import device as device_module
 from federank.service.client import Client
 from federank.service.client_answers import BadAnswer, NoAnswer, Refused
 from federank.service.device import take_part
+from federank.service.device_answers import read_catalogue, read_facts
 from federank.service.device_enrolling import Chosen, enrol, suggested
 from federank.service.device_leaving import exported, leave
 from federank.service.device_recommending import recommend
@@ -391,6 +392,37 @@ def test_a_device_killed_while_it_sends_goes_on_with_the_same_bytes(home):
     assert home.read(pending_of) is None
     assert home.read(ledger_of) == ledger
     np.testing.assert_array_equal(home.read(vector_of, FACTORS), vector)
+
+
+def test_an_update_that_waits_is_dropped_when_its_owner_changes_the_policy(home):
+    home.federation.fault("POST", "/tasks", (401, {}, b"{}"))
+    with pytest.raises(Refused):
+        home.take_part(1)
+    assert home.read(pending_of) is not None
+    home.read(set_policy, Policy(sharing="sticky", pi=0.0, basis="history"))
+    ledger = home.read(ledger_of)
+    assert home.take_part(0) == 0
+    assert home.federation.uploads == []
+    assert home.read(ledger_of) == ledger
+    assert ledger.entries
+
+
+def test_names_from_the_server_have_no_power_over_the_terminal(home):
+    facts = home.read(identity_of).facts
+    told = home.federation.catalogue()
+    told["items"][0] |= {"title": "\x1b[2Jgone", "categories": ["a\nb"]}
+    catalogue = read_catalogue(json.dumps(told).encode(), facts)
+    assert (catalogue.titles[0], catalogue.categories[0]) == (" [2Jgone", ["a b"])
+    assert read_facts(json.dumps(home.federation.facts() | {"name": "\x07x"}).encode()).name == " x"
+
+
+@pytest.mark.parametrize(
+    "change", [{"digest": "x"}, {"items": []}, {"items": [{"id": 1}] * ITEMS}, {"items": [5] * ITEMS}]
+)
+def test_a_catalogue_that_is_not_the_announced_one_is_refused(home, change):
+    facts = home.read(identity_of).facts
+    with pytest.raises(BadAnswer, match="catalogue"):
+        read_catalogue(json.dumps(home.federation.catalogue() | change).encode(), facts)
 
 
 @pytest.mark.parametrize(("status", "slug"), [(409, "repeated"), (410, "late"), (404, "foreign"), (422, "malformed")])

@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -216,8 +217,8 @@ def written(data, folder):
     return path
 
 
-def shared_model(address):
-    client = Client(address)
+def shared_model(address, ca=None):
+    client = Client(address, ca=ca)
     try:
         federation = found_federation(client)
         return federation, *fetched_model(client, federation.facts)
@@ -250,14 +251,17 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
 
 
 @pytest.mark.slow
-def test_a_server_learns_although_a_third_of_the_devices_vanish_in_every_round(tmp_path):
+def test_a_server_learns_over_tls_although_a_third_of_the_devices_vanish_in_every_round(tmp_path):
     data = small_city()
     path = written(data, tmp_path)
     options = ("--data", path, "--target", 20, "--minimum", 5, "--over-selection", 1.8, "--deadline", 3)
-    with served(tmp_path, *options, "--triples", 7) as address:
-        rehearsal = Rehearsal(plan=Plan(address=address, vanish=0.3), rounds=5, data=data, wishes={"pi": 1.0})
+    with served(tmp_path, *options, "--triples", 7, "--self-signed") as address:
+        plan = Plan(address=address, vanish=0.3)
+        rehearsal = Rehearsal(plan=plan, rounds=5, data=data, wishes={}, ca=str(tmp_path / "federank-cert.pem"))
         told = rehearse(rehearsal).tally.report()
-        _, version, vectors, _ = shared_model(address)
+        _, version, vectors, _ = shared_model(address, ca=rehearsal.ca)
+        with pytest.raises(BadAnswer, match="cannot be trusted"):
+            rehearse(replace(rehearsal, ca=None))
     assert version == 5
     assert told["not_counted"]["vanished"] > 0
     assert np.isfinite(vectors).all()

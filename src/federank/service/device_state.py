@@ -106,9 +106,14 @@ def policy_of(store: DeviceStore) -> tuple[Policy, str]:
 
 
 def set_policy(store: DeviceStore, policy: Policy, chosen_by: str = "owner") -> None:
-    """Keep another policy; a device that is running follows it from its next round."""
+    """Keep another policy; a device that is running follows it from its next round.
+
+    An Update that waits to be sent again was made under the old policy: it is dropped. It may have left before, and so
+    it stays in the ledger.
+    """
     with store.transaction() as sql:
         sql.execute("UPDATE person SET policy = ?, chosen_by = ?", (policy_as_text(policy), chosen_by))
+        sql.execute("DELETE FROM pending")
 
 
 def policy_as_text(policy: Policy) -> str:

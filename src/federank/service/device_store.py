@@ -150,8 +150,10 @@ def created(path: Path) -> Iterator[sqlite3.Connection]:
 @contextlib.contextmanager
 def taking_part(path: Path) -> Iterator[None]:
     """Keep every other process from taking part with the same state file."""
-    import fcntl
-
+    try:
+        import fcntl
+    except ImportError:
+        raise BadState("Taking part needs a system that can lock files for a process: Linux or macOS.") from None
     _refuse_absence(path)
     # Not one of SQLite's own locks (those are fcntl's, these flock's), so looking into the file stays possible. The
     # file must be closed after SQLite's connection: closing it drops the locks that SQLite holds in this process.
