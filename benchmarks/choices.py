@@ -92,8 +92,10 @@ def measure(data: str, seeds: int, epochs: int) -> list[dict[str, Any]]:
 
 def draw(lines: list[dict[str, Any]], path: Path) -> None:
     """Bars of P@10: one panel per data set and basis, a cluster per group, a bar per federation."""
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    mpl.rcParams["svg.hashsalt"] = "federank"  # the same figure gives the same bytes
     colours = {"mixed": "#1b1f24", "nothing": "#56b4e9", "a third": "#e69f00", "everything": "#009e73"}
     hatches = {"mixed": "", "nothing": "..", "a third": "//", "everything": "xx"}
     names = {name: f"everybody shares {name}" for name in GROUPS} | {"mixed": "all choices together"}
