@@ -92,7 +92,7 @@ def test_the_command_prints_what_programs_read(shop):
     )
     assert 0 < found["disclosed_share"] <= 1
     assert found["base_rate"] == pytest.approx(7 / found["items"])
-    assert list(found["attacks"]) == list(ATTACKS["updates"])
+    assert set(ATTACKS["updates"]) - set(found["attacks"]) <= {"held_back"}  # which needs something to be held back
     for marks in found["attacks"].values():
         assert {"precision", "recall", "auc", "f1", "auc_held_back", "gain"} <= marks.keys()
         assert all(0 <= marks[name] <= 1 for name in ("precision", "recall", "auc", "f1"))
@@ -111,10 +111,10 @@ def test_what_cannot_be_audited_is_refused_in_a_sentence(data, tmp_path):
     FPL(**SETTINGS).fit(data).save(tmp_path / "fpl")
     BPR(epochs=1).fit(data).save(tmp_path / "bpr")
     for arguments, kind, words in (
-        (["pmf"], SettingError, "Only fpl can be audited"),
+        (["bpr"], SettingError, "cannot be audited"),
         ([tmp_path / "fpl", "--pi", "1"], SettingError, "leave out --pi"),
         ([tmp_path / "fpl", "--data", "city"], SettingError, "leave out --data"),
-        ([tmp_path / "bpr"], ModelError, "only models of fpl"),
+        ([tmp_path / "bpr"], ModelError, "only those of fpl"),
         ([tmp_path / "nothing"], ModelError, "is not a model"),
     ):
         with pytest.raises(kind, match=words):

@@ -32,6 +32,7 @@ from federank.audit.views import THREAT_MODELS, views
 from federank.data.interactions import Interactions
 from federank.engines.federation import Federation
 from federank.errors import SettingError
+from federank.protocol.recipes import Recipe
 from federank.recommenders.fpl import FPL
 
 
@@ -45,6 +46,7 @@ class Findings:
     attacks: Means
     best: dict[str, Any]
     categories: dict[str, dict[str, float]] | None
+    ratings: dict[str, dict[str, float]] | None = None
 
 
 def audit_training(
@@ -94,8 +96,7 @@ class _Audit:
         self._model, data = model, model.training
         recipe, tables = model.recipe(data), (model.item_vectors, model.item_biases, model.user_vectors)
         self._federation = Federation(recipe, data.profiles, *tables)
-        # The sum over one device is its Update.
-        self._sees = "updates" if sees == "sums" and recipe.clients_per_round == 1 else sees
+        self._sees = _as_seen(sees, recipe)
         triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.settings.epochs / looks
         self._followed = follow(recipe, data.n_items, wanted, triples, sums=self._sees == "sums")
         self._observer = Observer(self._federation, self._followed.everyone)
@@ -181,3 +182,17 @@ class _Audit:
             "rounds": self._observer.round_number,
             "seconds": {"training": self._model.report["seconds"], "audit": seconds},
         }
+
+
+def _as_seen(sees: str, recipe: Recipe) -> str:
+    """The threat model whose attacks fit: the sum over one device is its Update, and a noisy Update is like a sum."""
+    one = recipe.clients_per_round == 1
+    if recipe.deviation == 0:
+        return "updates" if sees == "sums" and one else sees
+    # Signs of noisy rows are no certain marks: linked Updates are averaged over rounds, as sums are.
+    if sees == "updates" and not one:
+        raise SettingError(
+            f"Noisy Updates can be linked in an audit only where a round has one device, and here it has "
+            f"{recipe.clients_per_round:,}; ask for sums, for anonymous, or for --clients-per-round 1."
+        )
+    return "sums" if sees == "updates" else sees

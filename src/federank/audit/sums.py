@@ -17,36 +17,16 @@ The run is played once more through the engine's own rounds, one by one: it take
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealVector
-from federank.compiling import compiled
-from federank.engines.barrier import new_barrier
+from federank.arrays import FloatMatrix, IntVector, RealVector
+from federank.audit.sums_of_rounds import Tally, watch_disguised, watch_plain
 from federank.engines.federation import Federation
-from federank.engines.kernels import Sums, play_rounds
-from federank.engines.pairs import Histories
-from federank.protocol.recipes import Recipe
 
 _FEWEST_ROUNDS = 50
 """Rounds over which sums are taken to vary around one mean."""
 _CELLS_PER_PAIR = 5
 _TINY = np.finfo(np.float64).tiny
-
-
-class Tally(NamedTuple):
-    """What is added up over a block of rounds."""
-
-    own: FloatMatrix  # people x items: bias sums of the rounds they took part in
-    own_vectors: np.ndarray[Any, np.dtype[np.float64]]  # people x width
-    taken_part: LongVector  # people: in how many rounds
-    biases: RealVector  # items: over all rounds
-    squares: RealVector  # items
-    vectors: RealVector  # width
-    vector_squares: RealVector  # width
-    slopes: RealVector  # one number: minus the sum of all negative bias sums
-    devices: LongVector  # one number: how many took part, over all rounds
 
 
 class SumsObserver:
@@ -114,32 +94,9 @@ class SumsObserver:
         return unevenness
 
     def _play(self, rounds: int) -> None:
-        federation = self.federation
-        n_items, width = federation.item_vectors.shape
-        sums = Sums(
-            vectors=np.empty((1, n_items, width), dtype=np.float32),
-            biases=np.empty((1, n_items), dtype=np.float32),
-            stamps=np.zeros((1, n_items), dtype=np.int64),
-            touched=np.empty((1, n_items), dtype=np.int32),
-            counts=np.zeros(1, dtype=np.int64),
-        )
-        _watch_sums(
-            federation.recipe,
-            federation.histories,
-            federation.item_vectors,
-            federation.item_biases,
-            federation.user_vectors,
-            sums,
-            np.empty(len(federation.user_vectors) + 1, dtype=np.int32),
-            new_barrier(),
-            self.round_number,
-            rounds,
-            self._row_of_user,
-            self._tally,
-            (0,) * width,
-        )
+        watch = watch_disguised if self.federation.recipe.clip > 0 else watch_plain
+        watch(self.federation, rounds, self._row_of_user, self._tally)
         self.round_number += rounds
-        federation.round_number = self.round_number
 
     def _compare(self, rounds: int) -> None:
         tally = self._tally
@@ -157,64 +114,3 @@ class SumsObserver:
         self._devices += int(tally.devices[0])
         for part in tally:
             part[:] = 0
-
-
-@compiled
-def _watch_sums(
-    recipe: Recipe,
-    histories: Histories,
-    Q: FloatMatrix,
-    b: FloatVector,
-    P: FloatMatrix,
-    sums: Sums,
-    chosen: IntVector,
-    barrier: Any,
-    first_round: int,
-    rounds: int,
-    row_of_user: IntVector,
-    tally: Tally,
-    width: Any,
-) -> None:
-    """Play rounds one by one and add each one's sum to the tally of those who took part and are followed."""
-    n_items = len(b)
-    dense = np.zeros(n_items, np.float32)
-    vector = np.empty(len(tally.vectors))
-    touched, biases, vectors = sums.touched[0], sums.biases[0], sums.vectors[0]
-    for r in range(first_round, first_round + rounds):
-        play_rounds(recipe, histories, Q, b, P, sums, chosen, barrier, 0, 1, r, 1, width)
-        rows, present = sums.counts[0], chosen[-1]
-        vector[:] = 0
-        for place in range(rows):
-            item = touched[place]
-            bias = np.float64(biases[item])
-            tally.biases[item] += bias
-            tally.squares[item] += bias * bias
-            if bias < 0:
-                tally.slopes[0] -= bias
-                for f in range(len(vector)):
-                    vector[f] += vectors[item, f]
-        for f in range(len(vector)):
-            tally.vectors[f] += vector[f]
-            tally.vector_squares[f] += vector[f] * vector[f]
-        tally.devices[0] += present
-        many = 4 * rows > n_items
-        if many:
-            for place in range(rows):
-                dense[touched[place]] = biases[touched[place]]
-        for k in range(present):
-            row = row_of_user[chosen[k]]
-            if row < 0:
-                continue
-            tally.taken_part[row] += 1
-            for f in range(len(vector)):
-                tally.own_vectors[row, f] += vector[f]
-            own = tally.own[row]
-            if many:
-                for item in range(n_items):
-                    own[item] += dense[item]
-            else:
-                for place in range(rows):
-                    own[touched[place]] += biases[touched[place]]
-        if many:
-            for place in range(rows):
-                dense[touched[place]] = 0

@@ -1,7 +1,8 @@
 """One more Update of a device, as the server would receive it.
 
 The engine plays one round with this device as its only client, on copies, so nothing of the run changes. The sum of
-a round with one client is that client's Update: the very rows that would cross the wire.
+a round with one client is that client's Update: the very rows that would cross the wire, clipped and noisy if the
+recipe asks for it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from federank.engines.barrier import new_barrier
 from federank.engines.federation import Federation
 from federank.engines.kernels import Sums, play_rounds
 from federank.models.rows import padded_width
+from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import Update
+from federank.protocol.noise import disguise
 
 
 def next_updates(federation: Federation, people: IntVector) -> Iterator[Update]:
@@ -44,7 +47,9 @@ def next_updates(federation: Federation, people: IntVector) -> Iterator[Update]:
         tables, alone_at_work = (vectors, biases, own, sums), (chosen, new_barrier(), 0, 1)
         play_rounds(alone, federation.histories, *tables, *alone_at_work, federation.round_number, 1, (0,) * width)
         items = np.sort(sums.touched[0, : sums.counts[0]])
-        yield Update(items, sums.vectors[0, items, :factors].copy(), sums.biases[0, items])
+        update = Update(items, sums.vectors[0, items, :factors].copy(), sums.biases[0, items])
+        with words_wrap_around():
+            yield disguise(recipe, int(person), federation.round_number, update, n_items)
         vectors[items], biases[items] = unchanged[items], federation.item_biases[items]
         sums.stamps[0, items] = 0
 

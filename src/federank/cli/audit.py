@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,12 @@ from click.core import ParameterSource
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.settings_flags import given_settings, settings_options
 from federank.errors import ModelError, SettingError
+from federank.protocol.rating_recipes import PMFSettings, SVDPlusPlusSettings
 from federank.protocol.recipes import PRESETS, FPLSettings
 
 if TYPE_CHECKING:
     from federank.audit.audit import Findings
     from federank.data.interactions import Interactions
-    from federank.recommenders.fpl import FPL
 
 ROWS = {
     "popularity": "What is popular anyway",
@@ -28,6 +28,9 @@ ROWS = {
     "magnitude": "Size of the gradients",
     "absence": "Never sent as a negative",
     "vector_recovery": "One row gives the vector",
+    "presence": "Named in one message",
+    "intersection": "Named in every message",
+    "second_rows": "Rows of the second kind",
     "membership": "Sums with and without",
     "sum_vector": "Sums give the vector",
     "neighbours": "Those who send alike",
@@ -48,13 +51,20 @@ _OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "threads", "quiet", "as_j
 """The options that are about the audit; all others are about the training."""
 
 
+_OF_FPL = {field.name for field in fields(FPLSettings)}
+
+_METHODS = {"fpl": FPLSettings, "pmf": PMFSettings, "svdpp": SVDPlusPlusSettings}
+"""What can be trained and audited, and its settings."""
+
+
 @click.command(
     params=[
         *settings_options(FPLSettings),
+        *(option for option in settings_options(PMFSettings) if option.name not in _OF_FPL),
         click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name."),
     ]
 )
-@click.argument("what", metavar="fpl|DIR")
+@click.argument("what", metavar="fpl|pmf|svdpp|DIR")
 @click.option(
     "--split",
     "way",
@@ -93,44 +103,65 @@ def audit(
 ) -> None:
     """What a curious server would learn from a federation's messages.
 
-    `fpl` trains with the settings given and watches; DIR is a model that `federank train fpl` has kept: its run is
-    watched once more. The server keeps to the protocol but remembers each device's messages, tries several attacks,
-    and is judged by the true histories. Nothing is written.
+    `fpl`, `pmf` and `svdpp` train with the settings given and watch; DIR is a model that `federank train` has kept: its
+    run is watched once more. The server keeps to the protocol but remembers each device's messages, tries several
+    attacks, and is judged by the true histories. Nothing is written.
 
     \b
     Examples:
       federank audit fpl --data city --pi 0.1 --triples mean --epochs 2
       federank audit fpl --data city --pi 0.1 --triples mean --epochs 2 --sees sums --cohort 50
+      federank audit pmf --data ml-100k --rho 2 --style batch --iterations 20
       federank audit runs/city --json
     """
-    from federank.audit.audit import audit_model, audit_training
     from federank.cli.train import watching
+    from federank.recommenders.registry import recommender_class
 
-    settings = (PRESETS[preset] if preset else {}) | given_settings(FPLSettings, values)
-    if what == "fpl":
-        from federank.recommenders.fpl import FPL
-
+    if what in _METHODS:
+        settings = _settings(what, values)
+        settings = (PRESETS[preset] if preset else {}) | settings
         if cohort is not None:
             settings["clients_per_round"] = _cohort(cohort, sees, settings.get("clients_per_round"))
-        model, part = FPL(**settings), _training_part(reading, way)
-        with watching(FPL, quiet or as_json) as watch:
-            findings, about = audit_training(
-                model, part, sees=sees, people=people, per_epoch=per_epoch, threads=threads, watch=watch
-            )
+        model, part = recommender_class(what)(**settings), _training_part(reading, way)
     else:
-        model = _kept_model(what)
-        if per_epoch:
-            with watching(type(model), quiet or as_json) as watch:
-                findings, about = audit_training(
-                    model, model.training, sees=sees, people=people, per_epoch=True, threads=threads, watch=watch
-                )
-        else:
-            findings, about = audit_model(model, sees=sees, people=people)
+        model, part = _kept_model(what), None
+    with watching(type(model), quiet or as_json) as watch:
+        how = {"threads": threads, "watch": watch}
+        findings, about = _audit(model, part, sees, people, per_epoch, how)
     if as_json:
         each = {"per_epoch": [asdict(found) for found in findings]} if per_epoch else {}
         click.echo(json.dumps({**asdict(findings[-1]), **about, **each}, indent=2))
     else:
         _tell(findings, about)
+
+
+def _audit(
+    model: Any, part: Interactions | None, sees: str, people: int | None, per_epoch: bool, how: dict[str, Any]
+) -> tuple[list[Findings], dict[str, Any]]:
+    """Train and watch, or watch once more what has been trained."""
+    if hasattr(model, "predict"):
+        from federank.audit.rating_audit import audit_rating_model, audit_rating_training
+
+        if per_epoch:
+            raise SettingError(f"An audit of {model.name} looks once, at the end of the run; leave out --per-epoch.")
+        if part is None:
+            return audit_rating_model(model, sees=sees, people=people)
+        return audit_rating_training(model, part, sees=sees, people=people, **how)
+    from federank.audit.audit import audit_model, audit_training
+
+    if part is None and not per_epoch:
+        return audit_model(model, sees=sees, people=people)
+    data = model.training if part is None else part
+    return audit_training(model, data, sees=sees, people=people, per_epoch=per_epoch, **how)
+
+
+def _settings(what: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The settings that were given, if all of them are this method's."""
+    settings = given_settings(_METHODS[what], values)
+    others = [name for name, value in values.items() if value is not None]
+    if others:
+        raise SettingError(f"{what} has no setting --{others[0].replace('_', '-')}; leave it out.")
+    return settings
 
 
 def _cohort(cohort: int, sees: str, clients: Any) -> str:
@@ -151,23 +182,22 @@ def _training_part(reading: Reading, way: str) -> Interactions:
     return data if way == "none" else (split_temporal if way == "temporal" else split_random)(data).train
 
 
-def _kept_model(what: str) -> FPL:
-    from federank.recommenders.fpl import FPL
+def _kept_model(what: str) -> Any:
     from federank.recommenders.registry import METHODS
     from federank.recommenders.storage import load_model
 
     if what in METHODS and not Path(what).exists():
-        raise SettingError(f"Only fpl can be audited in this version, not {what}; give fpl, or the folder of a model.")
+        raise SettingError(f"{what} cannot be audited, only {', '.join(_METHODS)}, or the folder of a model of these.")
     context = click.get_current_context()
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
         if given and option.name not in _OF_AN_AUDIT:
             raise SettingError(
-                f"{what} was trained with data and settings of its own; leave out {option.opts[0]}, or audit `fpl`."
+                f"{what} was trained with data and settings of its own; leave out {option.opts[0]}, or name a method."
             )
     model = load_model(what)
-    if not isinstance(model, FPL):
-        raise ModelError(f"{what} holds a model of {model.name}; only models of fpl can be audited in this version.")
+    if model.name not in _METHODS:
+        raise ModelError(f"{what} holds a model of {model.name}; only those of {', '.join(_METHODS)} can be audited.")
     return model
 
 
@@ -198,7 +228,8 @@ def _tell(findings: list[Findings], about: dict[str, Any]) -> None:
     )
     if len(findings) > 1:
         _tell_epochs(findings)
-    best = found.attacks["fused"]
+    _tell_more(found)
+    best = found.attacks[_strongest(found)]
     click.echo(
         f"What it means: {found.disclosed_share:.1%} of a person's items were sent openly at least once. With\n"
         f"everything it saw, the server names {_percent(best['recall'])} of a person's items, and\n"
@@ -216,7 +247,7 @@ def _tell_epochs(findings: list[Findings]) -> None:
 
     table = new_table("Epoch>", "Sent openly>", "All together: right>", "Found>", "Order>", "Gain>")
     for found in findings:
-        best = found.attacks["fused"]
+        best = found.attacks[_strongest(found)]
         table.add_row(
             str(found.epoch),
             f"{found.disclosed_share:.1%}",
@@ -226,6 +257,33 @@ def _tell_epochs(findings: list[Findings]) -> None:
             f"{best['gain']:+.3f}",
         )
     show(table)
+
+
+def _tell_more(found: Findings) -> None:
+    """The headline, and what the guesses tell beyond items."""
+    best = found.best
+    if best["gain_held_back"] is not None:
+        click.echo(
+            f"The best guess at what was kept back: {ROWS[best['by_auc_held_back']].lower()},\n"
+            f"{best['auc_held_back']:.3f}, {best['gain_held_back']:+.3f} beyond popularity or chance."
+        )
+    if found.categories is not None:
+        plainly, told = found.categories["popularity"], found.categories["fused"]
+        click.echo(
+            f"Shares of categories: off by {told['error']:.3f} on average (popularity: {plainly['error']:.3f}),\n"
+            f"correlation {told['correlation']:.2f} ({plainly['correlation']:.2f})."
+        )
+    if found.ratings:
+        told, plainly = found.ratings["two_steps"], found.ratings["mean"]
+        click.echo(
+            f"Ratings from two messages: {_percent(told['exact'])} exact, off by {told['error']:.2f} "
+            f"(the mean: {_percent(plainly['exact'])}, {plainly['error']:.2f})."
+        )
+
+
+def _strongest(found: Findings) -> str:
+    """The attack that speaks for all: the fused one, or the best in order."""
+    return "fused" if "fused" in found.attacks else str(found.best["by_auc"])
 
 
 def _percent(share: float | None) -> str:

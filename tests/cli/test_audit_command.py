@@ -1,0 +1,54 @@
+"""`federank audit` on the command line: what it refuses, and what it prints."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from tests.worlds import two_tastes
+
+from federank.cli import federank
+from federank.errors import SettingError
+
+
+@pytest.fixture
+def shop(tmp_path):
+    data, path = two_tastes(), tmp_path / "shop.csv"
+    rows = zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)
+    lines = "".join(f"{u},{i},{1 + (u + i) % 5},{1_600_000_000 + n}\n" for n, (u, i) in enumerate(rows))
+    path.write_text("user,item,rating,time\n" + lines)
+    return path
+
+
+def told(*arguments):
+    return CliRunner().invoke(federank, ["audit", *map(str, arguments)], catch_exceptions=False).stdout
+
+
+def test_sums_over_a_cohort_are_audited_in_rounds_of_that_many(shop):
+    found = json.loads(told("fpl", "--data", shop, "--epochs", 5, "--sees", "sums", "--cohort", 4, "--json"))
+    assert found["sees"] == "sums"
+    assert found["cohort"] == 4
+    assert set(found["attacks"]) >= {"popularity", "membership", "sum_vector", "learned", "fused"}
+    assert found["best"]["by_auc"] in found["attacks"]
+
+
+def test_ratings_are_audited_too(shop):
+    answer = told("pmf", "--data", shop, "--style", "batch", "--iterations", 6, "--rho", 1, "--quiet")
+    assert "Named in every message" in answer
+    assert "Ratings from two messages" in answer
+    assert max(len(line) for line in answer.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fpl", "--cohort", "4"], "add `--sees sums`"),
+        (["fpl", "--cohort", "4", "--sees", "sums", "--clients-per-round", "3"], "needs rounds of 4"),
+        (["pmf", "--pi", "0.5"], "pmf has no setting --pi"),
+        (["fpl", "--rho", "2"], "fpl has no setting --rho"),
+        (["svdpp", "--sees", "sums"], "not audited yet"),
+        (["pmf", "--per-epoch"], "leave out --per-epoch"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_a_sentence(shop, arguments, words):
+    with pytest.raises(SettingError, match=words):
+        told(*arguments, "--data", shop)
