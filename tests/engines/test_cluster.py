@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.engines import cluster, compiled
+from federank.engines import compiled
+from federank.engines.cluster import Cluster
 from federank.engines.cluster_districts import clients_by_district, districts_of
+from federank.engines.cluster_opening import opened
 from federank.engines.cluster_ray import ClusterGone, connected, ray_module
 from federank.engines.cluster_shard import Shard, part_of
 from federank.engines.reference import FleetInMemory
@@ -32,11 +34,11 @@ class TwoNodes:
     """A head with cores for everybody, and a second machine that can be lost and had again."""
 
     def __init__(self):
-        from ray.cluster_utils import Cluster
+        from ray.cluster_utils import Cluster as Nodes
 
         self.ray = ray_module()
         head = {"num_cpus": 4, "include_dashboard": False, "object_store_memory": STORE}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.cluster = Nodes(initialize_head=True, head_node_args=head)
         self.second = None
         self.ray.init(address=self.cluster.address, log_to_driver=False, logging_level="error")
 
@@ -96,7 +98,7 @@ def assert_same_bits(one, other):
 
 def played(name, rounds, shards, **how):
     one = founded(name)
-    with cluster.opened(one, "local", shards, **how) as engine:
+    with opened(one, "local", shards, **how) as engine:
         engine.play(one, rounds)
         engine.bring_home()
     return one
@@ -202,7 +204,7 @@ def test_what_does_not_go_together_is_refused(asked, sentence):
 def test_more_shards_than_districts_are_refused_before_anything_is_started():
     with (
         pytest.raises(SettingError, match=r"33 shards were asked for, but .* in 32 districts"),
-        cluster.opened(founded("some are drawn"), "local", 33),
+        opened(founded("some are drawn"), "local", 33),
     ):
         pass
 
@@ -257,7 +259,7 @@ def test_the_number_of_shards_changes_no_bit(name, nodes):
 @pytest.mark.slow
 def test_shards_are_spread_over_the_nodes(nodes):
     one = founded()
-    with cluster.opened(one, "local", 4) as engine:
+    with opened(one, "local", 4) as engine:
         places = {nodes.ray.get(shard.__ray_call__.remote(where_am_i)) for shard in engine._shards}
     assert len(places) == 2
 
@@ -275,7 +277,7 @@ def be_busy(_):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["everybody", "some are drawn"])
 def test_a_node_lost_in_the_middle_of_a_round_changes_no_bit(name, nodes):
-    class Doomed(cluster.Cluster):
+    class Doomed(Cluster):
         """Loses its second machine once the shards have been asked for round 5, and before they can have answered."""
 
         recovered = 0

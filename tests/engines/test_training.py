@@ -8,7 +8,8 @@ import pytest
 from safetensors.numpy import save_file
 from tests.worlds import federation, random_world
 
-from federank.engines.training import Conduct, Stopped, save_checkpoint, train
+from federank.engines.checkpoint import save_checkpoint
+from federank.engines.training import Conduct, Stopped, train
 from federank.errors import Diverged, ModelError, SettingError
 from federank.recommenders.fpl import FPL
 

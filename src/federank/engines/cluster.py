@@ -14,24 +14,19 @@ draw is named by its round, so the result is the same bits as if nothing had hap
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-import federank
 from federank.arrays import LongVector
-from federank.engines.cluster_districts import clients_by_district, districts_of
+from federank.engines.cluster_districts import clients_by_district
 from federank.engines.cluster_ray import (
-    LOCAL,
     SECONDS_BETWEEN_KNOCKS,
     ClusterGone,
+    answer,
     answers,
-    cluster_cpus,
-    connected,
     first_line,
     losses,
     watch_head,
@@ -39,42 +34,25 @@ from federank.engines.cluster_ray import (
 from federank.engines.cluster_shard import Shard, part_of, room_for_sum
 from federank.engines.federation import Federation
 from federank.engines.kernels import _fold_touched
-from federank.errors import SettingError
 from federank.protocol.messages import Broadcast, Update
 
 _SECONDS_TO_HOLD = 60.0
-_SECONDS_TO_RESTORE = 300.0
 _MOST_LOSSES = 5
-
-
-@contextmanager
-def opened(federation: Federation, address: str = LOCAL, shards: int | None = None) -> Iterator[Cluster]:
-    """A cluster with this federation's devices on it, for as long as rounds are played; `shards`: all its cores."""
-    starts = _districts(federation, shards)
-    store = _store_bytes(federation, len(starts) - 1)
-    cores = min(shards or os.cpu_count() or 1, len(starts) - 1)
-    with connected(address, cores, store) as ray:
-        cluster = Cluster(ray, federation, starts, shards)
-        try:
-            yield cluster
-        finally:
-            cluster.close()
 
 
 class Cluster:
     """The driver's half of a federation whose devices live on the shards of a cluster."""
 
-    def __init__(self, ray: Any, federation: Federation, starts: LongVector, shards: int | None = None) -> None:
+    def __init__(self, ray: Any, federation: Federation, starts: LongVector, shards: int) -> None:
         self._ray = ray
         self._federation = federation
         self._starts = starts  # of districts, by user number
         districts = len(starts) - 1
-        count = _shard_count(districts, shards, cluster_cpus(ray))
-        self._bounds = [shard * districts // count for shard in range(count + 1)]  # of shards, by district
+        self._bounds = [shard * districts // shards for shard in range(shards + 1)]  # of shards, by district
         self._sum = room_for_sum(*federation.item_vectors.shape)
         self._looked_at = time.monotonic()
         self._hold()
-        self._shards = [self._start(shard, cpus=1) for shard in range(count)]
+        self._shards = [self._start(shard, cpus=1) for shard in range(shards)]
         self._send_everything()
         self._refuse_strangers()
         self._compile()
@@ -194,11 +172,12 @@ class Cluster:
     def _recover(self) -> None:
         """Everyone goes back to the state that is held; shards that are gone are started elsewhere."""
         self._go_back()
+        watch_head(self._ray)  # without its head a cluster starts nothing any more
         vectors = self._federation.user_vectors
         asked = [actor.restore.remote(vectors[slice(*self._people(shard))]) for shard, actor in enumerate(self._shards)]
         for shard, reference in enumerate(asked):
             try:
-                self._ray.get(reference, timeout=_SECONDS_TO_RESTORE)
+                answer(self._ray, reference)
             except losses(self._ray):
                 self._ray.kill(self._shards[shard])
                 # Asking for a core of its own could mean waiting for ever: beside others it is slow, but goes on.
@@ -228,41 +207,8 @@ class Cluster:
                 f"The cluster's machines could not take the devices: {first_line(reason)} Is FedeRank installed on all "
                 "of them, and is their memory large enough?"
             ) from reason
-        if versions != {federank.__version__}:
+        if versions != {version("federank")}:
             raise ClusterGone(
                 f"The cluster's machines have FedeRank {', '.join(sorted(versions))}, this one has "
-                f"{federank.__version__}; the same version is needed everywhere."
+                f"{version('federank')}; the same version is needed everywhere."
             )
-
-
-def _districts(federation: Federation, shards: int | None) -> LongVector:
-    recipe = federation.recipe
-    if len(np.unique(recipe.participants)) < len(recipe.participants):
-        raise SettingError(
-            "The cluster engine needs people with a device each; a centralised method draws them by activity, from one "
-            "place: use --engine compiled."
-        )
-    starts = districts_of(recipe, len(federation.user_vectors), *federation.item_vectors.shape)
-    _shard_count(len(starts) - 1, shards, shards or 1)
-    return starts
-
-
-def _shard_count(districts: int, asked: int | None, cores: int) -> int:
-    if asked is None:
-        return min(districts, cores)
-    if asked > districts:
-        raise SettingError(
-            f"{asked} shards were asked for, but a round of this population is summed in {districts} districts, and a "
-            f"shard holds at least one; ask for at most {districts}."
-        )
-    if asked > cores:
-        raise SettingError(
-            f"{asked} shards were asked for, but the cluster has {cores} cores; ask for at most {cores}."
-        )
-    return asked
-
-
-def _store_bytes(federation: Federation, districts: int) -> int:
-    """Room for what passes between processes: histories and vectors once, and a round's messages twice."""
-    held = federation.profiles.items.nbytes + 2 * federation.user_vectors.nbytes
-    return int(1.5 * (held + 2 * (districts + 1) * federation.item_vectors.nbytes))

@@ -72,7 +72,9 @@ def connected(address: str, cpus: int, store_bytes: int) -> Iterator[Any]:
         else:
             knock(address)
             ray.init(address, **quiet)
-    except (OSError, RuntimeError, ValueError) as reason:
+    except ClusterGone:
+        raise
+    except Exception as reason:  # Ray has no exception of its own for a cluster that does not start
         ray.shutdown()
         raise ClusterGone(
             f"The cluster {address} cannot be used: {first_line(reason)} Check the address, and that its machines have "
@@ -96,11 +98,16 @@ def knock(address: str) -> None:
 
 
 def answers(ray: Any, references: list[Any]) -> Iterator[Any]:
-    """What was asked for, in the order of asking; while waiting, the head is watched."""
+    """What was asked for, in the order of asking."""
     for reference in references:
-        while not ray.wait([reference], timeout=SECONDS_BETWEEN_KNOCKS)[0]:
-            watch_head(ray)
-        yield ray.get(reference)
+        yield answer(ray, reference)
+
+
+def answer(ray: Any, reference: Any) -> Any:
+    """What was asked for; while waiting, the head is watched."""
+    while not ray.wait([reference], timeout=SECONDS_BETWEEN_KNOCKS)[0]:
+        watch_head(ray)
+    return ray.get(reference)
 
 
 def watch_head(ray: Any) -> None:
@@ -119,7 +126,6 @@ def losses(ray: Any) -> tuple[type[Exception], ...]:
         raised.NodeDiedError,
         raised.WorkerCrashedError,
         raised.OutOfMemoryError,
-        raised.GetTimeoutError,
     )
 
 

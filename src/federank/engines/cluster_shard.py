@@ -11,11 +11,11 @@ memory that is never touched is never taken.
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import federank
 from federank.arrays import FloatMatrix, IntVector, LongVector
 from federank.data.interactions import Profiles
 from federank.engines.federation import Federation
@@ -96,7 +96,7 @@ class Shard:
 
     def version(self) -> str:
         """Which FedeRank is installed here."""
-        return federank.__version__
+        return version("federank")
 
     def train(self, broadcast: Broadcast, districts: list[IntVector]) -> list[Update]:
         """Computation and transmission on these clients; the sum of what they send, district by district."""

@@ -7,7 +7,6 @@ the model is whole; the checkpoint is written under a temporary name and renamed
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import time
@@ -15,16 +14,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from federank.engines import compiled, reference
+from federank.engines.checkpoint import Federated, resume, save_checkpoint
 from federank.engines.cluster_ray import ClusterGone
 from federank.engines.federation import Federation
-from federank.errors import Diverged, ModelError, SettingError
+from federank.errors import Diverged, SettingError
 
 EngineName = Literal["compiled", "reference", "cluster"]
 Play = Callable[[Any, int, int], None]
@@ -35,31 +33,6 @@ ENGINES: dict[EngineName, Play] = {"compiled": compiled.play, "reference": refer
 
 _CHUNK_SECONDS = 0.2
 _CHECKPOINT_SECONDS = 30.0
-
-
-class Federated(Protocol):
-    """Any federation whose rounds can be played, cut and gone on with."""
-
-    round_number: int
-
-    @property
-    def rounds_per_epoch(self) -> int:
-        """How many rounds make an epoch."""
-        ...
-
-    @property
-    def steps_per_round(self) -> float:
-        """How many triples or ratings a round learns from on average."""
-        ...
-
-    @property
-    def learning_rate(self) -> float:
-        """The size of a step."""
-        ...
-
-    def tables(self) -> dict[str, Any]:
-        """The arrays that change while rounds are played, by the names of their attributes."""
-        ...
 
 
 class Progress(NamedTuple):
@@ -121,7 +94,7 @@ def train(
 ) -> float:
     """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of."""
     if conduct.resume and conduct.checkpoint is not None:
-        _resume(federation, conduct.checkpoint, identity)
+        resume(federation, conduct.checkpoint, identity)
     with _opened(federation, conduct, engines) as (play, bring_home):
         try:
             return _play_epochs(federation, epochs, conduct, identity, play, bring_home)
@@ -144,7 +117,7 @@ def _opened(
     if conduct.engine != "cluster":
         yield engines[conduct.engine], lambda: None
         return
-    from federank.engines.cluster import opened
+    from federank.engines.cluster_opening import opened
 
     if not isinstance(federation, Federation):
         raise SettingError(
@@ -194,41 +167,6 @@ def _play_epochs(
                 raise Stopped(f"stopped after round {done:,} of {rounds:,}")
     bring_home()
     return playing
-
-
-def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
-    """Write the state between two rounds, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".tmp")
-    save_file(
-        federation.tables(),
-        draft,
-        metadata={"federank-checkpoint": json.dumps({"round": federation.round_number, "run": identity})},
-    )
-    draft.replace(path)
-
-
-def _resume(federation: Federated, path: Path, identity: str) -> None:
-    if not path.is_file():
-        raise ModelError(f"There is no checkpoint at {path} to resume from; start the run without --resume.")
-    try:
-        with safe_open(path, framework="numpy") as content:
-            told = json.loads((content.metadata() or {})["federank-checkpoint"])
-            arrays = {name: content.get_tensor(name) for name in federation.tables()}
-            number, run = int(told["round"]), str(told["run"])
-    except (SafetensorError, KeyError, ValueError, TypeError) as reason:
-        raise ModelError(f"{path} is not a checkpoint of ours, or it is damaged ({reason}); start anew.") from reason
-    if run != identity:
-        raise ModelError(
-            f"{path} belongs to a run with other settings or other data; resume with the same, or start anew."
-        )
-    for name, array in arrays.items():
-        if array.shape != federation.tables()[name].shape or not np.isfinite(array).all():
-            raise ModelError(
-                f"{path} has {name} of an unexpected shape or with values that are not finite; start anew."
-            )
-        setattr(federation, name, np.ascontiguousarray(array))
-    federation.round_number = number
 
 
 def _refuse_divergence(federation: Federated, checkpoint: Path | None) -> None:

@@ -1,0 +1,74 @@
+"""Checkpoints: the state of a federation between two rounds, in a file that is whole or not there at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from federank.errors import ModelError
+
+
+class Federated(Protocol):
+    """Any federation whose rounds can be played, cut and gone on with."""
+
+    round_number: int
+
+    @property
+    def rounds_per_epoch(self) -> int:
+        """How many rounds make an epoch."""
+        ...
+
+    @property
+    def steps_per_round(self) -> float:
+        """How many triples or ratings a round learns from on average."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """The size of a step."""
+        ...
+
+    def tables(self) -> dict[str, Any]:
+        """The arrays that change while rounds are played, by the names of their attributes."""
+        ...
+
+
+def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
+    """Write the state between two rounds, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".tmp")
+    save_file(
+        federation.tables(),
+        draft,
+        metadata={"federank-checkpoint": json.dumps({"round": federation.round_number, "run": identity})},
+    )
+    draft.replace(path)
+
+
+def resume(federation: Federated, path: Path, identity: str) -> None:
+    """Go on from a checkpoint of the run with this identity."""
+    if not path.is_file():
+        raise ModelError(f"There is no checkpoint at {path} to resume from; start the run without --resume.")
+    try:
+        with safe_open(path, framework="numpy") as content:
+            told = json.loads((content.metadata() or {})["federank-checkpoint"])
+            arrays = {name: content.get_tensor(name) for name in federation.tables()}
+            number, run = int(told["round"]), str(told["run"])
+    except (SafetensorError, KeyError, ValueError, TypeError) as reason:
+        raise ModelError(f"{path} is not a checkpoint of ours, or it is damaged ({reason}); start anew.") from reason
+    if run != identity:
+        raise ModelError(
+            f"{path} belongs to a run with other settings or other data; resume with the same, or start anew."
+        )
+    for name, array in arrays.items():
+        if array.shape != federation.tables()[name].shape or not np.isfinite(array).all():
+            raise ModelError(
+                f"{path} has {name} of an unexpected shape or with values that are not finite; start anew."
+            )
+        setattr(federation, name, np.ascontiguousarray(array))
+    federation.round_number = number
