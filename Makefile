@@ -6,10 +6,13 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check
 WORKERS ?= auto
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo visit test check bench docs clean
 
 demo: $(VENV)/.product
 	$(RUN) -m federank demo
+
+visit: $(VENV)/.service
+	$(RUN) -m federank demo --serve
 
 test: $(VENV)/.tests
 	$(RUN) -m pytest -n $(WORKERS)
@@ -36,13 +39,17 @@ $(VENV)/.product: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --quiet -c constraints.txt -e .
 	touch $@
 
+$(VENV)/.service: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install --quiet -c constraints.txt -e '.[service]'
+	touch $@ $(VENV)/.product
+
 $(VENV)/.tests: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --quiet -c constraints.txt -e '.[test,vae]'
-	touch $@ $(VENV)/.product
+	touch $@ $(VENV)/.service $(VENV)/.product
 
 $(VENV)/.habits: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --quiet -c constraints.txt -e '.[dev,vae]'
-	touch $@ $(VENV)/.tests $(VENV)/.product
+	touch $@ $(VENV)/.tests $(VENV)/.service $(VENV)/.product
 
 $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --quiet -c constraints.txt -e '.[bench]'
