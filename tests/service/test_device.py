@@ -407,6 +407,20 @@ def test_an_update_that_waits_is_dropped_when_its_owner_changes_the_policy(home)
     assert ledger.entries
 
 
+def test_there_is_never_a_second_update_for_a_ticket(home):
+    home.federation.fault("POST", "/tasks", (410, {}, b"{}"))
+    assert home.take_part(1) == 0
+    vector, ledger = home.read(vector_of, FACTORS), home.read(ledger_of)
+    again = (200, {}, json.dumps(home.federation.ticket()).encode())  # the very same one, as if nothing had happened
+    nothing = (401, {}, b"{}")
+    home.federation.fault("GET", "/work", again, again, nothing)
+    with pytest.raises(Refused):
+        home.take_part(1)
+    assert home.federation.uploads == []
+    assert home.read(ledger_of) == ledger
+    np.testing.assert_array_equal(home.read(vector_of, FACTORS), vector)
+
+
 def test_names_from_the_server_have_no_power_over_the_terminal(home):
     facts = home.read(identity_of).facts
     told = home.federation.catalogue()

@@ -3,6 +3,7 @@
 import gzip
 import json
 import socket
+import threading
 import time
 from email.utils import formatdate
 
@@ -78,6 +79,16 @@ def test_patience_ends_where_the_next_try_would_come_after_the_deadline(federati
     with pytest.raises(NoAnswer):
         patient.ask("GET", "/federation", until=time.monotonic() + 20)
     assert patient.pauses == []
+
+
+def test_an_answer_that_begins_after_the_deadline_is_not_waited_for(federation):
+    given_up, answer = threading.Event(), federation.answer
+    federation.answer = lambda *asked: (given_up.wait(3), answer(*asked))[1]
+    client = Client(federation.address, sleep=lambda _: None)
+    with pytest.raises(NoAnswer):  # a client that waited would get its answer after three seconds
+        client.ask("GET", "/federation", until=time.monotonic() + 0.3)
+    given_up.set()
+    client.close()
 
 
 def test_a_refusal_is_not_tried_again(federation, patient):

@@ -7,8 +7,8 @@ A device lives on bad networks and trusts nobody. So here, and nowhere else in t
 2. An answer is read up to a size that its reader names beforehand and within a time, unpacked too; what is longer
    is cut off and refused. Redirects are not followed.
 3. What may pass (no connection, a cut one, 429, 5xx) is tried again after a pause that doubles from try to try, with
-   jitter (half to all of it), and is at least what `Retry-After` asks for; up to a
-   moment (`until`) or a number of tries.
+   jitter (half to all of it), and is at least what `Retry-After` asks for; up to a moment (`until`) or a number of
+   tries.
 4. What will not pass (a bad certificate, any other 4xx) is said at once.
 
 How much of an answer is read is in client_answers.py; what answers mean, in device_answers.py.
@@ -39,7 +39,7 @@ from federank.service.client_answers import (
 PREFIX = "/api/v1"
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 LONGEST_ASKED_PAUSE = 3600.0  # a server that asks for more with Retry-After is asked again after this
-SECONDS_TO_CONNECT = 10.0
+SECONDS_TO_CONNECT, SECONDS_TO_BEGIN = 10.0, 30.0
 SMALL = 1 << 20
 """More bytes than any answer that is not a model or a catalogue has."""
 
@@ -86,7 +86,6 @@ class Client:
             verify=trusted_certificates(ca)
             if self.address.startswith("https")
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            timeout=httpx.Timeout(SECONDS_TO_CONNECT, read=30.0),
             trust_env=not is_loopback(urlsplit(self.address).hostname or ""),
         )
 
@@ -113,7 +112,10 @@ class Client:
         tried = 0
         while True:
             try:
-                return self._try(method, path, body, most_bytes, wait, headers or {})
+                seconds = SECONDS_TO_BEGIN + wait
+                if until is not None:
+                    seconds = min(seconds, max(0.1, until - time.monotonic()))
+                return self._try(method, path, body, most_bytes, seconds, headers or {})
             except Passing as passing:
                 tried += 1
                 longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(tried - 1, 30))
@@ -128,7 +130,7 @@ class Client:
                 self.sleep(pause)
 
     def _try(
-        self, method: str, path: str, body: bytes | None, most_bytes: int, wait: float, extra: dict[str, str]
+        self, method: str, path: str, body: bytes | None, most_bytes: int, seconds: float, extra: dict[str, str]
     ) -> Answer:
         httpx = needed_httpx()
         headers = {"Accept-Encoding": "identity", **extra}
@@ -136,7 +138,7 @@ class Client:
             headers["Authorization"] = f"Bearer {self.token}"
         if body is not None:
             headers.setdefault("Content-Type", "application/octet-stream")
-        timeout = httpx.Timeout(SECONDS_TO_CONNECT, read=30.0 + wait)
+        timeout = httpx.Timeout(min(SECONDS_TO_CONNECT, seconds), read=seconds)
         url = self.address + PREFIX + path
         try:
             with self._http.stream(method, url, content=body, headers=headers, timeout=timeout) as response:

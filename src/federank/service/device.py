@@ -32,6 +32,7 @@ from federank.service.device_state import (
     identity_of,
     keep_ledger,
     keep_model,
+    last_ticket_of,
     ledger_of,
     model_of,
     pending_of,
@@ -73,6 +74,7 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
         until = time.monotonic() + ticket.deadline_seconds
         pending = prepare(store, client, identity, ticket, until, note)
         if pending is None:
+            client.sleep(SECONDS_BETWEEN_POLLS)  # nothing came of it: a server that offers it again is not rushed
             continue
         played += 1
         stored += send_pending(store, client, pending, until, note)
@@ -140,6 +142,9 @@ def prepare(
 ) -> Pending | None:
     """Fetch the model, play the round and keep all of it; nothing if the round is over or nothing may leave."""
     facts = identity.facts
+    if ticket.ticket == last_ticket_of(store):
+        note(f"Round {ticket.round_number}: this device has made its Update already, and makes no other.")
+        return None
     have = model_of(store, facts.n_items, facts.settings.factors)
     if have is not None and ticket.version < have.version:
         raise BadAnswer(
@@ -178,7 +183,8 @@ def prepare(
                 f"{len(played.update.items):,}; nothing was sent."
             )
         keep_ledger(sql, ledger, played.update.items)
-        sql.execute("UPDATE person SET vector = ?, rounds = rounds + 1", (played.vector.tobytes(),))
+        moved = (played.vector.tobytes(), ticket.ticket)
+        sql.execute("UPDATE person SET vector = ?, last_ticket = ?, rounds = rounds + 1", moved)
         pending = Pending(ticket.ticket, ticket.round_number, encode(played.update))
         sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
     return pending

@@ -76,7 +76,8 @@ def found(
         ),
     )
     sql.execute(
-        "INSERT INTO person VALUES (1, ?, ?, ?, NULL, NULL, 0)", (policy_as_text(policy), chosen_by, vector.tobytes())
+        "INSERT INTO person VALUES (1, ?, ?, ?, NULL, NULL, 0, NULL)",
+        (policy_as_text(policy), chosen_by, vector.tobytes()),
     )
     sql.executemany("INSERT INTO profile VALUES (?)", [(int(item),) for item in profile])
     packed = zlib.compress(json.dumps(catalogue._asdict()).encode())
@@ -222,6 +223,12 @@ def rounds_of(store: DeviceStore) -> int:
     """How many rounds this device has taken part in."""
     (rounds,) = _needed(store, "SELECT rounds FROM person")
     return int(rounds)
+
+
+def last_ticket_of(store: DeviceStore) -> str | None:
+    """The ticket of the last Update that was made; there is never a second one for it."""
+    (ticket,) = _needed(store, "SELECT last_ticket FROM person")
+    return None if ticket is None else str(ticket)
 
 
 def _needed(store: DeviceStore, query: str) -> tuple[Any, ...]:

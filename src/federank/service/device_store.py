@@ -41,7 +41,7 @@ CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), server TEXT NOT 
     token TEXT NOT NULL, seed INTEGER NOT NULL, user INTEGER NOT NULL, federation TEXT NOT NULL, ca TEXT,
     insecure INTEGER NOT NULL);
 CREATE TABLE person (one INTEGER PRIMARY KEY CHECK (one = 1), policy TEXT NOT NULL, chosen_by TEXT NOT NULL,
-    vector BLOB NOT NULL, home BLOB, home_version INTEGER, rounds INTEGER NOT NULL);
+    vector BLOB NOT NULL, home BLOB, home_version INTEGER, rounds INTEGER NOT NULL, last_ticket TEXT);
 CREATE TABLE profile (item INTEGER PRIMARY KEY);
 CREATE TABLE ledger (item INTEGER PRIMARY KEY, first_round INTEGER NOT NULL, last_round INTEGER NOT NULL,
     times_liked INTEGER NOT NULL, times_compared INTEGER NOT NULL, real INTEGER);
