@@ -158,6 +158,25 @@ async def test_those_who_wait_are_served_when_the_next_round_opens(store):
         assert (told["round"], told["version"]) == (1, 1)
 
 
+@pytest.mark.slow
+@in_a_loop
+async def test_many_that_wait_are_all_served_in_their_turn(sqlite_store):
+    async with serving(sqlite_store, {"target": 60, "over_selection": 1.0} | PATIENT) as running:
+        devices = [await running.device() for _ in range(150)]
+        waiting = {asyncio.create_task(device.work(wait=60)): device for device in devices}
+        for number, expected in enumerate((60, 60, 30)):
+            served = []
+            while len(served) < expected:
+                done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                served += [(waiting.pop(task), task.result().json()) for task in done]
+            assert len(served) == expected
+            assert {work["round"] for _, work in served} == {number}
+            for seed, (device, work) in enumerate(served):
+                assert (await device.send(work["ticket"], some_update(seed))).status_code == 201
+            if expected == 60:
+                await running.version(number + 1)
+
+
 @in_a_loop
 async def test_a_deadline_begins_with_the_first_ticket(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "minimum": 1, "deadline": 0.3}) as running:

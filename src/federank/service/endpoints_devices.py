@@ -81,7 +81,11 @@ async def task(service: Service, request: Request) -> Response:
     ticket = _ticket(service, request, device)
     now = service.view.round
     model = service.view.models.get(ticket.version)
-    ended = now is not None and service.view.rounds.mode == "rounds" and now.number > ticket.round_number
+    ended = (
+        service.view.rounds.mode == "rounds"
+        and now is not None
+        and (now.number, now.state != "open") > (ticket.round_number, False)
+    )
     if model is None and ticket.version > newest(service).version:
         # Given out by a worker that has seen a newer version than this one has yet.
         raise Refusal(503, "behind", "This worker is catching up; try again.", {"Retry-After": "1"})

@@ -31,6 +31,7 @@ from federank.service.settings import RoundSettings
 from federank.service.store import (
     bodies_in_order,
     close_round,
+    count_reports,
     get_fact,
     newest_model,
     newest_round,
@@ -98,7 +99,14 @@ class RemoteFleet:
             # A buffer has no reason to be thrown away: it goes on until it holds the minimum.
             if waited >= self.rounds.deadline and (self.rounds.mode == "rounds" or reports >= self.rounds.minimum):
                 return
-            self._conductor.wait(min(LOOK_SECONDS, max(0.001, self.rounds.deadline - waited)))
+            self._count_until_enough(number, min(LOOK_SECONDS, max(0.001, self.rounds.deadline - waited)))
+
+    def _count_until_enough(self, number: int, seconds: float) -> None:
+        """Between two looks at everything, count only, whenever this process has stored something."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self._conductor.wait(left) and count_reports(self._connection, number) >= self.rounds.enough:
+                return
 
 
 class Conductor:
@@ -136,12 +144,13 @@ class Conductor:
         """Something was stored: look at once."""
         self._nudged.set()
 
-    def wait(self, seconds: float) -> None:
-        """Wait for news from this process, at most so long."""
+    def wait(self, seconds: float) -> bool:
+        """Wait for news from this process, at most so long; whether there was any."""
         if self._stopping.is_set():
             raise Stopped
-        self._nudged.wait(seconds)
+        nudged = self._nudged.wait(seconds)
         self._nudged.clear()
+        return nudged
 
     def _stand_by(self) -> None:
         while not self._stopping.is_set():

@@ -90,7 +90,9 @@ class View:
         )
         self.round = newest
         if time.monotonic() - self._rarely >= RARELY_SECONDS:
+            paused = self.paused
             self._look_rarely(connection)
+            changed = changed or paused != self.paused
         self.fresh = time.monotonic()
         return changed
 

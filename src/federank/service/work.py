@@ -17,6 +17,9 @@ from federank.service.tickets import Ticket, make_ticket
 from federank.service.view import View
 from federank.service.writer import Writer
 
+LEAST_WAVE, MOST_WAVE = 64, 1024
+"""How many of those who wait are served by one transaction."""
+
 
 class Work:
     """Who waits for a task, and who has been given the open round's."""
@@ -25,11 +28,12 @@ class Work:
         self._view, self._writer, self._key, self._log = view, writer, ticket_key, log
         self._waiting: dict[str, asyncio.Future[Ticket | None]] = {}
         self._news = asyncio.Event()
+        self._hoping: set[str] = set()  # those who wait and have not been told that this round is not for them
         self._round = -1
-        self._given: set[Ticket] = set()
+        self._given: dict[str, Ticket] = {}
         self._reported: set[str] = set()
         self._no_room = False
-        self._shuffled = random.SystemRandom()
+        self._chance = random.Random()
 
     @property
     def waiting(self) -> int:
@@ -52,6 +56,7 @@ class Work:
             earlier.set_result(None)  # the same device asks again: the newer request counts
         answer: asyncio.Future[Ticket | None] = asyncio.get_running_loop().create_future()
         self._waiting[device] = answer
+        self._hoping.add(device)
         self._news.set()
         leaving = asyncio.ensure_future(gone())
         try:
@@ -61,6 +66,7 @@ class Work:
             leaving.cancel()
             if self._waiting.get(device) is answer:
                 del self._waiting[device]
+                self._hoping.discard(device)
 
     def end(self) -> None:
         """Send everybody home: the server is about to end."""
@@ -75,11 +81,10 @@ class Work:
             self._news.clear()
             try:
                 await self._serve_all()
-            except StoreAway:
-                await asyncio.sleep(0.3)
-                self._news.set()
-            except Exception as fault:
-                self._log.fault("work", fault)
+            except Exception as reason:
+                if not isinstance(reason, StoreAway):
+                    self._log.fault("work", reason)
+                self._hoping = set(self._waiting)  # nobody was served: all may hope again
                 await asyncio.sleep(0.3)
                 self._news.set()
 
@@ -90,14 +95,14 @@ class Work:
         if self._view.paused and self._view.rounds.mode == "buffered":
             return  # a buffer's next round is open already: the pause is kept here
         if now.number != self._round:
-            self._round, self._given, self._reported, self._no_room = now.number, set(), set(), False
-        devices = [device for device in self._waiting if device not in self._reported]
-        self._shuffled.shuffle(devices)
+            self._round, self._given, self._reported, self._no_room = now.number, {}, set(), False
+            self._hoping = set(self._waiting)
+        devices = self._next_devices(self._view.rounds.most_tickets - now.granted)
         tickets = {make_ticket(self._key, device, now.number, now.version): device for device in devices}
-        again = self._given & tickets.keys()
-        wanted = list(again) if self._no_room else list(tickets)
-        if not wanted:
+        if not tickets:
             return
+        wanted = list(tickets)
+        again = {ticket for ticket, device in tickets.items() if self._given.get(device) == ticket}
         most = self._view.rounds.most_tickets
 
         def take(connection: Connection) -> tuple[list[Ticket], set[bytes]]:
@@ -109,7 +114,22 @@ class Work:
         self._no_room = self._no_room or len(given) + len(used) < len(wanted)
         self._reported |= {tickets[ticket] for ticket in wanted if ticket.use in used}
         for ticket in given:
-            self._given.add(ticket)
-            answer = self._waiting.pop(tickets[ticket], None)
+            device = tickets[ticket]
+            self._given[device] = ticket
+            answer = self._waiting.pop(device, None)
             if answer is not None and not answer.done():
                 answer.set_result(ticket)
+        if self._hoping:
+            self._news.set()
+
+    def _next_devices(self, room: int) -> list[str]:
+        """Who is asked about next, in a random order; a few more than there is room for, as some may have reported."""
+        self._hoping -= self._reported
+        if self._no_room:  # only for those who have lost the ticket that they were given
+            devices = [device for device in self._hoping if device in self._given]
+            self._hoping.clear()
+            return devices
+        wave = max(LEAST_WAVE, min(room + LEAST_WAVE, MOST_WAVE))
+        devices = self._chance.sample(tuple(self._hoping), min(wave, len(self._hoping)))
+        self._hoping.difference_update(devices)
+        return devices

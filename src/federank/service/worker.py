@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 
+from federank.errors import FedeRankError
 from federank.service.server import asyncio_run, serving_from
 
 _PR_SET_PDEATHSIG = 1
@@ -22,7 +23,11 @@ def main() -> int:
         if os.getppid() != told["parent"]:
             return 0  # it went before we could ask to be told
     public, admin = (socket.socket(fileno=number) for number in told["sockets"])
-    return asyncio_run(serving_from(told["serving"]), public, admin)
+    try:
+        return asyncio_run(serving_from(told["serving"]), public, admin)
+    except FedeRankError as mistake:
+        sys.stderr.write(f"federank: {mistake}\n")
+        return 2
 
 
 if __name__ == "__main__":
