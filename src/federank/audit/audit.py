@@ -35,6 +35,8 @@ from federank.errors import SettingError
 from federank.protocol.recipes import Recipe
 from federank.recommenders.fpl import FPL
 
+_BLOCK = 500
+
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
@@ -126,11 +128,10 @@ class _Audit:
                 if self._table is not None and name in kinds:
                     kinds[name] += judge_shares(guess, histories, self._table, view.typical_size)
         targets = followed.everyone[followed.targets]
-        disclosed = zip(self._really_sent(followed.targets), map(profiles.of, targets), strict=True)
         means = means_of(marks)
         return Findings(
             epoch=epoch,
-            disclosed_share=float(np.mean([np.mean(sent[history]) for sent, history in disclosed])),
+            disclosed_share=self._disclosed_share(),
             base_rate=float(np.mean(profiles.sizes[targets]) / self._model.training.n_items),
             attacks=means,
             best=best_of(means),
@@ -141,6 +142,15 @@ class _Audit:
             }
             or None,
         )
+
+    def _disclosed_share(self) -> float:
+        """The mean share of a history that was sent as liked at least once, over all who are followed."""
+        everyone, profiles, shares = self._followed.everyone, self._model.training.profiles, []
+        for start in range(0, len(self._followed.targets), _BLOCK):
+            rows = self._followed.targets[start : start + _BLOCK]
+            sent = self._really_sent(rows)
+            shares += [np.mean(sent[place, profiles.of(person)]) for place, person in enumerate(everyone[rows])]
+        return float(np.mean(shares))
 
     def _views(self, rows: IntVector, lessons: tuple[Lessons | None, Lessons | None]) -> Any:
         choices = self._model.choices

@@ -21,6 +21,7 @@ from federank.audit.view import AnyView, KnownPolicies, Lessons, SumsView, View
 from federank.engines.federation import Federation
 from federank.protocol.choices import Choices
 from federank.protocol.distribution import make_broadcast
+from federank.protocol.policy import decoy_rate
 
 _BLOCK_CELLS = 2**20
 _MOST_NEIGHBOURS = 2_000
@@ -93,9 +94,9 @@ def one_update_alone(view: View) -> View:
 
 def known_policies(choices: Choices, people: IntVector) -> KnownPolicies:
     """What is public about these people's policies."""
-    of_people = [choices.of(int(person)) for person in people]
-    return KnownPolicies(
-        liked=choices.pi[people],
-        unliked=np.array([policy.decoy_rate for policy in of_people]),
-        excluding=np.array([policy.basis == "history" for policy in of_people]),
-    )
+    pi = choices.pi[people]
+    never = np.array([policy.epsilon is None for policy in choices.kinds])[choices.of_user[people]]
+    epsilons = np.array([policy.epsilon or 1.0 for policy in choices.kinds])[choices.of_user[people]]
+    unliked = np.array([0.0 if no else decoy_rate(p, e) for no, p, e in zip(never, pi, epsilons, strict=True)])
+    excluding = np.array([policy.basis == "history" for policy in choices.kinds])[choices.of_user[people]]
+    return KnownPolicies(pi, unliked, excluding)
