@@ -191,11 +191,12 @@ export async function broadcast(token, task, shape, have, signal) {
 }
 
 /** Send an Update. The same bytes may be sent again with the same ticket: the server keeps them once. */
-export async function send(token, ticket, body) {
+export async function send(token, ticket, body, signal) {
   const answer = await ask(`tasks/${ticket}/update`, {
     method: "POST",
     token,
     body,
+    signal,
     headers: { "Content-Type": "application/octet-stream" },
     patience: 60_000,
   });

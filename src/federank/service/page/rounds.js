@@ -20,23 +20,23 @@ import { Outdated, StorageFull, write } from "./storage.js";
 const PATIENCE = 25; // seconds of one long poll
 const LONGEST_PAUSE = 60;
 const SHORTEST_PAUSE = 1;
-const REST = 1; // seconds between two rounds: a page is a guest on its owner's machine
+const REST = 1; // seconds between two questions: a page is a guest on its owner's machine, and on the server
 
-/** Take part until told to stop. `say` gets a sentence for the person, and whether something has changed. */
-export async function takePart(device, signal, say) {
+/** Take part until told to stop. `say` gets a sentence for the person and a word for the state of things.
+
+A pause (`signal`) lets a message that is being sent arrive; leaving (`leaving`) does not wait for it. */
+export async function takePart(device, signal, leaving, say) {
   for (let failures = 0; !signal.aborted; ) {
     try {
       await device.reload();
       const hurdle = await hurdleOf(device);
       if (hurdle) return say(hurdle, "resting");
       const token = await enrolled(device);
-      await sendPending(device, token, say);
+      await sendPending(device, token, leaving, say);
       say("Waiting for the next round.", "waiting");
       const task = await federation.work(token, PATIENCE, signal);
-      if (task) {
-        await play(device, token, task, signal, say);
-        await sleep(REST, signal);
-      }
+      if (task) await play(device, token, task, signal, leaving, say);
+      await sleep(REST, signal);
       failures = 0;
     } catch (fault) {
       if (signal.aborted) return undefined;
@@ -72,7 +72,7 @@ async function enrolled(device) {
   return token;
 }
 
-async function play(device, token, task, signal, say) {
+async function play(device, token, task, signal, leaving, say) {
   if (task.ticket === device.kept.answered) return undefined;
   say(`Round ${task.round}: learning on this device.`, "learning");
   try {
@@ -114,25 +114,26 @@ async function play(device, token, task, signal, say) {
     { revision },
   );
   await device.reload();
-  return sendPending(device, token, say);
+  return sendPending(device, token, leaving, say);
 }
 
 /** Send what is on its way, as long as its owner still allows every item in it. */
-async function sendPending(device, token, say) {
+async function sendPending(device, token, leaving, say) {
+  const { identity } = device.kept;
   for (const { ticket, liked, body } of device.kept.pending) {
     const { profile, allowed } = await device.outward();
     const may = new Set(Array.from(profile).filter((_, place) => allowed[place]).map((item) => device.catalogue.items[item].id));
     let outcome = "held back: you changed your mind before it was sent";
     if (liked.every((id) => may.has(id)))
       try {
-        await federation.send(token, ticket, body);
+        await federation.send(token, ticket, body, leaving);
         outcome = "received";
       } catch (fault) {
         if (!(fault instanceof Refused) || fault.status === 401 || fault.status === 403) throw fault;
         outcome = `not used: ${fault.message}`;
       }
     const story = device.kept.rounds.find((round) => round.ticket === ticket);
-    await write(device.database, { pending: { [ticket]: undefined }, ...(story && { rounds: { [ticket]: { ...story, outcome } } }) });
+    await write(device.database, { pending: { [ticket]: undefined }, ...(story && { rounds: { [ticket]: { ...story, outcome } } }) }, { device: identity.device });
     await device.reload();
     say(outcome === "received" ? "The server has received this round's message." : `The last message was ${outcome}.`, "sent");
   }
@@ -143,7 +144,8 @@ async function afterFault(device, fault, pause, say) {
   if (fault instanceof Refused && (fault.status === 401 || fault.status === 403)) {
     const identity = { ...device.kept.identity, device: null, token: null };
     const pending = Object.fromEntries(device.kept.pending.map(({ ticket }) => [ticket, undefined]));
-    await write(device.database, { facts: { identity }, pending });
+    const rounds = device.kept.rounds.filter(({ ticket }) => ticket in pending).map((story) => [story.ticket, { ...story, outcome: "not used: the server no longer knew this device" }]);
+    await write(device.database, { facts: { identity }, pending, rounds: Object.fromEntries(rounds) }, { device: device.kept.identity.device });
     say("The server no longer knows this device; joining again.", "trouble");
     return pause;
   }

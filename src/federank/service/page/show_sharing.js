@@ -16,7 +16,10 @@ export function prepare(actions) {
   const slider = byId("share");
   slider.addEventListener("input", () => sayWhatItMeans(Number(slider.value) / 100));
   slider.addEventListener("change", () => act("setPolicy", { change: { pi: mostFor(view.choice.sharing, Number(slider.value) / 100) } }));
-  byId("take-part").addEventListener("click", () => act(view.taking ? "pause" : "takePart"));
+  byId("take-part").addEventListener("click", () => {
+    if (!view.taking) navigator.storage?.persist?.(); // so that the browser does not clear the ledger to make room
+    act(view.taking ? "pause" : "takePart");
+  });
 }
 
 // Deniable sharing of everything would deny nothing.

@@ -55,8 +55,9 @@ export async function readEverything(database) {
 
 /** Make these changes, all or none: {store: {key: value}}; undefined deletes.
 
-With `revision`, only if that is still the owner's latest choice. A `choice` is one itself: the revision goes up. */
-export async function write(database, changes, { revision = null, choice = false } = {}) {
+With `revision`, only if that is still the owner's latest choice; with `device`, only while the browser is still that device
+(it may have left). A `choice` is one itself: the revision goes up. */
+export async function write(database, changes, { revision = null, device = null, choice = false } = {}) {
   const stores = [...new Set(["facts", ...Object.keys(changes)])];
   const transaction = database.transaction(stores, "readwrite", { durability: "strict" });
   const done = new Promise((resolve, reject) => {
@@ -64,12 +65,13 @@ export async function write(database, changes, { revision = null, choice = false
     transaction.onabort = () => reject(transaction.error ?? new Outdated("A choice was made in the meantime."));
   });
   done.catch(() => {}); // it is awaited below; a failure before that is not an unhandled one
-  const latest = (await settled(transaction.objectStore("facts").get("revision"))) ?? 0;
-  if (revision !== null && latest !== revision) {
+  const facts = transaction.objectStore("facts");
+  const [latest = 0, identity] = await Promise.all([settled(facts.get("revision")), settled(facts.get("identity"))]);
+  if ((revision !== null && latest !== revision) || (device !== null && identity?.device !== device)) {
     transaction.abort();
     return done;
   }
-  if (choice) transaction.objectStore("facts").put(latest + 1, "revision");
+  if (choice) facts.put(latest + 1, "revision");
   for (const [store, records] of Object.entries(changes))
     for (const [key, value] of Object.entries(records))
       if (value === undefined) transaction.objectStore(store).delete(key);

@@ -1,6 +1,7 @@
 /* The view: what the page may show of the device, as plain values. */
 
 import { hurdleOf } from "./rounds.js";
+import { holds } from "./protocol/draws.js";
 import { disclosed } from "./protocol/ledger.js";
 import { decoyRate } from "./protocol/policy.js";
 
@@ -9,7 +10,13 @@ export function described(device, number) {
   const { id, title, categories } = device.catalogue.items[number];
   const { neverIds, neverCategories } = device.choice;
   const marked = categories.find((category) => neverCategories.includes(category));
-  return { id, title, categories, has: device.history.includes(number), neverSelf: neverIds.includes(id), neverCategory: marked ?? null };
+  return { id, title, categories, has: holds(device.history, number), neverSelf: neverIds.includes(id), neverCategory: marked ?? null };
+}
+
+/** What the catalogue's items are called: places, films; items where the federation does not say. */
+function nounOf(told) {
+  const isWord = (word) => typeof word === "string" && word.length > 0 && word.length <= 30;
+  return isWord(told?.one) && isWord(told?.many) ? { one: told.one, many: told.many } : { one: "item", many: "items" };
 }
 
 /** Everything the page shows, except search results, recommendations and guesses, which it asks for. */
@@ -29,7 +36,7 @@ export async function viewOf(device, progress) {
       items: device.shape.items,
       factors: device.shape.factors,
       triples: device.recipe.triples,
-      noun: device.told.noun ?? { one: "item", many: "items" },
+      noun: nounOf(device.told.noun),
       suggested: device.told.suggested_policy ?? null,
     },
     version: device.model.version,

@@ -19,11 +19,13 @@ const others = new BroadcastChannel("federank");
 
 let device = null;
 let running = null; // the AbortController of the rounds, while they run
+let leaving = new AbortController();
+let ended = Promise.resolve(); // settled when the rounds that ran last have come to their end
 let progress = { says: "Not taking part.", state: "resting" };
 
 const say = (says, state) => {
   progress = { says, state };
-  if (state === "sent" || state === "resting") others.postMessage("changed");
+  if (state === "sent") others.postMessage("changed");
   tell();
 };
 
@@ -36,14 +38,19 @@ function tell() {
   });
 }
 
-async function run() {
+function run() {
   if (running || !device.kept.taking) return;
   if (!navigator.locks) return void say("This browser lets a page take part only over https or on this very machine.", "stopped");
-  const mine = (running = new AbortController());
+  running = new AbortController();
+  ended = playRounds(running, ended);
+}
+
+async function playRounds(mine, before) {
   try {
+    await before; // a message that was being sent when rounds were paused
     const { held } = await navigator.locks.query();
     if (held.some(({ name }) => name === LOCK)) say("Another tab of this browser takes part. This one watches, and takes over when that one closes.", "other tab");
-    await navigator.locks.request(LOCK, { signal: mine.signal }, () => takePart(device, mine.signal, say));
+    await navigator.locks.request(LOCK, { signal: mine.signal }, () => takePart(device, mine.signal, leaving.signal, say));
   } catch (fault) {
     if (!mine.signal.aborted) say(`Taking part has stopped: ${fault.message}`, "stopped");
   } finally {
@@ -114,6 +121,9 @@ const calls = {
   },
   async leave() {
     stop("You have left.");
+    leaving.abort();
+    await ended;
+    leaving = new AbortController();
     const { told } = await device.leave();
     others.postMessage("changed");
     return { told, view: await viewOf(device, progress) };
@@ -133,7 +143,7 @@ others.onmessage = async () => {
   if (!device) return;
   await device.reload();
   if (!device.kept.taking && running) stop("Paused. Nothing is sent.");
-  else if (device.kept.taking) run();
+  else if (device.kept.taking && !(await hurdleOf(device))) run();
   tell();
 };
 
