@@ -73,8 +73,9 @@ class Shard:
         people = slice(part.first, part.first + len(part.vectors))
         width, n_users, n_items = part.vectors.shape[1], part.n_users, part.n_items
         starts = np.zeros(n_users + 1, dtype=np.int64)
-        starts[people.start : people.stop + 1] = part.starts
-        starts[people.stop + 1 :] = part.starts[-1]
+        starts[people.start : people.stop + 1] = (
+            part.starts
+        )  # whoever comes after is left untouched, and never asked for
         recipe = part.recipe._replace(
             triples=_amid_nobody(part.recipe.triples, people, n_users),
             pi=_amid_nobody(part.recipe.pi, people, n_users),
