@@ -43,13 +43,13 @@ def small_world():
     return Interactions.from_columns(users, items, titles=titles, categories=categories, name="Testville")
 
 
-def found_small(address, rounds=None, **settings):
+def found_small(address, rounds=None, data=None, **settings):
     """Found the small federation in a store; the operator's token."""
     database = Database(address)
     with database.connection() as connection:
         migrate(connection)
         chosen = FPLSettings(**({"factors": FACTORS, "triples": TRIPLES, "learning_rate": 0.5} | settings))
-        token = found(connection, chosen, small_world(), RoundSettings(**(rounds or {})))
+        token = found(connection, chosen, data or small_world(), RoundSettings(**(rounds or {})))
     database.let_go()
     return token
 
@@ -147,9 +147,9 @@ class Running:
 
 
 @asynccontextmanager
-async def serving(address, rounds=None, trust=None, log=None, token=None, **settings):
+async def serving(address, rounds=None, trust=None, log=None, token=None, data=None, **settings):
     """A worker on a store, founded if need be."""
-    token = found_small(address, rounds, **settings) or token
+    token = found_small(address, rounds, data, **settings) or token
     service = open_service(address, TrustSettings(**(NO_LIMITS | (trust or {}))), log or Log(None))
     await service.start()
     public = httpx.AsyncClient(transport=httpx.ASGITransport(public_app(service)), base_url="http://test", timeout=60)

@@ -9,6 +9,7 @@ import pytest
 from tests.service.federations import serving, some_update
 from tests.service.test_rounds import PATIENT, in_a_loop
 
+from federank.data.interactions import Interactions
 from federank.protocol.messages import encode
 from federank.service.app import public_app
 from federank.service.limits import Buckets
@@ -202,3 +203,37 @@ async def test_a_device_that_hangs_up_while_it_waits_is_not_given_a_ticket(sqlit
         await running.until(lambda _: running.service.work.waiting == 0)
         await busy.send(ticket, some_update(1))
         assert (await patient.work(wait=10)).status_code == 200
+
+
+async def read_all(lazy, pause):
+    """What comes until the connection ends, and whether it was cut."""
+    taken = 0
+    while True:
+        try:
+            part = await asyncio.get_running_loop().sock_recv(lazy, 65536)
+        except ConnectionResetError:
+            return taken
+        taken += len(part)
+        if not part or taken > MODEL_BYTES:
+            return taken
+        await asyncio.sleep(pause)
+
+
+MODEL_BYTES = 20_000 * 201 * 4
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_a_receiver_that_never_reads_is_cut_off_and_a_slow_one_is_not(sqlite_store):
+    many = Interactions.from_columns([0] * 20_000, list(range(20_000)))
+    big = serving(sqlite_store, data=many, factors=200, triples=1)
+    async with big as running, on_a_socket(running, body_seconds=0.6) as port:
+        for never, whole in ((True, False), (False, True)):
+            with socket.socket() as lazy:
+                lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096 if never else 2**18)
+                lazy.connect(("127.0.0.1", port))
+                lazy.setblocking(False)
+                await asyncio.get_running_loop().sock_sendall(lazy, b"GET /api/v1/model HTTP/1.1\r\nHost: test\r\n\r\n")
+                await asyncio.sleep(2.0 if never else 0.0)
+                taken = await read_all(lazy, 0.0 if never else 0.01)
+            assert (taken >= MODEL_BYTES) == whole

@@ -1,7 +1,8 @@
 """Connections that have patience, but not without end.
 
-A sender that dribbles its headers, or opens a connection and says nothing, would hold it for ever. This protocol gives
-every request a time in which its headers must have arrived; the body's time is kept by `limits.read_body`.
+A sender that dribbles its headers, or opens a connection and says nothing, would hold it for ever; so would a receiver
+that never reads its answer. This protocol gives every request a time in which its headers must have arrived, and every
+answer a time in which some of it must have been taken; the body's time is kept by `limits.read_body`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
-def patient(seconds: float) -> type[asyncio.Protocol]:
-    """The HTTP protocol with this much patience for headers."""
+def patient(seconds: float, reading_seconds: float) -> type[asyncio.Protocol]:
+    """The HTTP protocol with this much patience for headers, and for a receiver that has stopped to read."""
 
     class Patient(HttpToolsProtocol):
-        """HTTP/1.1, cut off when headers take too long."""
+        """HTTP/1.1, cut off when headers take too long, or nobody reads."""
 
         _deadline: asyncio.TimerHandle | None = None
+        _stalled: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -26,7 +28,32 @@ def patient(seconds: float) -> type[asyncio.Protocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()
+            self._stop_watching()
             super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._watch(self.transport.get_write_buffer_size())
+
+        def resume_writing(self) -> None:
+            self._stop_watching()
+            super().resume_writing()
+
+        def _watch(self, waiting: int) -> None:
+            self._stop_watching()
+            self._stalled = self.loop.call_later(reading_seconds, self._see_progress, waiting)
+
+        def _see_progress(self, waited: int) -> None:
+            waiting = self.transport.get_write_buffer_size()
+            if waiting < waited:
+                self._watch(waiting)  # slow, but reading
+            else:
+                self._cut_off()
+
+        def _stop_watching(self) -> None:
+            if self._stalled is not None:
+                self._stalled.cancel()
+                self._stalled = None
 
         def on_message_begin(self) -> None:
             super().on_message_begin()

@@ -29,6 +29,8 @@ from federank.service.settings import TrustSettings
 
 BACKLOG = 4096
 KEEP_ALIVE_SECONDS = 75
+SPARE_FILES = 100
+"""Open files that are kept free for the store when connections take all the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +118,8 @@ def _uvicorn(app: Any, serving: Serving) -> Any:
 
     config = uvicorn.Config(
         app,
-        http=patient(serving.trust.header_seconds),
+        http=patient(serving.trust.header_seconds, serving.trust.body_seconds),
+        limit_concurrency=max(10, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_FILES),
         ws="none",
         lifespan="off",
         log_config=None,

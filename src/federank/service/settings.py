@@ -71,7 +71,7 @@ class TrustSettings:
     enrolment_rate: float = 0.2
     """Devices enrolled a second from one address, over time (0: no limit)."""
     body_seconds: float = 30.0
-    """Seconds in which a request's body must have arrived."""
+    """Seconds in which a request's body must have arrived, and a receiver must have taken some more of its answer."""
     header_seconds: float = 10.0
     """Seconds in which a request's headers must have arrived."""
     keep_updates: bool = False
