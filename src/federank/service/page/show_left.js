@@ -105,10 +105,19 @@ async function showGuesses(view) {
       element("p", { id: "guess-sentence" }, `This page has just tried: of the ${counted(found.hidden, noun)} you kept back, the server's best ${found.hidden} guesses would name ${found.named} (from popularity alone: ${found.namedByPopularity}).`),
       element("p", { class: "quiet" }, orderWords(found)),
     );
-  if (view.choice.sharing === "as-published")
-    paragraphs.push(element("p", {}, "With a new coin every time, what is kept back today is sent some other day: in our measurements on film ratings with the slider at 10 %, 86 % of people's items had left after twenty passes."));
+  paragraphs.push(element("p", {}, inGeneral(view.choice)));
   paragraphs.push(element("p", { class: "quiet" }, "Cleverer attacks may do better; what was measured so far is in the documentation (privacy.md)."));
   fill(byId("guesses"), ...paragraphs);
+}
+
+/** What was measured of this way of sharing (docs/privacy.md), in a sentence. */
+function inGeneral({ sharing, basis }) {
+  if (sharing === "as-published")
+    return "With a new coin every time, what is kept back today is sent some other day: measured on film ratings with the slider at 10 %, 86 % of people's items had left after twenty passes.";
+  if (sharing === "deniable") return "With decoys, no single item that is seen is surely yours; your taste still shows roughly.";
+  if (basis === "history")
+    return "Messages that follow from your whole list never compare with what is yours: what they never name gives the rest away. Measured on film ratings, that was everybody's whole list after five passes.";
+  return "What you share is known for certain, and it shows a taste: from a third of your list others can be guessed, as any shop does.";
 }
 
 function orderWords({ order, orderByPopularity }) {
