@@ -18,7 +18,7 @@ from tests.service.test_rounds import PATIENT, in_a_loop, same_bits
 
 from federank.protocol.messages import encode
 from federank.service.database import Database
-from federank.service.store import newest_model
+from federank.service.store_versions import newest_model
 
 KILLS = 50
 

@@ -13,7 +13,7 @@ from tests.service.test_limits import on_a_socket
 from tests.service.test_rounds import PATIENT, in_a_loop, same_bits
 
 from federank.service.database import Database
-from federank.service.store import newest_model
+from federank.service.store_versions import newest_model
 
 DEVICES = """
 import asyncio, sys

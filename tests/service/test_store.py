@@ -12,6 +12,7 @@ from federank.errors import ModelError, SettingError
 from federank.protocol.messages import Update, encode
 from federank.protocol.recipes import FPLSettings, recipe_for
 from federank.service import store as stored
+from federank.service import store_versions as versions
 from federank.service.database import Database, StoreAway, StoreError
 from federank.service.founding import first_model, found, read_charter, renew_admin_token
 from federank.service.published import EncodedRows, Published
@@ -103,12 +104,12 @@ def test_a_round_is_folded_exactly_once(database):
         stored.open_round(connection, 0, 0)
         keep(connection, upload(1))
         stored.close_round(connection, 0, 1)
-        model = stored.newest_model(connection)
+        model = versions.newest_model(connection)
         after = model.followed_by(model.vectors + 1, model.biases)
-        stored.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
+        versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
         with pytest.raises(StoreAway, match="somebody else"):
-            stored.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
-        assert stored.newest_model(connection).version == 1
+            versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
+        assert versions.newest_model(connection).version == 1
         assert connection.all("SELECT version FROM versions ORDER BY version") == [(0,), (1,)]
 
 
@@ -146,11 +147,11 @@ def _close(database):
 
 
 def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch):
-    monkeypatch.setattr(stored, "WHOLE_EVERY", 4)
+    monkeypatch.setattr(versions, "WHOLE_EVERY", 4)
     rng = np.random.default_rng(1)
     with database.connection() as connection:
         stored.enrol(connection, "d", b"hash")
-        model = stored.newest_model(connection)
+        model = versions.newest_model(connection)
         follower, seen = model, [model]
         for number in range(11):
             stored.open_round(connection, number, model.version)
@@ -159,13 +160,13 @@ def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch
             vectors = model.vectors.copy()
             vectors[rng.integers(ITEMS)] += 1
             model = model.followed_by(vectors, model.biases)
-            stored.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
+            versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
             if number % 3 == 0:
-                follower = stored.newest_model(connection, follower)
+                follower = versions.newest_model(connection, follower)
                 seen.append(follower)
-        afresh = stored.newest_model(connection)
-        follower = stored.newest_model(connection, follower)
-        behind = stored.newest_model(connection, seen[0])
+        afresh = versions.newest_model(connection)
+        follower = versions.newest_model(connection, follower)
+        behind = versions.newest_model(connection, seen[0])
         kept = [version for (version,) in connection.all("SELECT version FROM versions ORDER BY version")]
     for other in (afresh, follower, behind):
         assert other.version == model.version == 11
@@ -251,7 +252,7 @@ def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite
         with pytest.raises(ModelError, match="something else"):
             found(connection, FPLSettings(), data, RoundSettings(), trained=object())
         found(connection, FPLSettings(triples=1), data, RoundSettings(), trained=trained)
-        model = stored.newest_model(connection)
+        model = versions.newest_model(connection)
     database.close()
     others = np.arange(ITEMS) != 3
     assert np.array_equal(model.vectors[others], trained.item_vectors)
@@ -340,7 +341,7 @@ def test_settings_out_of_their_range_are_refused(settings, wrong):
 
 def test_a_published_model_is_not_changed_by_the_next(database):
     with database.connection() as connection:
-        model = stored.newest_model(connection)
+        model = versions.newest_model(connection)
     before = model.vectors.copy()
     following: Published = model.followed_by(model.vectors + 1, model.biases)
     assert np.array_equal(model.vectors, before)

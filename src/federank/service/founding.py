@@ -22,7 +22,8 @@ from federank.service.catalogue import Catalogue, catalogue_of, read_catalogue
 from federank.service.database import Connection
 from federank.service.published import Published
 from federank.service.settings import RoundSettings
-from federank.service.store import get_fact, put_fact, put_whole
+from federank.service.store import get_fact, put_fact
+from federank.service.store_versions import put_whole
 from federank.service.tickets import hash_of_token, new_token
 
 RECIPE_FIELDS = (

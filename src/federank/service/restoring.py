@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from federank.service.database import Connection
-from federank.service.store import get_fact, newest_model, put_fact, put_whole
+from federank.service.store import get_fact, put_fact
+from federank.service.store_versions import newest_model, put_whole
 
 LEAP = 1_000_000
 

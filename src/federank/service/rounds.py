@@ -33,13 +33,12 @@ from federank.service.store import (
     close_round,
     count_reports,
     get_fact,
-    newest_model,
     newest_round,
     next_round,
     open_round,
-    publish,
     state_of_round,
 )
+from federank.service.store_versions import newest_model, publish
 from federank.service.uploads import KINDS, Form
 
 LOOK_SECONDS = 0.05

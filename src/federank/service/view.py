@@ -15,7 +15,8 @@ from federank.service.database import Connection, Database, StoreAway
 from federank.service.logs import Log
 from federank.service.published import Published
 from federank.service.settings import RoundSettings
-from federank.service.store import Newest, get_fact, newest_model, newest_round
+from federank.service.store import Newest, get_fact, newest_round
+from federank.service.store_versions import newest_model
 
 LOOK_SECONDS = 0.1
 RARELY_SECONDS = 1.0

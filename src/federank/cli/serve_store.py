@@ -1,0 +1,123 @@
+"""What `federank serve` does to the store before it serves: bring it up to date, found the federation if there is none.
+
+A store holds one federation. Started again, what it is comes from the store; settings of rounds may change, and what
+would make another federation of it is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from federank.cli.reading import Reading
+from federank.errors import SettingError
+
+if TYPE_CHECKING:
+    from federank.service.database import Connection
+    from federank.service.settings import RoundSettings
+
+RECIPE = (
+    "factors",
+    "learning_rate",
+    "triples",
+    "seed",
+    "order",
+    "user_regulariser",
+    "positive_regulariser",
+    "negative_regulariser",
+    "initial_scale",
+    "initial_biases",
+)
+"""The method's settings that a server decides; the others belong to devices or to simulations."""
+
+
+def prepare_store(reading: Reading, store: str, rounds: dict[str, Any], values: dict[str, Any]) -> str | None:
+    """Bring the store up to date and found the federation if there is none; the operator's token if it is new."""
+    from federank.service.database import Database
+    from federank.service.founding import read_charter, renew_admin_token
+    from federank.service.schema import migrate
+
+    database = Database(store)
+    try:
+        with database.connection() as connection:
+            migrate(connection)
+            charter = read_charter(connection)
+            token = _found(connection, reading, rounds, values) if charter is None else None
+            if charter is not None:
+                _refuse_another(charter, reading, values)
+                _change(connection, rounds)
+                if values["restored"]:
+                    from federank.service.restoring import jump_ahead
+
+                    jump_ahead(connection)
+            _suggest(connection, values)
+            return renew_admin_token(connection) if values["new_admin_token"] and token is None else token
+    finally:
+        database.let_go()
+
+
+def _found(connection: Connection, reading: Reading, rounds: dict[str, Any], values: dict[str, Any]) -> str | None:
+    from federank.protocol.recipes import FPLSettings
+    from federank.service.founding import found
+    from federank.service.settings import RoundSettings
+
+    given = {name: values[name] for name in RECIPE if values[name] is not None}
+    trained = None
+    if values["start_from"] is not None:
+        from federank.recommenders.storage import load_model
+
+        trained = load_model(values["start_from"])
+    settings = FPLSettings(**({"triples": "mean"} | given))
+    data = reading.interactions()
+    return found(connection, settings, data, RoundSettings(**rounds), name=values["name"], trained=trained)
+
+
+def _refuse_another(charter: Any, reading: Reading, values: dict[str, Any]) -> None:
+    """A store holds one federation: refuse settings, or data, of another."""
+    for name in RECIPE:
+        kept = getattr(charter.settings, name)
+        if values[name] is not None and values[name] != kept and not (name == "triples" and values[name] == "mean"):
+            raise SettingError(
+                f"The store holds a federation with {name} = {kept}, not {values[name]}; leave "
+                f"--{name.replace('_', '-')} out, or name another --store for a new federation."
+            )
+    if values["start_from"] is not None:
+        raise SettingError("The store holds a federation that has begun; --start-from is for a new --store.")
+    if click.get_current_context().get_parameter_source("source") is ParameterSource.COMMANDLINE:
+        from federank.service.catalogue import catalogue_of
+
+        if catalogue_of(reading.interactions()).digest != charter.catalogue.digest:
+            raise SettingError(
+                f"The store holds a federation called {charter.name} with another catalogue than {reading.source}; "
+                "leave --data out to go on with it, or name another --store."
+            )
+
+
+def _change(connection: Connection, given: dict[str, Any]) -> None:
+    """Settings of rounds may change from one start to the next; those that are given now are kept."""
+    from dataclasses import asdict
+
+    from federank.service.settings import RoundSettings
+    from federank.service.store import get_fact, put_fact
+
+    if given:
+        rounds: RoundSettings = RoundSettings(**(get_fact(connection, "rounds") | given))
+        with connection.transaction():
+            put_fact(connection, "rounds", asdict(rounds))
+
+
+def _suggest(connection: Connection, values: dict[str, Any]) -> None:
+    from federank.checks import within
+    from federank.service.store import put_fact
+
+    if values["suggest_pi"] is None:
+        return
+    within("suggest_pi", values["suggest_pi"], 0, 1)
+    basis = "history" if values["suggest_sharing"] == "as-published" else "shared"
+    told = {"sharing": values["suggest_sharing"], "pi": values["suggest_pi"], "basis": basis}
+    if values["suggest_epsilon"] is not None:
+        told["epsilon"] = values["suggest_epsilon"]
+    with connection.transaction():
+        put_fact(connection, "suggested_policy", told)
