@@ -170,7 +170,7 @@ def test_moving_the_slider_to_zero_ends_what_was_being_sent(server, visit):
     visitor = visit(server).open().pick(6).share(50).take_part().wait_for_rounds(1)
     visitor.share(0)
     expect(visitor.page.locator("#progress")).to_contain_text("You share nothing")
-    visitor.page.wait_for_timeout(300)
+    visitor.wait_until(lambda kept: kept["pending"] == [])
     before = len(server.updates())
     visitor.page.wait_for_timeout(2500)
     assert len(server.updates()) == before
