@@ -23,6 +23,11 @@ def test_a_plan_has_a_case_for_every_point_and_a_candidate_for_every_combination
     assert plan_study(small_study(tmp_path)).count == 1 + 2 * (2 + 2)
 
 
+def test_a_run_that_two_rows_share_counts_once(tmp_path):
+    models = [{"group": group, "method": "popular"} for group in ("One", "Other")]
+    assert plan_study(small_study(tmp_path, model=models)).count == 1
+
+
 def test_the_same_study_has_the_same_runs(tmp_path):
     assert identities(small_study(tmp_path)) == identities(small_study(tmp_path))
     assert len(set(identities(small_study(tmp_path)))) == len(identities(small_study(tmp_path)))

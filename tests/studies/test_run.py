@@ -98,6 +98,17 @@ def test_a_renamed_row_is_told_under_its_new_name_without_a_run(tmp_path):
     assert [line["group"] for line in results.lines()] == ["New"]
 
 
+def test_a_run_that_two_rows_share_is_done_once_and_told_twice(tmp_path):
+    models = [
+        {"group": "Federated", "method": "fpl", "settings": {"pi": 0.5}},
+        {"group": "Sweep", "method": "fpl", "sweep": {"pi": [0.5, 1.0]}},
+    ]
+    study = small_study(tmp_path, model=models, seeds=[1], choose={"best_epoch": False, "epochs": 2})
+    results, heard = carried_out(study, tmp_path / "r")
+    assert len(heard.heard) == results.count() == 2
+    assert [line["group"] for line in results.lines()] == ["Federated", "Sweep", "Sweep"]
+
+
 def test_a_model_that_diverges_is_recorded_and_the_others_go_on(tmp_path):
     models = [
         {"group": "Wild", "method": "fpl", "settings": {"learning_rate": 1e6}},

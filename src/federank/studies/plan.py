@@ -18,6 +18,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from federank.errors import DataError, SettingError
@@ -102,10 +103,13 @@ class Plan:
     cases: tuple[Case, ...]
     notes: tuple[str, ...]
 
-    @property
+    @cached_property
     def count(self) -> int:
-        """How many runs there are."""
-        return sum(sum(map(len, case.candidates)) + len(case.seeds) for case in self.cases)
+        """How many runs there are; one that two rows share counts once, as far as it is known before choosing."""
+        known = {run.id for case in self.cases for runs in case.candidates for run in runs}
+        fixed = [case for case in self.cases if not case.candidates]
+        known |= {run_that_tests(case, case.fixed, None, seed).id for case in fixed for seed in case.seeds}
+        return len(known) + sum(len(case.seeds) for case in self.cases if case.candidates)
 
 
 def plan_study(study: Study) -> Plan:

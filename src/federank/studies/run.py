@@ -106,7 +106,8 @@ class Conduct:
         finally:
             for claim in self.claims.values():
                 claim.close()
-        self.results.keep_current(labelled(self.plan, self.choices, self.tests), self.plan.count)
+        rows = labelled(self.plan, self.choices, self.tests)
+        self.results.keep_current(rows, len({row["id"] for row in rows}))
 
     def _line(self, run: Run) -> Line | None:
         """What is known of a run; a failure that may pass counts as nothing, unless it is of this very start."""
