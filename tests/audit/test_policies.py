@@ -55,7 +55,7 @@ def test_the_attack_on_everything_does_not_lose_to_its_parts(findings):
 
 def test_shares_of_categories_are_compared_person_by_person():
     table = table_of(Categories.from_lists([["a"], ["a"], ["b"], ["b", "a"]]))
-    np.testing.assert_allclose(shares_of(np.array([0, 2]), table), [0.5, 0.5])
+    np.testing.assert_allclose(shares_of(np.array([[True, False, True, False]]), table), [[0.5, 0.5]])
     right = Guess(np.array([[2.0, 1.0, 0.0, 0.0]], dtype=np.float32), np.array([2]))
     wrong = Guess(np.array([[0.0, 0.0, 2.0, 0.0]], dtype=np.float32), np.array([1]))
     history = [np.array([0, 1], dtype=np.int32)]

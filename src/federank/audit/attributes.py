@@ -16,6 +16,7 @@ from federank.audit.view import Guess
 from federank.data.categories import Categories
 
 Shares = NDArray[np.float64]
+_TINY = 1e-12
 
 
 def table_of(categories: Categories) -> Shares:
@@ -25,10 +26,10 @@ def table_of(categories: Categories) -> Shares:
     return table
 
 
-def shares_of(items: IntVector, table: Shares) -> Shares:
-    """How much of these items falls to each category; an item in several counts in each."""
-    counts: Shares = table[items].sum(axis=0)
-    shares: Shares = counts / max(counts.sum(), 1)
+def shares_of(items: NDArray[np.bool_], table: Shares) -> Shares:
+    """People x categories: how much of each one's items falls to each category; an item in several counts in each."""
+    counts: Shares = items.astype(np.float32) @ table
+    shares: Shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return shares
 
 
@@ -36,14 +37,16 @@ def judge_shares(
     guess: Guess, histories: list[IntVector], table: Shares, typical_size: int
 ) -> list[tuple[float, float]]:
     """Error and correlation of the guessed shares, person by person; people without any category are left out."""
-    found = []
+    n_items = guess.scores.shape[1]
+    owned, claimed = (np.zeros(guess.scores.shape, dtype=np.bool_) for _ in range(2))
     for row, history in enumerate(histories):
-        size = int(min(guess.sizes[row] or typical_size, guess.scores.shape[1]))
-        first = np.argpartition(-guess.scores[row], size - 1)[:size].astype(np.int32)
-        truth, guessed = shares_of(history, table), shares_of(first, table)
-        if not truth.any():
-            continue
-        varied = truth.std() > 0 and guessed.std() > 0
-        correlation = float(np.corrcoef(truth, guessed)[0, 1]) if varied else 0.0
-        found.append((float(np.abs(truth - guessed).mean()), correlation))
-    return found
+        owned[row, history] = True
+        size = int(min(guess.sizes[row] or typical_size, n_items))
+        claimed[row, np.argpartition(guess.scores[row], n_items - size)[n_items - size :]] = True
+    truth, guessed = shares_of(owned, table), shares_of(claimed, table)
+    errors = np.abs(truth - guessed).mean(axis=1)
+    one, other = (shares - shares.mean(axis=1, keepdims=True) for shares in (truth, guessed))
+    lengths = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
+    correlations = np.where(lengths > 0, (one * other).sum(axis=1) / np.maximum(lengths, _TINY), 0.0)
+    judged = truth.any(axis=1)
+    return list(zip(errors[judged].tolist(), correlations[judged].tolist(), strict=True))

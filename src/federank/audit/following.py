@@ -2,7 +2,7 @@
 
 Notes take room for every (person, item) cell, and attacks take time for it. So there are two bounds: people are
 *followed* while their cells fit a budget of memory, and of these as many are *attacked* as keeps the audit's time in
-proportion to the training's. A tenth of the people, a hundred at most, are the attacker's own devices, the *shadows*:
+proportion to the training's. A tenth of the people, fifty at most, are the attacker's own devices, the *shadows*:
 it knows their histories, learns from them, and they are not judged.
 """
 
@@ -20,9 +20,9 @@ MOST_CELLS = 2**27
 """Unless told otherwise, notes are kept of so many (person, item) cells at most: about 150 megabytes."""
 MOST_CELLS_OF_SUMS = 2**24
 """The same where sums are seen, whose notes take 9 bytes a cell: also about 150 megabytes."""
-_CELLS_PER_TRIPLE = 2
-_FEW_CELLS, _MANY_CELLS = 1_000_000, 32_000_000
-_MOST_SHADOWS, _MOST_SHADOW_CELLS = 100, 1_000_000
+_CELLS_PER_TRIPLE = 0.25
+_FEW_CELLS, _MANY_CELLS = 300_000, 32_000_000
+_MOST_SHADOWS, _MOST_SHADOW_CELLS = 50, 500_000
 _FEWEST_PEOPLE = 4
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from federank.arrays import FloatMatrix, IntVector, RealVector
 from federank.audit.view import AnyView, Guess, Lessons, SumsView, View, standardised
 
-_MISSING_PER_ITEM = 20
+_MISSING_PER_ITEM = 10
 _FEWEST_MISSING = 500
 _FEWEST_ITEMS = 5
 _RIDGE = 1e-3
