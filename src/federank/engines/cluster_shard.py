@@ -73,9 +73,8 @@ class Shard:
         people = slice(part.first, part.first + len(part.vectors))
         width, n_users, n_items = part.vectors.shape[1], part.n_users, part.n_items
         starts = np.zeros(n_users + 1, dtype=np.int64)
-        starts[people.start : people.stop + 1] = (
-            part.starts
-        )  # whoever comes after is left untouched, and never asked for
+        # Whoever comes after keeps zeros: their histories are never asked for.
+        starts[people.start : people.stop + 1] = part.starts
         recipe = part.recipe._replace(
             triples=_amid_nobody(part.recipe.triples, people, n_users),
             pi=_amid_nobody(part.recipe.pi, people, n_users),
