@@ -1,4 +1,4 @@
-"""Python devices beside the browsers: `python page_neighbours.py ADDRESS HOW_MANY ROUNDS` takes part."""
+"""Python devices beside the browsers: `python page_neighbours.py ADDRESS HOW_MANY ROUNDS [ASKS A SECOND]`."""
 
 import sys
 
@@ -6,5 +6,5 @@ from federank.data.city import city
 from federank.service.neighbourhood import live
 
 if __name__ == "__main__":
-    address, people, rounds = sys.argv[1:]
-    live(address, city(60, 150, 1200), int(people), rounds=int(rounds))
+    address, people, rounds, *rate = sys.argv[1:]
+    live(address, city(60, 150, 1200), int(people), rounds=int(rounds), rate=float(rate[0]) if rate else None)

@@ -27,7 +27,7 @@ def take_pictures(chromium, folder):
         browsing(chromium) as browser,
         serving(store, rounds=rounds, learnt=True, name="A city and its neighbours") as server,
     ):
-        neighbours = subprocess.Popen([sys.executable, str(program), server.public, str(NEIGHBOURS), "10000"])
+        neighbours = subprocess.Popen([sys.executable, str(program), server.public, str(NEIGHBOURS), "10000", "8"])
         try:
             while server.get("status").json()["devices"] < NEIGHBOURS:
                 time.sleep(0.5)
@@ -73,6 +73,7 @@ def _operator(browser, server, folder):
 
 
 def _picture(page, folder, name, height=None):
+    page.mouse.move(0, 0)
     page.wait_for_timeout(500)
     path = Path(folder) / f"{name}.png"
     size = page.viewport_size

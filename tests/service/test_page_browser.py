@@ -238,6 +238,31 @@ def test_of_two_tabs_one_takes_part_and_the_other_takes_over(server, visit):
     assert len(server.updates()) == len({played["ticket"] for played in visitor.stored()["rounds"]})
 
 
+def test_two_tabs_that_share_nothing_leave_each_other_in_peace(server, visit):
+    visitor = visit(server).open().pick(3).share(0).take_part()
+    other = visitor.tab()
+    visitor.open(other)
+    expect(other.locator("#progress")).to_contain_text("You share nothing")
+    heard = other.evaluate(
+        """async () => {
+          const line = new BroadcastChannel("federank");
+          let count = 0;
+          line.onmessage = () => count++;
+          await new Promise((resolve) => setTimeout(resolve, 1000));
+          return count;
+        }"""
+    )
+    assert heard == 0
+
+
+def test_a_list_that_grows_keeps_the_promise_of_the_slider(server, visit):
+    visitor = visit(server).open().pick(4).share(25).take_part().wait_for_rounds(1)
+    for count in range(5, 9):
+        visitor.pick(1).wait_for_rounds(visitor.received(visitor.stored()) + 1)
+        sent = {entry["id"] for entry in visitor.stored()["ledger"] if entry["times_liked"]}
+        assert 1 <= len(sent) <= -(-count // 4)
+
+
 def test_it_fits_a_narrow_phone(server, visit):
     visitor = visit(server, viewport={"width": 320, "height": 640}).open()
     page = visitor.page
