@@ -78,18 +78,21 @@ def fetched_model(client: Client, facts: Facts) -> tuple[int, FloatMatrix, Float
 
 def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
     """Play a fleet on this many processes, which all end with the same round."""
+    client = Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure)
+    try:
+        federation = found_federation(client)
+    finally:
+        client.close()
     if rehearsal.rounds is not None:
-        client = Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure)
-        try:
-            now = read_facts(client.ask("GET", "/federation", tries=_TRIES).content).version
-        finally:
-            client.close()
-        rehearsal = replace(rehearsal, plan=replace(rehearsal.plan, last_version=now + rehearsal.rounds))
+        last = federation.facts.version + rehearsal.rounds
+        rehearsal = replace(rehearsal, plan=replace(rehearsal.plan, last_version=last))
     if processes == 1:
-        return _play_part(rehearsal, 0, 1)
+        return _play_part(rehearsal, federation, 0, 1)
+    # What needs compiling is compiled here, once: the processes find it kept.
+    VirtualDevices(*federation, rehearsal.data, rehearsal.seed, rehearsal.wishes)
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawned) as pool:
-        parts = [pool.submit(_play_part, rehearsal, part, processes) for part in range(processes)]
+        parts = [pool.submit(_play_part, rehearsal, federation, part, processes) for part in range(processes)]
         first, *others = (part.result() for part in parts)
     for other in others:
         first.tally.merge(other.tally)
@@ -98,13 +101,8 @@ def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
     return first
 
 
-def _play_part(rehearsal: Rehearsal, part: int, parts: int) -> Played:
-    plan = rehearsal.plan
-    client = Client(plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure)
-    try:
-        facts, ids = found_federation(client)
-    finally:
-        client.close()
+def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: int) -> Played:
+    plan, (facts, ids) = rehearsal.plan, federation
     devices = VirtualDevices(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
     everybody = devices.participants.tolist()
     if rehearsal.users is not None and rehearsal.users > len(everybody):
