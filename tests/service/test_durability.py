@@ -20,8 +20,6 @@ from federank.protocol.messages import encode
 from federank.service.database import Database
 from federank.service.store_versions import newest_model
 
-KILLS = 50
-
 
 class Persistent(threading.Thread):
     """A device that never gives up: it sends the same bytes again until it is told what became of them."""
@@ -93,9 +91,13 @@ class Forked:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["rounds", "buffered"])
-def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twice(tmp_path, mode):
-    store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
+@pytest.mark.parametrize(
+    ("mode", "kind", "kills"), [("rounds", "sqlite", 25), ("buffered", "sqlite", 25), ("rounds", "postgresql", 10)]
+)
+def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twice(request, mode, kind, kills):
+    store = request.getfixturevalue("sqlite_store")
+    if kind == "postgresql":
+        store = request.getfixturevalue("postgresql_server").database()
     rounds = {"mode": mode, "target": 3, "fold_every": 3, "over_selection": 1.0, "minimum": 1, "deadline": 0.5}
     found_small(store, rounds)
     server = Forked(store)
@@ -103,7 +105,6 @@ def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twi
     for device in devices:
         device.start()
     chance = random.Random(7)
-    kills = KILLS // 2
     for _ in range(kills):
         server.start()
         time.sleep(chance.choice((0.0, 0.1, 0.3, 0.8)) + chance.uniform(0.0, 0.3))
