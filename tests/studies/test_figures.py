@@ -49,8 +49,8 @@ def test_the_front_of_cost_and_precision_names_its_runs():
 
 def test_item_updates_have_a_panel_for_each_method_and_tell_flat_from_steep():
     seen = panels("item-updates", data=["north"])["FPL, north"].seen
-    assert "1.0 times with pi = 0" in seen
-    assert "30.0 times with pi = 1" in seen
+    assert "1.0 (pi = 0)" in seen
+    assert "30.0 (pi = 1)" in seen
 
 
 def test_popularity_tells_the_share_of_the_ten_most_recommended():

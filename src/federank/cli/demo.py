@@ -14,7 +14,9 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,8 +36,9 @@ AUDITS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("As published", {"pi": 1.0}),
     ("As published", {"pi": 0.1}),
     ("Sticky", {"pi": 0.1, "sharing": "sticky"}),
+    ("Sticky, alone", {"pi": 0.3, "sharing": "sticky", "basis": "shared"}),
 )
-"""What is audited: how people share, and with which settings."""
+"""What is audited: how people share, and with which settings; the last learns from nothing but what is shared."""
 
 
 @click.command()
@@ -73,6 +76,7 @@ def _tell_story(folder: Path, seed: int) -> None:
     from federank.cli.tables import new_table, show, show_statistics
     from federank.data.statistics import statistics
     from federank.studies.report import write_report
+    from federank.studies.results import Results
 
     click.echo("1. A city. It is synthetic: made-up people check in at made-up places.\n")
     data, split = _city_and_split()
@@ -88,14 +92,16 @@ def _tell_story(folder: Path, seed: int) -> None:
     click.echo("3. Learning. Centralised methods see every history. FPL sees none: devices send")
     click.echo("   gradients, and those of places their owner likes only with probability pi.")
     click.echo("   (The first time, this compiles for some seconds.)\n")
+    audits = _Beside(lambda: [_audited(name, settings, split, seed) for name, settings in AUDITS])
     rows = _learn(folder / "results", seed)
     _show_methods(rows)
     _show_sweep(rows)
 
     click.echo("4. A curious server keeps every message of FPL and guesses who went where.\n")
-    _show_audits([_audited(folder / "results", name, settings, split, seed) for name, settings in AUDITS])
-    click.echo("   A low pi alone is no privacy: what is held back today is sent another day.")
-    click.echo("   docs/privacy.md says what helps, and how far.\n")
+    lines = audits.result()
+    for line in lines:
+        Results.open(folder / "results").append(line)
+    _show_audits(lines)
 
     write_report(folder / "results", html=folder / "report.html")
     click.echo("5. A report of all this, with figures, is written.")
@@ -111,10 +117,10 @@ def _city_and_split() -> tuple[Any, Split]:
 
 
 def _learn(results: Path, seed: int) -> list[Row]:
-    """Carry out the demo's study in this process; the rows of its tables."""
+    """Carry out the demo's study in a process of its own; the rows of its tables."""
     from importlib.resources import as_file, files
 
-    from federank.studies.here import Here
+    from federank.studies.pool import Pool
     from federank.studies.progress import Bar
     from federank.studies.rows import gather
     from federank.studies.run import carry_out_study
@@ -122,8 +128,8 @@ def _learn(results: Path, seed: int) -> list[Row]:
 
     with as_file(files("federank.studies").joinpath("demo.toml")) as path:
         document = read_document(path) | {"seeds": [seed]}
-    with Bar(quiet=not sys.stderr.isatty()) as bar:
-        lines = carry_out_study(as_study(document, "demo"), results, Here(), bar).lines()
+    with Bar(quiet=not sys.stderr.isatty()) as bar, Pool(1) as pool:
+        lines = carry_out_study(as_study(document, "demo"), results, pool, bar).lines()
     return gather(lines)
 
 
@@ -159,20 +165,40 @@ def _scores(row: Row) -> tuple[str, str, str]:
     return f"{precision:.4f}", f"{gain:.4f}", f"{shown:,.0f}"
 
 
-def _audited(results: Path, name: str, settings: dict[str, Any], split: Split, seed: int) -> Line:
-    """Train once more under the eyes of a curious server, and keep what it found beside the study's runs."""
+class _Beside:
+    """Work that goes on in a thread of its own while the story is told; Ctrl-C does not wait for it."""
+
+    def __init__(self, work: Callable[[], list[Line]]) -> None:
+        self._found: Future[list[Line]] = Future()
+        threading.Thread(target=self._carry_out, args=(work,), daemon=True).start()
+
+    def _carry_out(self, work: Callable[[], list[Line]]) -> None:
+        try:
+            self._found.set_result(work())
+        except BaseException as reason:
+            self._found.set_exception(reason)
+
+    def result(self) -> list[Line]:
+        """What came of it, or what went wrong."""
+        return self._found.result()
+
+
+def _audited(name: str, settings: dict[str, Any], split: Split, seed: int) -> dict[str, Any]:
+    """Train once more under the eyes of a curious server: what it found, as a line of the study's results."""
     import hashlib
 
     from federank.audit.audit import audit_training
+    from federank.evaluation.evaluate import evaluate
     from federank.recommenders.fpl import FPL
-    from federank.studies.results import Results
 
-    findings, about = audit_training(FPL(epochs=60, seed=seed, **settings), split.train)
+    model = FPL(epochs=60, seed=seed, **settings)
+    findings, about = audit_training(model, split.train)
     found = findings[-1]
+    precision = evaluate(model, split, at=10, metrics=["precision"]).means["precision@10"]
     marks = {
         f"{attack}/{mark}": value for attack, all_marks in found.attacks.items() for mark, value in all_marks.items()
     }
-    line = {
+    return {
         "id": hashlib.sha256(repr((name, settings, seed)).encode()).hexdigest()[:16],
         "group": name,
         "data": "city",
@@ -180,27 +206,34 @@ def _audited(results: Path, name: str, settings: dict[str, Any], split: Split, s
         "settings": settings,
         "seed": seed,
         "task": "audit",
-        "metrics": {"disclosed_share": found.disclosed_share, "base_rate": found.base_rate, **marks},
+        "metrics": {
+            "precision@10": precision,
+            "disclosed_share": found.disclosed_share,
+            "base_rate": found.base_rate,
+            **marks,
+        },
         "seconds": sum(about["seconds"].values()),
         "status": "done",
     }
-    Results.open(results).append(line)
-    return line
 
 
 def _show_audits(lines: list[Line]) -> None:
     from federank.cli.tables import new_table, show
 
-    table = new_table("Sharing", "pi>", "Sent openly>", "Named>", "Right>", "Order>", "Popularity>")
+    table = new_table("Sharing", "pi>", "Precision@10>", "Sent openly>", "Rest guessed>", "Popularity>")
     for line in lines:
-        shares = (line["metrics"][name] or 0.0 for name in ("disclosed_share", "fused/recall", "fused/precision"))
-        orders = (line["metrics"][f"{attack}/auc"] or 0.0 for attack in ("fused", "popularity"))
-        cells = [*(f"{share:.1%}" for share in shares), *(f"{order:.3f}" for order in orders)]
+        found = line["metrics"]
+        orders = (found[f"{attack}/auc_held_back"] or 0.0 for attack in ("fused", "popularity"))
+        cells = [f"{found['precision@10']:.4f}", f"{found['disclosed_share']:.1%}", *(f"{one:.3f}" for one in orders)]
         table.add_row(line["group"], f"{line['settings']['pi']:g}", *cells)
     show(table)
-    click.echo("   Named: of a person's places, those the server claims, and how many of its")
-    click.echo("   claims are right. Order: how often it ranks a person's place above another")
-    click.echo("   (0.5 is chance), beside what popularity alone would tell anybody.")
+    click.echo("   Rest guessed: of the places that never left as liked, how often the server")
+    click.echo("   ranks one above a place where the person was not (0.5 is chance, 1 is")
+    click.echo("   certainty), beside what popularity alone tells anybody.")
+    click.echo("   As published, a low pi is no privacy: what is held back today is sent another")
+    click.echo("   day. Sticky decides once for life, but its messages still give a taste away;")
+    click.echo("   alone, the device takes part with nothing but what it shares, and learns less.")
+    click.echo("   docs/privacy.md has more.\n")
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from federank.studies.tables import NOTABLE, Difference, Table, plain_table
 from federank.studies.wishes import Wishes, note_on
 
 UNEXPLAINED = "unexplained"
+PRECISION = "precision@10"
 ATTACKS = {"popularity": "What is popular anyway", "fused": "All attacks together"}
 """The attacks of an audit that the privacy table shows: the honest baseline, and the best the server can do."""
 
@@ -59,6 +60,7 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
     if not audits:
         return None
     several = len({line["data"] for line in audits}) > 1
+    priced = any(PRECISION in line["metrics"] for line in audits)
     cells = []
     for line in audits:
         found = line["metrics"]
@@ -69,13 +71,23 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
                 *([line["data"]] if several else []),
                 line["group"],
                 "-" if pi is None else f"{pi:g}",
+                *([written(PRECISION, found.get(PRECISION))] if priced else []),
                 _percent(found.get("disclosed_share")),
                 _percent(found.get("fused/recall")),
                 _percent(found.get("fused/precision")),
                 *("-" if order is None else f"{order:.3f}" for order in orders),
             ]
         )
-    columns = ["Sharing", "pi>", "Sent openly>", "Named>", "Right>", "Order|popularity>", "Order|attacker>"]
+    columns = [
+        "Sharing",
+        "pi>",
+        *(["P@10>"] if priced else []),
+        "Sent openly>",
+        "Named>",
+        "Right>",
+        "Order|popularity>",
+        "Order|attacker>",
+    ]
     columns += ["Order of what never left|popularity>", "Order of what never left|attacker>"]
     caption = (
         "A server that keeps every message guesses what each person's history holds. Sent openly: the share of a "

@@ -32,8 +32,8 @@ def draw_item_updates(panel: str, rows: Sequence[Row], wish: Mapping[str, Any], 
     legend_below(figure)
     steep = {value: shares[0] / shares[-1] for value, shares in curves.items() if shares[-1] > 0}
     last = max(len(shares) for shares in curves.values())
-    told = ", ".join(f"{ratio:,.1f} times with pi = {value:g}" for value, ratio in _ends(steep))
-    return figure, f"The most updated item has as many updates as number {last:,} {told}." if told else ""
+    told = ", ".join(f"{ratio:,.1f} (pi = {value:g})" for value, ratio in _ends(steep))
+    return figure, f"The most updated item has {told} times the updates of item number {last:,}." if told else ""
 
 
 def draw_popularity(panel: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:
