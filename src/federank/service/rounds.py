@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from federank.arrays import IntVector
+from federank.arrays import FloatMatrix, IntVector
 from federank.protocol.aggregation import Shared
 from federank.protocol.messages import Broadcast, Update
 from federank.protocol.round import play_round
@@ -194,5 +194,8 @@ class Conductor:
 
 def _drift(before: Published, after: Published) -> float:
     """How far a fold has moved the model, as a share of its size."""
-    size = float(np.linalg.norm(before.vectors.astype(np.float64)))
-    return float(np.linalg.norm((after.vectors - before.vectors).astype(np.float64))) / (size or 1.0)
+    return _length(after.vectors - before.vectors) / (_length(before.vectors) or 1.0)
+
+
+def _length(vectors: FloatMatrix) -> float:
+    return float(np.sqrt(np.square(vectors, dtype=np.float64).sum()))
