@@ -232,8 +232,8 @@ def _show_audits(lines: list[Line]) -> None:
     click.echo("   certainty), beside what popularity alone tells anybody.")
     click.echo("   As published, a low pi is no privacy: what is held back today is sent another")
     click.echo("   day. Sticky decides once for life, but its messages still give a taste away;")
-    click.echo("   alone, the device takes part with nothing but what it shares, and learns less.")
-    click.echo("   docs/privacy.md has more.\n")
+    click.echo("   alone, the device takes part with what it shares and nothing else, and learns")
+    click.echo("   less. docs/privacy.md has more.\n")
 
 
 @contextmanager
