@@ -41,9 +41,10 @@ POLICIES = {
     "deniable 4": {"sharing": "deniable", "epsilon": 4.0},
 }
 MAIN_PI, OTHER_PI = 0.3, (0.1, 0.5)
-SINGLE = ("updates", "anonymous")
+SINGLE = ("updates",)
 COHORTS = ("10", "50", "all")
-PEOPLE, EPOCHS = 300, 20
+PEOPLE, EPOCHS = 200, 20
+GOAL = 0.02
 
 
 def cells() -> list[tuple[str, float, str]]:
@@ -166,40 +167,42 @@ def draw() -> None:
     # Okabe and Ito's colours, told apart by most eyes; shapes tell what the server sees.
     colours = dict(zip(POLICIES, ("#000000", "#D55E00", "#0072B2", "#CC79A7", "#009E73", "#E69F00"), strict=True))
     shapes = {"updates": "o", "anonymous": "v", "sums of 10": "s", "sums of 50": "D", "sums of all": "*"}
-    named = [name for name in PLACES if any(row["data"] == name for row in rows())]
+    shown = [row for row in rows() if row["gain"] is not None]
+    named = [name for name in PLACES if any(row["data"] == name for row in shown)]
     plt.rcParams["svg.hashsalt"] = "federank"
-    figure, panels = plt.subplots(1, len(named), figsize=(4.2 * len(named) + 1.8, 4.2), squeeze=False)
+    figure, panels = plt.subplots(1, len(named), figsize=(4.2 * len(named) + 2.4, 4.4), squeeze=False, sharey=True)
     for panel, name in zip(panels[0], named, strict=True):
-        panel.axhspan(-1, 0.02, color="#009E73", alpha=0.10, lw=0)
-        panel.axhline(0.02, color="#009E73", lw=1, ls="--")
+        panel.axhspan(-1, GOAL, color="#009E73", alpha=0.10, lw=0)
+        panel.axhline(GOAL, color="#009E73", lw=1, ls="--")
+        for row in shown:
+            if row["data"] == name:
+                size = (11 if row["sees"] == "sums of all" else 6) + 8 * row["pi"]
+                look = {"color": colours[row["policy"]], "markersize": size, "markeredgecolor": "white"}
+                panel.plot(row["precision"], row["gain"], shapes[row["sees"]], **look)
         for row in rows():
-            if row["data"] == name and row["gain"] is not None:
-                panel.plot(
-                    row["precision"],
-                    row["gain"],
-                    shapes[row["sees"]],
-                    color=colours[row["policy"]],
-                    markersize=5 + 12 * row["pi"],
-                    markeredgecolor="white",
-                    alpha=0.9,
-                )
-        base = next((r["precision"] for r in rows() if r["data"] == name and r["policy"] == "as-published"), None)
-        shown = [row["gain"] for row in rows() if row["data"] == name and row["gain"] is not None]
-        panel.set(title=name, xlabel="P@10", ylim=(min([-0.03, *shown]) - 0.01, max([0.05, *shown]) + 0.02))
-        if base is not None:
-            panel.axvline(base, color="#000000", lw=0.8, ls=":")
+            if row["data"] == name and row["policy"] == "as-published" and row["sees"] == "updates":
+                panel.axvline(row["precision"], color=colours["as-published"], lw=1, ls=":")
+        panel.set(title=name, xlabel="P@10", ylim=(-0.05, 0.7))
+        panel.set_yscale("symlog", linthresh=0.05)
+        panel.set_yticks([-0.04, -0.02, 0, 0.02, 0.04, 0.1, 0.2, 0.5])
+        panel.yaxis.set_major_formatter(lambda value, _: f"{value:+.2f}")
+        panel.margins(x=0.15)
         panel.grid(alpha=0.25)
     panels[0][0].set_ylabel("best attacker's AUC on what was held back,\nabove popularity")
+    policies = [policy for policy in POLICIES if any(row["policy"] == policy for row in shown)]
+    servers = [sees for sees in shapes if any(row["sees"] == sees for row in shown)]
     marks = [
-        *(plt.Line2D([], [], marker="o", ls="", color=colour, label=policy) for policy, colour in colours.items()),
+        plt.Line2D([], [], ls=":", color="#000000", label="as-published:\nnothing left to hide"),
+        plt.Line2D([], [], ls="--", color="#009E73", label="the goal: below 0.02"),
+        *(plt.Line2D([], [], marker="o", ls="", color=colours[policy], label=policy) for policy in policies),
         *(
-            plt.Line2D([], [], marker=shape, ls="", color="#555555", label=f"sees {sees}")
-            for sees, shape in shapes.items()
+            plt.Line2D([], [], marker=shapes[sees], ls="", color="#555555", label=f"server sees {sees}")
+            for sees in servers
         ),
     ]
     figure.legend(handles=marks, loc="center right", frameon=False, fontsize=9)
-    figure.tight_layout(rect=(0, 0, 1 - 1.7 / (4.2 * len(named) + 1.8), 1))
-    figure.savefig(FIGURE, metadata={"Date": None})
+    figure.tight_layout(rect=(0, 0, 1 - 2.2 / (4.2 * len(named) + 2.4), 1))
+    figure.savefig(FIGURE, metadata={"Date": None} if FIGURE.suffix == ".svg" else None)
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ from federank.recommenders.ratings import RatingFactors
 MOST_CELLS = 2**25
 """Unless told otherwise, notes are kept of so many (person, item) cells at most: 64 megabytes."""
 _BLOCK_CELLS = 2**20
-_MOST_READ = 50
+_MOST_READ = 20
 """Of so many people, at most, ratings are recovered."""
 _FIRST_ITERATION, _LAST_ITERATION = 2, 10
 
