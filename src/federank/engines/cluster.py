@@ -33,7 +33,7 @@ from federank.engines.cluster_ray import (
 )
 from federank.engines.cluster_shard import Shard, part_of, room_for_sum
 from federank.engines.federation import Federation
-from federank.engines.kernels import _fold_touched
+from federank.engines.kernels import fold_touched
 from federank.protocol.messages import Broadcast, Update
 
 _SECONDS_TO_HOLD = 60.0
@@ -144,7 +144,7 @@ class Cluster:
         total.biases[items] = update.biases
         total.touched[: len(items)] = items
         width = (0,) * federation.item_vectors.shape[1]
-        _fold_touched(federation.recipe, federation.item_vectors, federation.item_biases, total, len(items), width)
+        fold_touched(federation.recipe, federation.item_vectors, federation.item_biases, total, len(items), width)
         self._changed[items] = federation.round_number
 
     def _gather(self) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from federank.arrays import FloatMatrix, IntVector, LongVector
 from federank.data.interactions import Profiles
 from federank.engines.federation import Federation
-from federank.engines.kernels import ShardSum, _play_clients
+from federank.engines.kernels import ShardSum, play_clients
 from federank.engines.pairs import histories_of, pairs_of_shard, room_for_pairs
 from federank.protocol.choices import AS_HISTORIES_ARE
 from federank.protocol.messages import Broadcast, Update
@@ -117,7 +117,7 @@ class Shard:
     def _sum_clients(self, round_number: int, clients: IntVector) -> Update:
         total, width = self._sum, (0,) * self._item_vectors.shape[1]
         tables = (self._item_vectors, self._item_biases, self._user_vectors)
-        rows = _play_clients(
+        rows = play_clients(
             self._recipe, self._histories, *tables, round_number, clients, self._pairs, total, self._moves, width
         )
         items = np.sort(total.touched[:rows])

@@ -14,7 +14,7 @@ import numpy as np
 from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector
 from federank.compiling import compiled
 from federank.engines.federation import Federation
-from federank.engines.kernels import ShardSum, _play_clients
+from federank.engines.kernels import ShardSum, play_clients
 from federank.engines.pairs import Histories, pairs_of_shard, room_for_pairs
 from federank.protocol.distribution import choose_clients
 from federank.protocol.draws import SERVER
@@ -64,7 +64,7 @@ def _play(
         updates_with[:] = 0
         answers = 0
         for k in range(m):
-            rows = _play_clients(recipe, histories, Q, b, P, r, chosen[k : k + 1], pairs, own, moves, width)
+            rows = play_clients(recipe, histories, Q, b, P, r, chosen[k : k + 1], pairs, own, moves, width)
             _add_clipped(own, rows, recipe.clip, factors, sums, updates_with)
             answers += rows > 0  # a device that drops out sends no row, and no noise
         if recipe.deviation > 0:

@@ -164,7 +164,7 @@ def _step_and_sum(
 
 
 @compiled(allocates=False)
-def _play_clients(
+def play_clients(
     recipe: Recipe,
     histories: Histories,
     Q: FloatMatrix,
@@ -194,7 +194,7 @@ def _fold_row(recipe: Any, Q: Any, b: Any, vectors: Any, biases: Any, item: Any,
 
 
 @compiled(allocates=False)
-def _fold_touched(recipe: Recipe, Q: FloatMatrix, b: FloatVector, total: ShardSum, count: int, width: Any) -> None:
+def fold_touched(recipe: Recipe, Q: FloatMatrix, b: FloatVector, total: ShardSum, count: int, width: Any) -> None:
     """Fold in the rows that one shard has touched."""
     for place in range(count):
         _fold_row(recipe, Q, b, total.vectors, total.biases, total.touched[place], width)
@@ -258,7 +258,7 @@ def play_rounds(
         for s in range(worker, shards, workers):
             clients = chosen[s * m // shards : (s + 1) * m // shards]
             total = _sum_of_shard(sums, s)
-            sums.counts[s] = _play_clients(recipe, histories, Q, b, P, r, clients, pairs, total, moves, width)
+            sums.counts[s] = play_clients(recipe, histories, Q, b, P, r, clients, pairs, total, moves, width)
         wait_for_all(barrier, workers)
         rows = 0
         for s in range(shards):
@@ -267,7 +267,7 @@ def play_rounds(
         if shards == 1 or 2 * rows < n_items:
             if worker == 0:
                 for s in range(shards):
-                    _fold_touched(recipe, Q, b, _sum_of_shard(sums, s), sums.counts[s], width)
+                    fold_touched(recipe, Q, b, _sum_of_shard(sums, s), sums.counts[s], width)
         else:
             first, last = worker * n_items // workers, (worker + 1) * n_items // workers
             for s in range(shards):
