@@ -138,7 +138,7 @@ def play(asked: argparse.Namespace, address: str, data: Path, seconds: float, *m
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "federank", "fleet", "--server", address, "--data", str(data), "--json"]
     command += ["--users", str(asked.devices), "--seconds", str(seconds), "--processes", str(asked.processes)]
-    told: dict[str, Any] = json.loads(subprocess.run([*command, *more], check=True, capture_output=True).stdout)
+    told: dict[str, Any] = json.loads(subprocess.run([*command, *more], check=True, stdout=subprocess.PIPE).stdout)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     told["cpu_seconds"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return told

@@ -24,7 +24,7 @@ from federank.service.client import Client
 from federank.service.client_answers import BadAnswer, NoAnswer
 from federank.service.device_answers import read_facts, read_rows
 from federank.service.fleet import Plan, Tally
-from federank.service.fleet_devices import Model, Models, VirtualDevices
+from federank.service.fleet_devices import Models, VirtualDevices
 from federank.service.fleet_line import Line
 from federank.service.fleet_processes import (
     Rehearsal,
@@ -107,8 +107,8 @@ def test_data_of_another_world_are_refused(federation):
 
 def test_a_server_that_shows_two_devices_different_models_is_found_out(federation):
     models = Models(facts_of(federation))
-    models.receive(None, read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS))
-    models.receive(0, read_rows(rows([2, 3], 1, 1, seed=1), FACTORS, ITEMS))
+    first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS))
+    models.receive(first, read_rows(rows([2, 3], 1, 1, seed=1), FACTORS, ITEMS))
     with pytest.raises(BadAnswer, match="different models"):
         models.receive(None, read_rows(rows(range(ITEMS), 1, 1, seed=2), FACTORS, ITEMS))
 
@@ -117,12 +117,22 @@ def test_rows_that_changed_are_laid_over_those_that_a_device_has(federation):
     models = Models(facts_of(federation))
     before = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS))
     changed = read_rows(rows([2, 3], 1, 1, seed=1), FACTORS, ITEMS)
-    after = models.receive(0, changed)
-    assert isinstance(after, Model)
+    after = models.receive(before, changed)
     np.testing.assert_array_equal(after.vectors[[2, 3], :FACTORS], changed.vectors)
     np.testing.assert_array_equal(np.delete(after.vectors, [2, 3], 0), np.delete(before.vectors, [2, 3], 0))
-    assert models.is_known(0, 1)
-    assert not models.is_known(None, 1)
+    assert models.known(before, 1) is after
+    assert models.known(None, 1) is None
+
+
+def test_a_device_that_lags_far_behind_keeps_the_model_it_has(federation):
+    models = Models(facts_of(federation))
+    first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS))
+    newest = first
+    for version in range(1, Models.MOST + 5):
+        newest = models.receive(newest, read_rows(rows([2], version, version), FACTORS, ITEMS))
+    last = newest.version
+    late = models.receive(first, read_rows(rows([2], last, last), FACTORS, ITEMS))
+    assert late is newest
 
 
 def ask(address, *requests, most_bytes=1 << 20):

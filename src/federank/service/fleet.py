@@ -23,7 +23,7 @@ from federank.errors import FedeRankError
 from federank.protocol.messages import encode
 from federank.service.client_answers import BadAnswer, NoAnswer, complaint
 from federank.service.device_answers import Ticket, read_enrolment, read_receipt, read_rows, read_ticket
-from federank.service.fleet_devices import Models, VirtualDevices
+from federank.service.fleet_devices import Model, Models, VirtualDevices
 from federank.service.fleet_line import Line, LineAnswer
 
 SECONDS_OF_A_POLL = 30
@@ -184,7 +184,7 @@ class Fleet:
         return int(told["version"])
 
     async def _live(self, user: int, line: Line) -> None:
-        have: int | None = None
+        have: Model | None = None
         while not self._ending:
             if self.plan.rate is not None:
                 await self._wait_for_turn()
@@ -207,20 +207,17 @@ class Fleet:
         self._turn = max(self._turn, now - 1.0) + 1.0 / self.plan.rate
         await asyncio.sleep(max(0.0, self._turn - now))
 
-    async def _interact(self, user: int, line: Line, ticket: Ticket, have: int | None) -> int | None:
-        """One interaction; the version of the model that the device has afterwards."""
+    async def _interact(self, user: int, line: Line, ticket: Ticket, have: Model | None) -> Model | None:
+        """One interaction; the model that the device has afterwards."""
         began = time.monotonic()
-        if not self.models.has(have):
-            have = None
         path = f"/tasks/{ticket.ticket}"
-        answer = await self._ask(line, "GET", path if have is None else f"{path}?have={have}")
+        answer = await self._ask(line, "GET", path if have is None else f"{path}?have={have.version}")
         if answer.status != 200:
             self.tally.counts[_slug(answer)] += 1
             return have
         fetched = time.monotonic()
-        if self.models.is_known(have, ticket.version):
-            model = self.models.get(ticket.version)
-        else:
+        model = self.models.known(have, ticket.version)
+        if model is None:
             rows = read_rows(answer.content, self._facts.settings.factors, self._facts.n_items)
             if (rows.round_number, rows.version) != (ticket.round_number, ticket.version):
                 raise BadAnswer(f"The server promised version {ticket.version} and sent version {rows.version}.")
@@ -229,20 +226,20 @@ class Fleet:
         if self.devices.vanishes(user, ticket.round_number, self.plan.vanish):
             self.tally.counts["vanished"] += 1
             await self._stay_away(ticket.round_number)
-            return model.version
+            return model
         sending = time.monotonic()
         answer = await self._ask(line, "POST", f"{path}/update", body)
         now = time.monotonic()
         if answer.status not in (200, 201):
             self.tally.counts[_slug(answer)] += 1
-            return model.version
+            return model
         if read_receipt(answer.content) != hashlib.sha256(body).hexdigest():
             raise BadAnswer("The server's receipt is not for what was sent.")
         self.tally.interactions += 1
         self.tally.took["task"].append(fetched - began)
         self.tally.took["upload"].append(now - sending)
         self.tally.took["interaction"].append(now - began)
-        return model.version
+        return model
 
     async def _stay_away(self, round_number: int) -> None:
         """Until a round is over: asked again before, the server would hand out the same ticket."""

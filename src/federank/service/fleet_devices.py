@@ -18,7 +18,7 @@ from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.compiling import compiled
 from federank.data.interactions import Interactions, Profiles
 from federank.engines.federation import Federation
-from federank.engines.kernels import ShardSum, _play_clients
+from federank.engines.kernels import ShardSum, play_clients
 from federank.engines.pairs import pairs_of_shard, room_for_pairs
 from federank.errors import DataError
 from federank.models.rows import padded_width
@@ -48,23 +48,14 @@ class Models:
         self._kept: dict[int, Model] = {}
         self._seen: set[tuple[int | None, int]] = set()
 
-    def has(self, version: int | None) -> bool:
-        """Whether a device may say that it has this version."""
-        return version in self._kept
+    def known(self, have: Model | None, version: int) -> Model | None:
+        """The model that these very rows make, if a neighbour has received and checked them before."""
+        return self._kept.get(version) if (have and have.version, version) in self._seen else None
 
-    def is_known(self, have: int | None, version: int) -> bool:
-        """Whether these very rows were received and checked before, by a neighbour."""
-        return (have, version) in self._seen and version in self._kept
-
-    def get(self, version: int) -> Model:
-        """A version that was received."""
-        return self._kept[version]
-
-    def receive(self, have: int | None, rows: Rows) -> Model:
+    def receive(self, have: Model | None, rows: Rows) -> Model:
         """Take in rows; where neighbours have the same version, it must be the very same model."""
         factors = self.facts.settings.factors
-        before = None if have is None else self._kept[have]
-        known = None if before is None else (before.version, before.vectors[:, :factors], before.biases)
+        known = None if have is None else (have.version, have.vectors[:, :factors], have.biases)
         vectors, biases = merged(rows, known, self.facts.n_items)
         padded = np.zeros((self.facts.n_items, padded_width(factors)), dtype=np.float32)
         padded[:, :factors] = vectors
@@ -72,7 +63,7 @@ class Models:
         twin = self._kept.setdefault(rows.version, model)
         if not (np.array_equal(twin.vectors, model.vectors) and np.array_equal(twin.biases, model.biases)):
             raise BadAnswer(f"The server gave two devices different models as version {rows.version}.")
-        self._seen.add((have, rows.version))
+        self._seen.add((have and have.version, rows.version))
         while len(self._kept) > self.MOST:
             self._kept.pop(min(self._kept))
         return twin
@@ -147,7 +138,7 @@ def _play_one(
     width: Any,
 ) -> int:
     pairs = pairs_of_shard(room, 0)
-    return _play_clients(recipe, histories, Q, b, P, round_number, client, pairs, total, moves, width)
+    return play_clients(recipe, histories, Q, b, P, round_number, client, pairs, total, moves, width)
 
 
 def _in_catalogue(data: Interactions, ids: list[str]) -> tuple[Profiles, int]:
