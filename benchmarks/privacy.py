@@ -34,7 +34,7 @@ PLACES = {
 }
 POLICIES = {
     "as-published": {},
-    "sticky history": {"sharing": "sticky"},
+    "sticky history": {"sharing": "sticky", "basis": "history"},
     "sticky shared": {"sharing": "sticky", "basis": "shared"},
     "deniable 1": {"sharing": "deniable", "epsilon": 1.0},
     "deniable 2": {"sharing": "deniable", "epsilon": 2.0},
@@ -187,6 +187,7 @@ def draw() -> None:
         panel.set_yticks([-0.04, -0.02, 0, 0.02, 0.04, 0.1, 0.2, 0.5])
         panel.yaxis.set_major_formatter(lambda value, _: f"{value:+.2f}")
         panel.margins(x=0.15)
+        panel.locator_params(axis="x", nbins=5)
         panel.grid(alpha=0.25)
     panels[0][0].set_ylabel("best attacker's AUC on what was held back,\nabove popularity")
     policies = [policy for policy in POLICIES if any(row["policy"] == policy for row in shown)]

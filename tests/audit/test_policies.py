@@ -18,7 +18,7 @@ SETTINGS = {"triples": 6, "factors": 4, "epochs": 40}
 def findings():
     data = two_tastes(people=40, items=60, seen=12)
     policies = {
-        "history": {"sharing": "sticky", "pi": 0.5},
+        "history": {"sharing": "sticky", "pi": 0.5, "basis": "history"},
         "shared": {"sharing": "sticky", "pi": 0.5, "basis": "shared"},
         "deniable": {"sharing": "deniable", "pi": 0.5, "epsilon": 1.0},
     }
