@@ -48,7 +48,7 @@ def test_a_file_gives_each_their_own(shop):
     people.write_text('[default]\nsharing = "sticky"\n[people.3]\npi = 0.0\nbasis = "shared"\n')
     told, model = train(shop, "--pi", "0.5", "--policies", str(people))
     assert model.choices.of(3) == Policy(sharing="sticky", pi=0.0, basis="shared")
-    assert model.choices.of(4) == Policy(sharing="sticky", pi=0.5, basis="history")
+    assert model.choices.of(4) == Policy(sharing="sticky", pi=0.5, basis="shared")
     assert "1 user takes no part" in told
     result = CliRunner().invoke(federank, ["recommend", str(shop.parent / "model"), "--user", "3"])
     assert result.exit_code == 0

@@ -77,7 +77,7 @@ CONFIGURATIONS = {
     "most are drawn": {"clients_per_round": 0.8, "triples": 4, "mask": "per-row", "pi": 0.3},
     "one at a time": {"clients_per_round": 1, "triples": 1},
     "not everybody is there": {"clients_per_round": "all", "online": 0.5, "triples": 3},
-    "a sticky choice": {"clients_per_round": "all", "triples": 6, "sharing": "sticky", "pi": 0.3},
+    "a sticky choice": {"clients_per_round": "all", "triples": 6, "sharing": "sticky", "basis": "history", "pi": 0.3},
     "a deniable choice": {"clients_per_round": "all", "triples": 6, "sharing": "deniable", "epsilon": 1.0, "pi": 0.3},
 }
 AS_COMPILED = {"everybody", "a deniable choice"}

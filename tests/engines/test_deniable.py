@@ -95,7 +95,8 @@ def test_from_the_whole_history_decoys_would_not_be_deniable():
     # Why deniable sharing insists on the shared basis: negatives that avoid the history betray it. The engine is handed
     # the history to draw negatives from, and what is compared with item 0 tells who has it.
     data = population()
-    founded = federation(data, pi=0.5, sharing="sticky", clients_per_round="all", triples=TRIPLES)
+    settings = {"sharing": "sticky", "basis": "history", "clients_per_round": "all", "triples": TRIPLES}
+    founded = federation(data, pi=0.5, **settings)
     compared = dict(events(*seen(founded)))["item 0 was compared with"]
     assert compared[1::2].mean() > 0.5
     assert not compared[::2].any()

@@ -128,7 +128,7 @@ POLICIES = {
     "as-published": {"pi": 0.3},
     "per-row": {"pi": 0.3, "mask": "per-row"},
     "sticky": {"pi": 0.3, "sharing": "sticky"},
-    "sticky, shared": {"pi": 0.3, "sharing": "sticky", "basis": "shared"},
+    "sticky, history": {"pi": 0.3, "sharing": "sticky", "basis": "history"},
     "deniable": {"pi": 0.5, "sharing": "deniable", "epsilon": 1.0},
     "dropout": {"pi": 0.5, "dropout": 0.5},
 }

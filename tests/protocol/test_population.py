@@ -49,7 +49,7 @@ def test_groups_have_the_shares_they_ask_for_and_nobody_is_in_two(tmp_path):
         elif user in groups["deniable"]:
             wanted = Policy(sharing="deniable", pi=0.3, epsilon=2, basis="shared")
         else:
-            wanted = Policy(sharing="sticky", pi=0.3, basis="history")
+            wanted = Policy(sharing="sticky", pi=0.3, basis="shared")
         assert choices.of(user) == wanted
     again, other = (read(tmp_path, content, seed=seed)[1]["closed"] for seed in (1, 2))
     np.testing.assert_array_equal(again, groups["closed"])
@@ -80,7 +80,7 @@ def test_a_person_has_the_last_word(tmp_path):
 def test_another_way_of_sharing_does_not_inherit_an_epsilon(tmp_path):
     content = '[default]\nsharing = "deniable"\nepsilon = 1\n[people.3]\nsharing = "sticky"\n'
     choices, _ = read(tmp_path, content)
-    assert choices.of(3) == Policy(sharing="sticky", pi=0.7, basis="history")
+    assert choices.of(3) == Policy(sharing="sticky", pi=0.7, basis="shared")
     assert choices.of(4) == Policy(sharing="deniable", pi=0.7, epsilon=1, basis="shared")
 
 

@@ -62,7 +62,7 @@ def test_home_vectors_are_there_while_training_goes_on():
 
 
 def test_without_policies_nobody_has_a_home_vector():
-    model = FPL(factors=4, epochs=2, sharing="sticky", pi=0.5).fit(TASTES)
+    model = FPL(factors=4, epochs=2, sharing="sticky", basis="history", pi=0.5).fit(TASTES)
     assert model.home_vectors is None
     assert "home_vectors" not in model._private_arrays()
 
@@ -97,7 +97,7 @@ def test_policies_come_from_a_file(tmp_path):
     path.write_text('[default]\nsharing = "sticky"\npi = 0.5\n[people.3]\npaused = true\n')
     model = FPL(factors=4, epochs=2, policies=str(path)).fit(TASTES)
     same = FPL(factors=4, epochs=2, sharing="sticky", pi=0.5)
-    policies = [Policy(sharing="sticky", pi=0.5, basis="history", paused=user == 3) for user in range(20)]
+    policies = [Policy(sharing="sticky", pi=0.5, basis="shared", paused=user == 3) for user in range(20)]
     same.fit(TASTES, policies=policies)
     np.testing.assert_array_equal(model.item_vectors, same.item_vectors)
     assert model.report["skipped_users"] == 1

@@ -35,8 +35,8 @@ MARK = "made-by-federank-demo.txt"
 AUDITS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("As published", {"pi": 1.0}),
     ("As published", {"pi": 0.1}),
-    ("Sticky", {"pi": 0.1, "sharing": "sticky"}),
-    ("Sticky, alone", {"pi": 0.3, "sharing": "sticky", "basis": "shared"}),
+    ("Sticky", {"pi": 0.1, "sharing": "sticky", "basis": "history"}),
+    ("Sticky, alone", {"pi": 0.3, "sharing": "sticky"}),
 )
 """What is audited: how people share, and with which settings; the last learns from nothing but what is shared."""
 

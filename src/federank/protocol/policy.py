@@ -95,6 +95,14 @@ class Policy:
         return 0.0 if self.epsilon is None else decoy_rate(self.pi, self.epsilon)
 
 
+def default_basis(sharing: str) -> Literal["history", "shared"]:
+    """What Updates are computed from unless told otherwise: as published from the history, else from what is shared.
+
+    A decision for life that is computed from the whole history gives the rest of it away (docs/privacy.md).
+    """
+    return "history" if sharing == "as-published" else "shared"
+
+
 def decoy_rate(pi: float, epsilon: float) -> float:
     """q of pi and epsilon."""
     return pi * math.exp(-epsilon) / (pi * math.exp(-epsilon) + 1 - pi)

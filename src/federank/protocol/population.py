@@ -34,7 +34,7 @@ from federank.data.interactions import Interactions
 from federank.errors import BadFile, SettingError, UnknownId
 from federank.protocol.choices import Choices
 from federank.protocol.draws import GROUP, words
-from federank.protocol.policy import Policy
+from federank.protocol.policy import Policy, default_basis
 
 _KEYS = ("sharing", "pi", "epsilon", "basis", "budget", "paused", "never_items", "never_categories")
 
@@ -105,7 +105,7 @@ def _policy(path: str | Path, where: str, layers: list[dict[str, Any]], data: In
     own_pi = values.pop("pi", None)
     values.pop("share", None)
     if values.get("basis", "default") == "default":
-        values["basis"] = "shared" if values["sharing"] == "deniable" else "history"
+        values["basis"] = default_basis(values["sharing"])
     try:
         return Policy(**values, pi=0.5 if own_pi is None else own_pi, never_items=never), own_pi
     except SettingError as reason:

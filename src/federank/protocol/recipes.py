@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from federank.arrays import IntVector, LongVector, RealVector
 from federank.checks import number, one_of, positive, whole, within
 from federank.errors import SettingError
 from federank.protocol.choices import AS_HISTORIES_ARE, Outwards
-from federank.protocol.policy import BASES, Policy
+from federank.protocol.policy import BASES, Policy, default_basis
 
 PRESETS: dict[str, dict[str, Any]] = {
     "sfpl": {"clients_per_round": "1", "triples": "1"},
@@ -63,7 +63,7 @@ class FPLSettings:
     """Deniable sharing: how far what is seen of an item may tell whether it is liked; e^epsilon bounds the odds."""
     basis: Literal["default", "history", "shared"] = "default"
     """What Updates are computed from: the whole history, as published, or only what may be sent (shared: the rest is
-    kept for recommendations at home). By default shared for deniable sharing, else history."""
+    kept for recommendations at home). By default shared, but history where sharing is as published."""
     budget: int | None = None
     """At most so many items of a history are ever sent."""
     policies: str | None = None
@@ -128,12 +128,11 @@ class FPLSettings:
 
     def policy(self, pi: float) -> Policy:
         """What everybody allows who has made no choice of their own."""
-        basis = "shared" if self.sharing == "deniable" else "history"
         return Policy(
             sharing=self.sharing,
             pi=pi,
             epsilon=self.epsilon,
-            basis=cast(Any, basis if self.basis == "default" else self.basis),
+            basis=default_basis(self.sharing) if self.basis == "default" else self.basis,
             budget=self.budget,
         )
 

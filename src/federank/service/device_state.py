@@ -16,7 +16,7 @@ import numpy as np
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.errors import FedeRankError, SettingError
 from federank.protocol.ledger import Ledger
-from federank.protocol.policy import Policy
+from federank.protocol.policy import Policy, default_basis
 from federank.service.device_answers import Catalogue, Facts, read_facts
 from federank.service.device_store import BadState, DeviceStore
 
@@ -131,13 +131,16 @@ def policy_from_text(text: str, where: str) -> Policy:
 
 
 def policy_from_values(values: dict[str, Any]) -> Policy:
-    """A policy from plain values, with sharing from the history where no basis is named and none is needed."""
+    """A policy from plain values, with the default basis of its way of sharing where none is named."""
     known = set(Policy.__dataclass_fields__)
     unknown = sorted(set(values) - known)
     if unknown:
         raise SettingError(f"A policy has no {', '.join(unknown)}; it has {', '.join(sorted(known))}.")
-    basis = "shared" if values.get("sharing") == "deniable" else "history"
-    return Policy(**{"basis": basis} | values | {"never_items": frozenset(values.get("never_items") or ())})
+    return Policy(
+        **{"basis": default_basis(str(values.get("sharing")))}
+        | values
+        | {"never_items": frozenset(values.get("never_items") or ())}
+    )
 
 
 def profile_of(store: DeviceStore) -> IntVector:
