@@ -93,6 +93,7 @@ def test_the_server_that_sees_one_update_knows_less_than_the_one_that_links_them
     assert alone.attacks["fused"]["auc"] < linked.attacks["fused"]["auc"]
 
 
+@pytest.mark.slow
 def test_noise_makes_a_linked_update_tell_less():
     data, found = two_tastes(), {}
     for noise in (0.01, 3.0):
