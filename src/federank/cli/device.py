@@ -88,7 +88,7 @@ def _take_part(
                 client.close()
         finally:
             store.close()
-    click.echo(f"Took part; {stored} of this device's Updates are stored.")
+    click.echo(f"{stored} {'Update was' if stored == 1 else 'Updates were'} sent and stored.")
 
 
 def _enrol(

@@ -112,10 +112,14 @@ def policy_line(policy: Policy) -> str:
     if policy.epsilon is not None:
         words.append(f"epsilon {policy.epsilon:g}")
     if policy.budget is not None:
-        words.append(f"at most {policy.budget} items ever")
+        words.append(f"at most {policy.budget} {_items(policy.budget)} ever")
     if policy.never_items:
-        words.append(f"{len(policy.never_items)} items never")
+        words.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} never")
     return ", ".join(words) + (", paused" if policy.paused else "")
+
+
+def _items(n: int) -> str:
+    return "item" if n == 1 else "items"
 
 
 @click.command()
@@ -132,7 +136,8 @@ def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
       federank device policy
       federank device policy --sharing sticky --pi 0.1
     """
-    from federank.service.device_state import catalogue_of, policy_as_text, policy_of, set_policy
+    from federank.service.device_leaving import exported_policy
+    from federank.service.device_state import catalogue_of, policy_of, set_policy
 
     store = opened(state)
     now, chosen_by = policy_of(store)
@@ -140,7 +145,7 @@ def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
         now, chosen_by = wished(now, catalogue_of(store), wishes), "owner"
         set_policy(store, now)
     if as_json:
-        click.echo(json.dumps(json.loads(policy_as_text(now)) | {"chosen_by": chosen_by}))
+        click.echo(json.dumps(exported_policy(store)))
     else:
         click.echo(f"{policy_line(now)} ({'your choice' if chosen_by == 'owner' else 'as the federation suggested'})")
 

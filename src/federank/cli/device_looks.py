@@ -12,7 +12,12 @@ from federank.cli.device_choices import STATE, opened
 
 @click.command()
 @STATE
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write it whole, as CSV or .json.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write it whole, as CSV or .json, for your eyes alone.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
     """What has left this device: item by item, as liked or as compared with.
@@ -22,22 +27,24 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
       federank device ledger --out ledger.csv
     """
     from federank.cli.tables import new_table, plain, show
+    from federank.service.device_leaving import exported_ledger, ledger_as_text, write_private
     from federank.service.device_state import catalogue_of, ledger_of, profile_of, rounds_of
 
     store = opened(state)
     kept, history = ledger_of(store), profile_of(store)
     if out is not None:
-        kept.write(out)
+        write_private(out, ledger_as_text(store, out.suffix == ".json"))
         click.echo(f"{len(kept.entries):,} lines are in {out}.")
         return
     if as_json:
         disclosed = kept.disclosed(history)
-        click.echo(json.dumps({"rounds": rounds_of(store), "disclosed": disclosed, "entries": kept.to_rows()}))
+        click.echo(json.dumps({"rounds": rounds_of(store), "disclosed": disclosed, "entries": exported_ledger(store)}))
         return
     catalogue = catalogue_of(store)
     liked = [entry for entry in kept.entries.values() if entry.times_liked]
+    rounds, share = rounds_of(store), kept.disclosed(history)
     click.echo(
-        f"{rounds_of(store):,} rounds. Of your {len(history):,} items {kept.disclosed(history):.1%} have left as "
+        f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. Of your {len(history):,} items {share:.1%} have left as "
         f"liked; {len(kept.entries) - len(liked):,} other items were sent as compared with."
     )
     if liked:
