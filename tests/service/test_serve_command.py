@@ -19,7 +19,7 @@ from federank.service.tls import TLSError, self_signed, server_context
 
 def refused(*flags):
     """The sentence with which the command refuses."""
-    outcome = CliRunner().invoke(federank, ["serve", *flags])
+    outcome = CliRunner().invoke(federank, ["serve", "--port", "0", *flags])
     assert isinstance(outcome.exception, FedeRankError), outcome.output + repr(outcome.exception)
     return str(outcome.exception)
 
@@ -40,7 +40,14 @@ def test_help_says_that_nobody_s_history_is_kept():
         (("--minimum", "50"), "it cannot be more"),
         (("--tls-cert", "there-is-none.pem"), "go together"),
         (("--tls-cert", "there-is-none.pem", "--tls-key", "nor-this.pem"), "is not there"),
+        (("--tls-cert", "a.pem", "--tls-key", "b.pem", "--self-signed"), "leave it out"),
         (("--device-rate", "-1"), "device_rate"),
+        (("--host", "no.such.host.invalid"), "no address of this machine"),
+        (("--suggest-pi", "2"), "from 0 to 1"),
+        (("--suggest-sharing", "deniable"), "needs --suggest-pi"),
+        (("--suggest-epsilon", "2"), "needs --suggest-pi"),
+        (("--suggest-pi", "0.3", "--suggest-sharing", "deniable"), "needs an epsilon"),
+        (("--suggest-pi", "0.3", "--suggest-sharing", "deniable", "--suggest-epsilon", "-1"), "epsilon is -1.0"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_begins(flags, sentence, tmp_path, monkeypatch):
@@ -52,26 +59,26 @@ def test_what_cannot_be_is_refused_before_anything_begins(flags, sentence, tmp_p
 def test_settings_of_another_federation_are_refused(sqlite_store):
     found_small(sqlite_store)
     assert "factors = 3, not 7" in refused("--store", sqlite_store, "--factors", "7")
+    assert "not Elsewhere" in refused("--store", sqlite_store, "--name", "Elsewhere")
     assert "another catalogue" in refused("--store", sqlite_store, "--data", "city")
     assert "--start-from is for a new --store" in refused("--store", sqlite_store, "--start-from", "somewhere")
 
 
-def test_a_port_in_use_is_told(sqlite_store):
-    found_small(sqlite_store)
+@pytest.mark.parametrize("flag", ["--port", "--admin-port"])
+def test_a_port_in_use_is_told_before_a_federation_is_founded_whose_token_nobody_would_see(flag, tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port = str(taken.getsockname()[1])
-        assert "cannot be used" in refused("--store", sqlite_store, "--port", port)
+        sentence = refused("--store", f"sqlite:///{tmp_path / 'f.sqlite'}", flag, str(taken.getsockname()[1]))
+    assert f"choose another with {flag}." in sentence
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store):
+def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkeypatch):
     found_small(sqlite_store, {"target": 5, "deadline": 7.0})
-    with socket.socket() as taken:  # so that the command ends after it has prepared the store
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        refused("--store", sqlite_store, "--port", port, "--target", "9", "--suggest-pi", "0.3")
+    monkeypatch.setattr("federank.service.server.serve", lambda *_: 0)
+    flags = ("--port", "0", "--store", sqlite_store, "--target", "9", "--suggest-pi", "0.3")
+    assert CliRunner().invoke(federank, ["serve", *flags]).exit_code == 0
     kept = dict(stored(sqlite_store, "SELECT name, value FROM facts"))
     assert b'"target": 9' in kept["rounds"]
     assert b'"deadline": 7.0' in kept["rounds"]

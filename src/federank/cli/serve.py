@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from federank.cli.reading import Reading, reads_data_option
-from federank.cli.serve_store import RECIPE, prepare_store
+from federank.cli.serve_store import RECIPE, prepare_store, suggestion
 from federank.errors import SettingError
 
 _NO_LIMITS = {"device_rate": 0.0, "address_rate": 0.0, "enrolment_rate": 0.0}
@@ -84,9 +84,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--suggest-sharing",
                 type=click.Choice(["as-published", "sticky", "deniable"]),
-                default="sticky",
-                show_default=True,
-                help="The way of sharing that goes with --suggest-pi.",
+                help="The way of sharing that goes with --suggest-pi.  [default: sticky]",
             ),
             click.option(
                 "--suggest-epsilon", type=float, metavar="X", help="The epsilon of suggested deniable sharing."
@@ -156,23 +154,34 @@ def _serve(
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
     rounds = given_settings(RoundSettings, values)
     RoundSettings(**rounds)
+    suggested = suggestion(values)
     certificate, key = _certificate(tls_cert, tls_key, self_signed, host)
-    token = prepare_store(reading, store, rounds, values)
-    public = bind(host, port)
-    admin = bind(admin_host, admin_port if admin_port is not None else (port + 1 if port else 0))
-    scheme = "https" if certificate else "http"
-    _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
-    if certificate is not None and self_signed:
-        click.echo(f"certificate  {certificate}  (give it to devices: --ca)")
-    if certificate is None and host not in ("127.0.0.1", "::1", "localhost"):
-        click.echo("federank: without TLS, put a proxy that has it in front: devices refuse plain HTTP.", err=True)
-    return serve_federation(
-        Serving(
-            store=store, trust=trust, certificate=certificate, key=key, workers=workers, proxies=proxies, quiet=quiet
-        ),
-        public,
-        admin,
-    )
+    # The token of a federation is shown once, so what can go wrong goes wrong before it is founded.
+    after = port + 1 if port else 0
+    with (
+        bind(host, port) as public,
+        bind(admin_host, after if admin_port is None else admin_port, "--admin-port") as admin,
+    ):
+        token = prepare_store(reading, store, rounds, suggested, values)
+        scheme = "https" if certificate else "http"
+        _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
+        if certificate is not None and self_signed:
+            click.echo(f"certificate  {certificate}  (give it to devices: --ca)")
+        if certificate is None and host not in ("127.0.0.1", "::1", "localhost"):
+            click.echo("federank: without TLS, put a proxy that has it in front: devices refuse plain HTTP.", err=True)
+        return serve_federation(
+            Serving(
+                store=store,
+                trust=trust,
+                certificate=certificate,
+                key=key,
+                workers=workers,
+                proxies=proxies,
+                quiet=quiet,
+            ),
+            public,
+            admin,
+        )
 
 
 def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, store: str, token: str | None) -> None:
@@ -194,12 +203,14 @@ def _certificate(
 ) -> tuple[Path | None, Path | None]:
     from federank.service.tls import self_signed, server_context
 
-    if make_one and certificate is None and key is None:
+    if make_one and (certificate is not None or key is not None):
+        raise SettingError("--self-signed makes a certificate; leave it out where --tls-cert and --tls-key name one.")
+    if make_one:
         import socket
 
         hosts = dict.fromkeys(("localhost", "127.0.0.1", "::1", socket.gethostname(), host))
         certificate, key = self_signed(Path.cwd(), tuple(name for name in hosts if name not in ("0.0.0.0", "::")))
-    if (certificate is None) != (key is None) or (make_one and key is None):
+    if (certificate is None) != (key is None):
         raise SettingError("A certificate and its key go together: give both --tls-cert and --tls-key.")
     if certificate is not None and key is not None:
         server_context(certificate, key)  # refuse what cannot be used before anything begins

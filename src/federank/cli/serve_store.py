@@ -33,11 +33,32 @@ RECIPE = (
 """The method's settings that a server decides; the others belong to devices or to simulations."""
 
 
-def prepare_store(reading: Reading, store: str, rounds: dict[str, Any], values: dict[str, Any]) -> str | None:
+def suggestion(values: dict[str, Any]) -> dict[str, Any] | None:
+    """The policy that devices are suggested, as they are told it; None where the operator says nothing."""
+    from federank.checks import within
+    from federank.protocol.policy import Policy, default_basis
+
+    if values["suggest_pi"] is None:
+        if values["suggest_sharing"] is not None or values["suggest_epsilon"] is not None:
+            raise SettingError("A suggestion needs --suggest-pi: how much of what people like may be sent, 0 to 1.")
+        return None
+    within("suggest_pi", values["suggest_pi"], 0, 1)
+    sharing = values["suggest_sharing"] or "sticky"
+    told = {"sharing": sharing, "pi": values["suggest_pi"], "basis": default_basis(sharing)}
+    if values["suggest_epsilon"] is not None:
+        told["epsilon"] = values["suggest_epsilon"]
+    Policy(**told)  # what devices could not follow is refused here
+    return told
+
+
+def prepare_store(
+    reading: Reading, store: str, rounds: dict[str, Any], suggested: dict[str, Any] | None, values: dict[str, Any]
+) -> str | None:
     """Bring the store up to date and found the federation if there is none; the operator's token if it is new."""
     from federank.service.database import Database
     from federank.service.founding import read_charter, renew_admin_token
     from federank.service.schema import migrate
+    from federank.service.store import put_fact
 
     database = Database(store)
     try:
@@ -52,7 +73,9 @@ def prepare_store(reading: Reading, store: str, rounds: dict[str, Any], values: 
                     from federank.service.restoring import jump_ahead
 
                     jump_ahead(connection)
-            _suggest(connection, values)
+            if suggested is not None:
+                with connection.transaction():
+                    put_fact(connection, "suggested_policy", suggested)
             return renew_admin_token(connection) if values["new_admin_token"] and token is None else token
     finally:
         database.let_go()
@@ -76,6 +99,11 @@ def _found(connection: Connection, reading: Reading, rounds: dict[str, Any], val
 
 def _refuse_another(charter: Any, reading: Reading, values: dict[str, Any]) -> None:
     """A store holds one federation: refuse settings, or data, of another."""
+    if values["name"] not in (None, charter.name):
+        raise SettingError(
+            f"The store holds a federation called {charter.name}, not {values['name']}; leave --name out, or name "
+            "another --store for a new federation."
+        )
     for name in RECIPE:
         kept = getattr(charter.settings, name)
         if values[name] is not None and values[name] != kept and not (name == "triples" and values[name] == "mean"):
@@ -106,18 +134,3 @@ def _change(connection: Connection, given: dict[str, Any]) -> None:
         rounds: RoundSettings = RoundSettings(**(get_fact(connection, "rounds") | given))
         with connection.transaction():
             put_fact(connection, "rounds", asdict(rounds))
-
-
-def _suggest(connection: Connection, values: dict[str, Any]) -> None:
-    from federank.checks import within
-    from federank.service.store import put_fact
-
-    if values["suggest_pi"] is None:
-        return
-    within("suggest_pi", values["suggest_pi"], 0, 1)
-    basis = "history" if values["suggest_sharing"] == "as-published" else "shared"
-    told = {"sharing": values["suggest_sharing"], "pi": values["suggest_pi"], "basis": basis}
-    if values["suggest_epsilon"] is not None:
-        told["epsilon"] = values["suggest_epsilon"]
-    with connection.transaction():
-        put_fact(connection, "suggested_policy", told)

@@ -46,8 +46,8 @@ class Serving:
     quiet: bool = False
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one."""
+def bind(host: str, port: int, flag: str = "--port") -> socket.socket:
+    """A listening socket; port 0 takes a free one. `flag` is where another can be named."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -55,7 +55,10 @@ def bind(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except (OSError, OverflowError) as reason:
         bound.close()
-        raise SettingError(f"Port {port} of {host} cannot be used ({reason}); choose another with --port.") from reason
+        if port == 0 or isinstance(reason, socket.gaierror):
+            host_flag = flag.replace("port", "host")
+            raise SettingError(f"{host_flag} {host} is no address of this machine ({reason}).") from reason
+        raise SettingError(f"Port {port} of {host} cannot be used ({reason}); choose another with {flag}.") from reason
     bound.listen(BACKLOG)
     bound.setblocking(False)
     return bound
