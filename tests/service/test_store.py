@@ -1,6 +1,8 @@
 """The store: what it promises about uploads, rounds and versions, on both databases."""
 
+import sqlite3
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -278,13 +280,56 @@ def test_a_store_of_no_known_kind_is_refused():
         Database("mysql://host/name")
 
 
+def test_a_store_s_file_and_those_beside_it_are_their_owner_s_alone(sqlite_store, tmp_path):
+    found_small(sqlite_store)
+    database = Database(sqlite_store)
+    with database.connection() as connection, connection.transaction():
+        stored.put_fact(connection, "name", 1)
+        assert {path.stat().st_mode & 0o777 for path in database.path.parent.glob(f"{database.path.name}*")} == {0o600}
+    database.close()
+
+
+def test_a_file_of_something_else_is_left_as_it_is(tmp_path):
+    path = tmp_path / "device.sqlite"
+    with closing(sqlite3.connect(path)) as device:
+        device.execute("CREATE TABLE ledger (item INTEGER)")
+    before = path.read_bytes()
+    database = Database(f"sqlite:///{path}")
+    with pytest.raises(StoreError, match="something else"), database.connection() as connection:
+        migrate(connection)
+    database.close()
+    with closing(sqlite3.connect(path)) as device:
+        assert device.execute("SELECT name FROM sqlite_master").fetchall() == [("ledger",)]
+    assert len(path.read_bytes()) == len(before)
+
+
+def test_an_address_that_cannot_be_understood_is_refused_without_its_password():
+    for address in ("postgresql://me:s3%zz@127.0.0.1/name", "postgresql://me:s3%zz@127.0.0.1/name?bogus=1"):
+        with pytest.raises(StoreError, match="cannot be understood") as refusal:
+            Database(address).connect()
+        assert "s3" not in str(refusal.value)
+
+
+@pytest.mark.slow
+def test_a_user_who_may_not_make_tables_is_told(postgresql_server):
+    owner = Database(postgresql_server.database())
+    with owner.connection() as connection:
+        connection.run("DROP ROLE IF EXISTS stranger")
+        connection.run("CREATE ROLE stranger LOGIN")
+    stranger = Database(owner.address.replace("federank@", "stranger@"))
+    with pytest.raises(StoreError, match="may not do what is needed"), stranger.connection() as connection:
+        migrate(connection)
+    stranger.close()
+    owner.close()
+
+
 def test_a_place_that_cannot_hold_a_store_is_told_as_away(tmp_path):
     with pytest.raises(StoreAway), Database(f"sqlite:///{tmp_path}/no/such/folder.sqlite").connection():
         pass
     (tmp_path / "text").write_text("this is not a database, and longer than a header of one " * 30)
     with pytest.raises(StoreAway, match="not a database"), Database(f"sqlite:///{tmp_path}/text").connection():
         pass
-    with pytest.raises(StoreAway, match="does not answer"), Database("postgresql://127.0.0.1:1/none").connection():
+    with pytest.raises(StoreAway, match="cannot be used"), Database("postgresql://127.0.0.1:1/none").connection():
         pass
 
 

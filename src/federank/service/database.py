@@ -10,6 +10,7 @@ the thread that uses them.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from federank.errors import FedeRankError
+from federank.service.store_address import without_password
 
 BUSY_SECONDS = 10.0
 CONNECT_SECONDS = 3
@@ -36,10 +38,17 @@ class StoreAway(FedeRankError):
 class Connection:
     """One thread's connection to the database."""
 
-    def __init__(self, raw: Any, dialect: str, away: tuple[type[Exception], ...]) -> None:
+    def __init__(
+        self,
+        raw: Any,
+        dialect: str,
+        away: tuple[type[Exception], ...],
+        forbidden: tuple[type[Exception], ...] = (),
+    ) -> None:
         self.raw = raw
         self.dialect = dialect
         self._away = away
+        self._forbidden = forbidden
 
     def run(self, statement: str, *values: Any) -> int:
         """Run a statement; how many rows it has changed."""
@@ -95,7 +104,11 @@ class Connection:
         try:
             yield
         except self._away as reason:
-            raise StoreAway(f"The store does not answer now ({str(reason).strip().splitlines()[0]}).") from reason
+            raise StoreAway(f"The store does not answer now ({_first_line(reason)}).") from reason
+        except self._forbidden as reason:
+            raise StoreError(
+                f"The store's user may not do what is needed ({_first_line(reason)}); make it the database's owner."
+            ) from reason
 
 
 class Database:
@@ -105,7 +118,7 @@ class Database:
         self.address = address
         self._threads = threading.local()
         self._opened: list[Connection] = []
-        if address.startswith("sqlite:///"):
+        if address.startswith("sqlite:///") and address != "sqlite:///":
             self.dialect = "sqlite"
             self.path = Path(address.removeprefix("sqlite:///"))
         elif address.startswith(("postgresql://", "postgres://")):
@@ -147,6 +160,9 @@ class Database:
 
     def _to_sqlite(self) -> Connection:
         away = (sqlite3.OperationalError, sqlite3.DatabaseError)
+        # A new file is its owner's alone, and so are the files that SQLite puts beside it: there are keys in them.
+        with suppress(OSError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             raw = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             raw.execute("PRAGMA journal_mode = WAL")
@@ -172,11 +188,20 @@ class Database:
                 keepalives_interval=2,
                 keepalives_count=3,
             )
+        except psycopg.ProgrammingError:
+            # The reason may quote the password, and is not told.
+            raise StoreError(
+                f"The store {without_password(self.address)} cannot be understood; give postgresql://USER@HOST/NAME, "
+                "with %25 and the like for special characters in it."
+            ) from None
         except away as reason:
-            raise StoreAway(
-                f"The PostgreSQL server does not answer ({str(reason).strip().splitlines()[0]})."
-            ) from reason
-        return Connection(raw, "postgresql", away)
+            raise StoreAway(f"The PostgreSQL server cannot be used ({_first_line(reason)}).") from reason
+        forbidden = (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidSchemaName)
+        return Connection(raw, "postgresql", away, forbidden)
+
+
+def _first_line(reason: Exception) -> str:
+    return str(reason).strip().splitlines()[0]
 
 
 @cache

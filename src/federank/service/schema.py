@@ -47,6 +47,8 @@ def migrate(connection: Connection, migrations: list[list[str]] = MIGRATIONS) ->
     with connection.transaction():
         if connection.dialect == "postgresql":
             connection.one("SELECT pg_advisory_xact_lock(?)", _LOCK_OF_MIGRATIONS)
+        else:
+            _refuse_another_s_file(connection)
         connection.run("CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY)")
         row = connection.one("SELECT COALESCE(MAX(number), 0) FROM migrations")
         had = int(row[0]) if row else 0
@@ -60,3 +62,10 @@ def migrate(connection: Connection, migrations: list[list[str]] = MIGRATIONS) ->
                 connection.run(statement.format(**_TYPES[connection.dialect]))
             connection.run("INSERT INTO migrations (number) VALUES (?)", number)
     return had
+
+
+def _refuse_another_s_file(connection: Connection) -> None:
+    """A file with other tables belongs to something else, a device perhaps, and is left as it is."""
+    tables = {name for (name,) in connection.all("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and "migrations" not in tables:
+        raise StoreError("The store is a file of something else than a federation; name another with --store.")
