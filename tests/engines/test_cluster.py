@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.two_nodes import STORE, TwoNodes
 from tests.worlds import federation, random_world
 
 from federank.engines import compiled
 from federank.engines.cluster import Cluster
 from federank.engines.cluster_districts import clients_by_district, districts_of
 from federank.engines.cluster_opening import opened
-from federank.engines.cluster_ray import ClusterGone, connected, ray_module
+from federank.engines.cluster_ray import ClusterGone, connected
 from federank.engines.cluster_shard import Shard, part_of
 from federank.engines.reference import FleetInMemory
 from federank.engines.training import Conduct, train
@@ -26,41 +27,12 @@ from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import check_update
 
 ROOT = Path(__file__).parents[2]
-STORE = 100 * 2**20
 TOLERANCE = 2e-5
-
-
-class TwoNodes:
-    """A head with cores for everybody, and a second machine that can be lost and had again."""
-
-    def __init__(self):
-        from ray.cluster_utils import Cluster as Nodes
-
-        self.ray = ray_module()
-        head = {"num_cpus": 4, "include_dashboard": False, "object_store_memory": STORE}
-        self.cluster = Nodes(initialize_head=True, head_node_args=head)
-        self.second = None
-        self.ray.init(address=self.cluster.address, log_to_driver=False, logging_level="error")
-
-    def with_both(self):
-        if self.second is None:
-            self.second = self.cluster.add_node(num_cpus=4, object_store_memory=STORE)
-            self.cluster.wait_for_nodes()
-        return self
-
-    def lose_second(self):
-        """As when somebody pulls the plug."""
-        self.cluster.remove_node(self.second, allow_graceful=False)
-        self.second = None
-
-    def close(self):
-        self.ray.shutdown()
-        self.cluster.shutdown()
 
 
 @pytest.fixture(scope="module")
 def two_nodes():
-    nodes = TwoNodes()
+    nodes = TwoNodes(cores=4)
     yield nodes
     nodes.close()
 
@@ -336,7 +308,8 @@ import time
 from pathlib import Path
 
 from ray.cluster_utils import Cluster
-from tests.engines.test_cluster import STORE, assert_same_bits, founded
+from tests.engines.test_cluster import assert_same_bits, founded
+from tests.two_nodes import STORE
 
 from federank.engines import compiled
 from federank.engines.cluster_ray import ClusterGone

@@ -11,45 +11,17 @@ from pathlib import Path
 
 import pytest
 from tests.studies.worlds import carried_out, content, small_data, small_study
+from tests.two_nodes import TwoNodes
 
-from federank.engines.cluster_ray import ray_module
 from federank.errors import SettingError
 from federank.studies.ray_executor import RayExecutor
 
 ROOT = Path(__file__).parents[2]
-STORE = 100 * 2**20
-
-
-class TwoNodes:
-    """A head, and a second machine that can be lost and had again."""
-
-    def __init__(self):
-        from ray.cluster_utils import Cluster
-
-        self.ray = ray_module()
-        self.node = {"num_cpus": 2, "object_store_memory": STORE}
-        self.cluster = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **self.node})
-        self.second = None
-        self.ray.init(address=self.cluster.address, log_to_driver=False, logging_level="error")
-
-    def with_both(self):
-        if self.second is None:
-            self.second = self.cluster.add_node(**self.node)
-            self.cluster.wait_for_nodes()
-        return self
-
-    def lose_second(self):
-        self.cluster.remove_node(self.second, allow_graceful=False)
-        self.second = None
-
-    def close(self):
-        self.ray.shutdown()
-        self.cluster.shutdown()
 
 
 @pytest.fixture(scope="module")
 def two_nodes():
-    nodes = TwoNodes()
+    nodes = TwoNodes(cores=2)
     yield nodes
     nodes.close()
 
@@ -161,8 +133,9 @@ import sys
 from pathlib import Path
 
 from ray.cluster_utils import Cluster
-from tests.studies.test_ray import MODELS, STORE
+from tests.studies.test_ray import MODELS
 from tests.studies.worlds import Silent, small_study
+from tests.two_nodes import STORE
 
 from federank.engines.cluster_ray import ClusterGone
 from federank.studies.ray_executor import RayExecutor
