@@ -92,8 +92,17 @@ def test_a_made_certificate_is_for_its_owner_alone_and_used_again(tmp_path):
     before = certificate.read_bytes()
     assert self_signed(tmp_path, ("localhost",)) == (certificate, key)
     assert certificate.read_bytes() == before
+    with pytest.raises(TLSError, match=r"is for localhost, 127\.0\.0\.1, not for 192\.0\.2\.7"):
+        self_signed(tmp_path, ("192.0.2.7", "localhost"))
     with pytest.raises(TLSError, match="cannot be used"):
         server_context(key, certificate)
+
+
+def test_a_made_certificate_whose_time_is_over_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("federank.service.tls.VALID_DAYS", -0.5)
+    self_signed(tmp_path, ("localhost",))
+    with pytest.raises(TLSError, match="was valid until"):
+        self_signed(tmp_path, ("localhost",))
 
 
 async def take_part(address, seed, verify=True):

@@ -150,6 +150,7 @@ def _serve(
     from federank.service.server import Serving, bind
     from federank.service.server import serve as serve_federation
     from federank.service.settings import RoundSettings, TrustSettings
+    from federank.service.tls import hosts_of
 
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
     rounds = given_settings(RoundSettings, values)
@@ -166,7 +167,9 @@ def _serve(
         scheme = "https" if certificate else "http"
         _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
         if certificate is not None and self_signed:
-            click.echo(f"certificate  {certificate}  (give it to devices: --ca)")
+            click.echo(
+                f"certificate  {certificate}  (for {', '.join(hosts_of(certificate))}; give it to devices: --ca)"
+            )
         if certificate is None and host not in ("127.0.0.1", "::1", "localhost"):
             click.echo("federank: without TLS, put a proxy that has it in front: devices refuse plain HTTP.", err=True)
         return serve_federation(
@@ -208,7 +211,7 @@ def _certificate(
     if make_one:
         import socket
 
-        hosts = dict.fromkeys(("localhost", "127.0.0.1", "::1", socket.gethostname(), host))
+        hosts = dict.fromkeys((host, "localhost", "127.0.0.1", "::1", socket.gethostname()))
         certificate, key = self_signed(Path.cwd(), tuple(name for name in hosts if name not in ("0.0.0.0", "::")))
     if (certificate is None) != (key is None):
         raise SettingError("A certificate and its key go together: give both --tls-cert and --tls-key.")

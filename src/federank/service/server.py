@@ -92,7 +92,8 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     await service.start()
-    log.say("serving", version=service.view.folded, items=service.charter.n_items)
+    model = service.view.model
+    log.say("serving", version=None if model is None else model.version, items=service.charter.n_items)
     tasks = [
         asyncio.create_task(server.serve(sockets=[bound]))
         for server, bound in zip(servers, (public, admin), strict=True)

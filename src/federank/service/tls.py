@@ -38,10 +38,11 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def self_signed(folder: Path, hosts: tuple[str, ...]) -> tuple[Path, Path]:
-    """A certificate for these hosts and its key, made if they are not in the folder yet."""
+    """A certificate for these hosts and its key, made if they are not in the folder yet.
+
+    The first host is the one that matters: a certificate of an earlier start that is not for it is refused.
+    """
     certificate, key = folder / "federank-cert.pem", folder / "federank-key.pem"
-    if certificate.is_file() and key.is_file():
-        return certificate, key
     try:
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
@@ -49,6 +50,9 @@ def self_signed(folder: Path, hosts: tuple[str, ...]) -> tuple[Path, Path]:
         from cryptography.x509.oid import NameOID
     except ImportError as reason:
         raise SettingError('A certificate needs cryptography: pip install "federank[service]".') from reason
+    if certificate.is_file() and key.is_file():
+        _refuse_unfit(certificate, hosts[0])
+        return certificate, key
     secret = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
     now = datetime.datetime.now(datetime.UTC)
@@ -70,6 +74,37 @@ def self_signed(folder: Path, hosts: tuple[str, ...]) -> tuple[Path, Path]:
     _write(key, secret.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain), 0o600)
     _write(certificate, made.public_bytes(pem), 0o644)
     return certificate, key
+
+
+def hosts_of(certificate: Path) -> list[str]:
+    """The hosts that a certificate is for."""
+    from cryptography import x509
+
+    extensions = _read(certificate).extensions
+    return [str(name.value) for name in extensions.get_extension_for_class(x509.SubjectAlternativeName).value]
+
+
+def _refuse_unfit(certificate: Path, host: str) -> None:
+    """Devices would refuse a certificate of another host, or one whose time is over."""
+    ends = _read(certificate).not_valid_after_utc
+    if ends < datetime.datetime.now(datetime.UTC):
+        wrong = f"was valid until {ends:%-d %B %Y}"
+    elif host not in hosts_of(certificate):
+        wrong = f"is for {', '.join(hosts_of(certificate))}, not for {host}"
+    else:
+        return
+    raise TLSError(
+        f"{certificate} {wrong}. Remove it and its key to have new ones made, and give the new one to devices."
+    )
+
+
+def _read(certificate: Path) -> Any:
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(certificate.read_bytes())
+    except (OSError, ValueError) as reason:
+        raise TLSError(f"{certificate} cannot be read as a certificate ({reason}).") from reason
 
 
 def _named(host: str) -> Any:
