@@ -3,7 +3,7 @@
 import pytest
 
 from federank.errors import BadFile, SettingError
-from federank.service.device_answers import Catalogue
+from federank.service.device_answers import Catalogue, shown
 from federank.service.device_profile import never_items, read_profile
 
 CATALOGUE = Catalogue(
@@ -23,6 +23,12 @@ def test_items_are_matched_by_id_and_by_title(tmp_path):
     matched = read_profile(written(tmp_path, "date,item\n2024-01-01,30\n2024-01-02,the harbour\n,10\n"), CATALOGUE)
     assert matched.profile.tolist() == [0, 2]
     assert (matched.named, matched.unknown) == (3, [])
+
+
+def test_an_id_is_known_whatever_letters_of_it_cannot_be_shown(tmp_path):
+    ids = ["tab\tbed", "\u202ereversed"]
+    catalogue = Catalogue([shown(name) for name in ids], ["", ""], [[], []])
+    assert read_profile(written(tmp_path, "item\n" + "\n".join(ids) + "\n"), catalogue).profile.tolist() == [0, 1]
 
 
 def test_what_is_unknown_is_listed_and_kept_out(tmp_path):

@@ -114,9 +114,12 @@ def _lines(told: dict[str, Any]) -> str:
     lines = [
         f"{told['interactions']:,} interactions of {told['devices']:,} devices in {told['rounds']:,} rounds and "
         f"{told['seconds']:,} seconds: {told['interactions_per_s']:,} a second",
-        f"{told['bytes_per_interaction']:,} bytes an interaction ({told['bytes_up_per_interaction']:,} up); the whole "
-        f"model is {told['whole_model_bytes']:,}",
     ]
+    if told["interactions"]:
+        lines.append(
+            f"{told['bytes_per_interaction']:,} bytes an interaction ({told['bytes_up_per_interaction']:,} up); the "
+            f"whole model is {told['whole_model_bytes']:,}"
+        )
     for name in ("task", "upload", "interaction"):
         if f"{name}_ms" in told:
             times = ", ".join(f"{level} {value:,} ms" for level, value in told[f"{name}_ms"].items())

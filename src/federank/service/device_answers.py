@@ -100,7 +100,7 @@ def read_facts(content: bytes) -> Facts:
         raise BadAnswer(f"The server's recipe cannot be followed: {reason}") from reason
     suggested = told.get("suggested_policy")
     return Facts(
-        name=_shown(told.get("name", "")),
+        name=shown(told.get("name", "")),
         settings=settings,
         triples=int(settings.triples),
         n_items=_whole(told.get("items"), 2, MOST_ITEMS),
@@ -117,9 +117,9 @@ def read_catalogue(content: bytes, facts: Facts) -> Catalogue:
     if told.get("digest") != facts.catalogue or not isinstance(items, list) or len(items) != facts.n_items:
         raise BadAnswer("The server's catalogue is not the one that it announced; try again, or tell its operator.")
     try:
-        ids = [_shown(item["id"]) for item in items]
-        titles = [_shown(item.get("title") or "") for item in items]
-        categories = [[_shown(name) for name in item.get("categories") or ()] for item in items]
+        ids = [shown(item["id"]) for item in items]
+        titles = [shown(item.get("title") or "") for item in items]
+        categories = [[shown(name) for name in item.get("categories") or ()] for item in items]
     except (KeyError, TypeError, AttributeError) as reason:
         raise BadAnswer("The server's catalogue has items without an id.") from reason
     if len(set(ids)) != len(ids):
@@ -219,7 +219,7 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A name that people will see: of a bounded length, and with no power over a terminal."""
     text = str(value)[:500]
     return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)

@@ -14,7 +14,7 @@ import numpy as np
 
 from federank.arrays import IntVector
 from federank.errors import BadFile, SettingError
-from federank.service.device_answers import Catalogue
+from federank.service.device_answers import Catalogue, shown
 
 
 class Matched(NamedTuple):
@@ -49,6 +49,7 @@ class Finder:
 
     def number(self, text: str) -> int | None:
         """The number of the item with this id, or with this title if only one has it."""
+        text = shown(text)  # as the catalogue's own names are kept
         found = self._ids.get(text)
         return self._titles.get(text.casefold().strip()) if found is None else found
 
