@@ -47,8 +47,30 @@ def test_ratings_are_audited_too(shop):
         (["fpl", "--rho", "2"], "fpl has no setting --rho"),
         (["svdpp", "--sees", "sums"], "not audited yet"),
         (["pmf", "--per-epoch"], "leave out --per-epoch"),
+        (["pmf", "--sees", "sums", "--cohort", "4"], "pmf has no setting --cohort"),
+        (["svdpp", "--preset", "sfpl"], "svdpp has no setting --preset"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_a_sentence(shop, arguments, words):
     with pytest.raises(SettingError, match=words):
         told(*arguments, "--data", shop)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--sees", "sums"], "`--cohort K` makes rounds of K devices"),
+        (["--clip", "1", "--noise", "0.1"], "averaged over\nrounds"),
+    ],
+)
+def test_another_server_than_was_asked_for_is_told(shop, arguments, words):
+    answer = told("fpl", "--data", shop, "--epochs", 2, "--quiet", *arguments)
+    assert words in answer
+    assert "A curious server that keeps every message" in answer
+    assert "averaged" not in told("fpl", "--data", shop, "--epochs", 2, "--quiet")
+
+
+def test_devices_of_the_servers_own_are_told_only_where_it_has_some(shop):
+    answer = told("pmf", "--data", shop, "--iterations", 2, "--people", 1, "--quiet")
+    assert "Means over 1 followed and 1 attacked of" in answer
+    assert "to learn on" not in answer

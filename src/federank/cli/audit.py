@@ -54,7 +54,12 @@ _METHODS = {"fpl": FPLSettings, "pmf": PMFSettings, "svdpp": SVDPlusPlusSettings
     show_default=True,
     help="The curious server: it links each device's messages; sees one at a time; or only each round's sum.",
 )
-@click.option("--cohort", type=int, metavar="K", help="With `--sees sums`: rounds of K devices, whose sum is seen.")
+@click.option(
+    "--cohort",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="With `--sees sums`: rounds of K devices, whose sum is seen.",
+)
 @click.option("--per-epoch", is_flag=True, help="What the server knows after each epoch, not only after the last.")
 @click.option("--people", type=int, metavar="N", help="Follow and attack so many people, drawn with the seed.")
 @click.option("--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same.")
@@ -92,7 +97,7 @@ def audit(
     from federank.recommenders.registry import recommender_class
 
     if what in _METHODS:
-        settings = _settings(what, values)
+        settings = _settings(what, values if what == "fpl" else values | {"preset": preset, "cohort": cohort})
         settings = (PRESETS[preset] if preset else {}) | settings
         if cohort is not None:
             settings["clients_per_round"] = _cohort(cohort, sees, settings.get("clients_per_round"))
@@ -106,7 +111,7 @@ def audit(
         each = {"per_epoch": [asdict(found) for found in findings]} if per_epoch else {}
         click.echo(json.dumps({**asdict(findings[-1]), **about, **each}, indent=2))
     else:
-        tell_audit(findings, about)
+        tell_audit(findings, about, sees)
 
 
 def _audit(

@@ -36,14 +36,28 @@ _SERVERS = {
 }
 """How a report begins."""
 
+_INSTEAD = {
+    ("sums", "updates"): "A round has one device here, and the sum over one device is its message:\nthe server sees"
+    " every message. `--cohort K` makes rounds of K devices.\n",
+    ("updates", "sums"): "Noise hides the signs of a message, so the messages of a device are averaged over\nrounds,"
+    " as sums over one device.\n",
+}
+"""What was asked for, what was audited in its place, and why."""
 
-def tell_audit(findings: list[Findings], about: dict[str, Any]) -> None:
-    """Print the findings of the last epoch as a table, and of each epoch if there are several."""
+
+def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> None:
+    """Print the findings of the last epoch as a table, and of each epoch if there are several.
+
+    `asked` is the threat model that was asked for; another may have been audited in its place.
+    """
     from federank.cli.tables import new_table, plain, show
 
-    found = findings[-1]
+    found, seen = findings[-1], about["sees"]
+    if (asked, seen) in _INSTEAD:
+        click.echo(_INSTEAD[asked, seen])
+        seen = "updates"
     click.echo(
-        f"{_SERVERS[about['sees']].format(**about)} of {plain(about['data'])}\n({about['users']:,} people, "
+        f"{_SERVERS[seen].format(**about)} of {plain(about['data'])}\n({about['users']:,} people, "
         f"{about['items']:,} items) after {found.epoch} epoch{'s' * (found.epoch > 1)} of training:\n"
     )
     table = new_table("How it guesses", "Right>", "Found>", "Order>", "Kept back>", "Gain>")
@@ -74,9 +88,11 @@ def tell_audit(findings: list[Findings], about: dict[str, Any]) -> None:
     )
     if about["people_attacked"] < about["users"]:
         click.echo(
-            f"Means over {about['people_followed']:,} people followed and {about['people_attacked']:,} attacked, "
-            f"of {about['users']:,}.\n{about['attackers_own_devices']:,} devices are the server's own, to learn on."
+            f"Means over {about['people_followed']:,} followed and {about['people_attacked']:,} attacked "
+            f"of {about['users']:,} people."
         )
+        if about["attackers_own_devices"]:
+            click.echo(f"{about['attackers_own_devices']:,} devices are the server's own, to learn on.")
 
 
 def _tell_epochs(findings: list[Findings]) -> None:
