@@ -43,6 +43,7 @@ def test_help_says_that_nobody_s_history_is_kept():
         (("--tls-cert", "a.pem", "--tls-key", "b.pem", "--self-signed"), "leave it out"),
         (("--device-rate", "-1"), "device_rate"),
         (("--host", "no.such.host.invalid"), "no address of this machine"),
+        (("--proxies", "127.0.0.1,localhost"), "--proxies names 'localhost'"),
         (("--suggest-pi", "2"), "from 0 to 1"),
         (("--suggest-sharing", "deniable"), "needs --suggest-pi"),
         (("--suggest-epsilon", "2"), "needs --suggest-pi"),

@@ -156,6 +156,7 @@ def _serve(
     rounds = given_settings(RoundSettings, values)
     RoundSettings(**rounds)
     suggested = suggestion(values)
+    _refuse_names(proxies)
     certificate, key = _certificate(tls_cert, tls_key, self_signed, host)
     # The token of a federation is shown once, so what can go wrong goes wrong before it is founded.
     after = port + 1 if port else 0
@@ -199,6 +200,19 @@ def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, s
 
 def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+def _refuse_names(proxies: str | None) -> None:
+    """A proxy that is named otherwise than by its address would never be believed."""
+    import ipaddress
+
+    for proxy in () if proxies is None else proxies.split(","):
+        try:
+            ipaddress.ip_network("0.0.0.0/0" if proxy.strip() == "*" else proxy.strip())
+        except ValueError as reason:
+            raise SettingError(
+                f"--proxies names {proxy.strip()!r}; addresses or networks are needed, such as 127.0.0.1,10.0.0.0/8."
+            ) from reason
 
 
 def _certificate(
