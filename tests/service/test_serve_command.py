@@ -78,12 +78,21 @@ def test_a_port_in_use_is_told_before_a_federation_is_founded_whose_token_nobody
 def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkeypatch):
     found_small(sqlite_store, {"target": 5, "deadline": 7.0})
     monkeypatch.setattr("federank.service.server.serve", lambda *_: 0)
+    assert "but 5 reports end a round" in refused("--store", sqlite_store, "--minimum", "6")
     flags = ("--port", "0", "--store", sqlite_store, "--target", "9", "--suggest-pi", "0.3")
     assert CliRunner().invoke(federank, ["serve", *flags]).exit_code == 0
     kept = dict(stored(sqlite_store, "SELECT name, value FROM facts"))
     assert b'"target": 9' in kept["rounds"]
     assert b'"deadline": 7.0' in kept["rounds"]
     assert b'"sticky"' in kept["suggested_policy"]
+
+
+def test_a_minimum_is_held_against_the_target_that_the_store_has(sqlite_store, monkeypatch):
+    found_small(sqlite_store, {"target": 60})
+    monkeypatch.setattr("federank.service.server.serve", lambda *_: 0)
+    flags = ("--port", "0", "--store", sqlite_store, "--minimum", "50")
+    assert CliRunner().invoke(federank, ["serve", *flags]).exit_code == 0
+    assert b'"minimum": 50' in dict(stored(sqlite_store, "SELECT name, value FROM facts"))["rounds"]
 
 
 def test_a_made_certificate_is_for_its_owner_alone_and_used_again(tmp_path):

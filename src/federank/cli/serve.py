@@ -154,7 +154,6 @@ def _serve(
 
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
     rounds = given_settings(RoundSettings, values)
-    RoundSettings(**rounds)
     suggested = suggestion(values)
     _refuse_names(proxies)
     certificate, key = _certificate(tls_cert, tls_key, self_signed, host)

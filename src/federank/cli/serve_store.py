@@ -58,9 +58,12 @@ def prepare_store(
     from federank.service.database import Database
     from federank.service.founding import read_charter, renew_admin_token
     from federank.service.schema import migrate
+    from federank.service.settings import RoundSettings
     from federank.service.store import put_fact
 
     database = Database(store)
+    if database.dialect == "sqlite" and not database.path.exists():
+        RoundSettings(**rounds)  # refused before there is a file; with those of an old store they may make sense
     try:
         with database.connection() as connection:
             migrate(connection)
