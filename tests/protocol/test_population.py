@@ -101,6 +101,7 @@ def test_another_way_of_sharing_does_not_inherit_an_epsilon(tmp_path):
         ('[people.9]\nnever_categories = ["horor"]\n', "no category is called 'horor'; did you mean 'horror'"),
         ('[people.9]\nnever_categories = "horror"\n', "are lists"),
         ("[people]\n9 = 0.5\n", "must be tables"),
+        ('[people.9]\npaused = "false"\n', "paused is 'false'; true or false is needed"),
     ],
 )
 def test_a_mistake_in_the_file_is_told_where_it_is(tmp_path, content, complaint):

@@ -65,6 +65,8 @@ class Policy:
         within("pi", self.pi, 0, 1)
         if self.budget is not None:
             whole("budget", self.budget, 0)
+        if not isinstance(self.paused, bool):  # the text "false" would be taken for true
+            raise SettingError(f"paused is {self.paused!r}; true or false is needed.")
         if self.sharing != "deniable":
             if self.epsilon is not None:
                 raise SettingError(

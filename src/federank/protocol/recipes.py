@@ -180,9 +180,9 @@ def recipe_for(
     participants = np.flatnonzero((own_sizes > 0) & (own_sizes < n_items)).astype(np.int32)
     if not len(participants):
         raise SettingError(
-            "Nobody can take part: everyone has nothing to take part with or has the whole catalogue, so no pair of "
-            "an item they like and one they do not can be drawn. More items, more history or policies that share "
-            "more are needed."
+            "Nobody can take part: everyone has paused, has nothing to take part with or has the whole catalogue, so "
+            "no pair of an item they like and one they do not can be drawn. More items, more history or policies that "
+            "share more are needed."
         )
     if len(pi) != n_users or not np.all((pi >= 0) & (pi <= 1)):
         raise SettingError(f"pi needs a value from 0 to 1 for each of the {n_users:,} users; found {len(pi):,} values.")
