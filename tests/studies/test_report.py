@@ -9,6 +9,7 @@ from tests.studies.small_results import WISHES, all_lines, line, results_folder
 
 from federank.errors import BadFile, SettingError
 from federank.studies.report import make_report, write_report
+from federank.studies.results import Results
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +284,16 @@ def test_settings_that_go_along_with_rho_are_not_told_beside_it(tmp_path):
     lines = [line("Popular", id=f"run{place}", swept=one, settings=one) for place, one in enumerate(swept)]
     report = make_report(results_folder(tmp_path / "results", 'title = "Mine"', lines))
     assert [row[0].text for row in report.results[0].rows] == ["Popular, rho = 0", "Popular, rho = 1"]
+
+
+def test_a_study_that_was_stopped_says_how_much_is_still_to_come(tmp_path):
+    folder, lines = tmp_path / "results", all_lines()
+    results_folder(folder, lines=lines)
+    rows = [{name: one[name] for name in ("id", "group", "data", "swept", "chosen", "chosen_on")} for one in lines]
+    Results.open(folder).keep_current(rows, len(lines) + 3)
+    assert make_report(folder).warnings[0].startswith("Unfinished: 3 of the study's runs are still to come")
+    Results.open(folder).keep_current(rows, len(lines))
+    assert not any("Unfinished" in warning for warning in make_report(folder).warnings)
 
 
 def test_data_that_was_not_there_is_said(tmp_path):

@@ -99,7 +99,7 @@ def make_report(folder: Path) -> Report:
     )
     return Report(
         title=wishes.title,
-        warnings=tuple(_warnings(wishes, lines)),
+        warnings=tuple(_warnings(wishes, lines, results.count() - len({line["id"] for line in results.lines()}))),
         description=wishes.description,
         results=tuple(tables),
         pictures=tuple(draw_figures(wishes, rows, lines)),
@@ -141,8 +141,12 @@ def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
     return users_of
 
 
-def _warnings(wishes: Wishes, lines: Sequence[Line]) -> list[str]:
+def _warnings(wishes: Wishes, lines: Sequence[Line], to_come: int) -> list[str]:
     told = []
+    if lines and to_come > 0:
+        told.append(
+            f"Unfinished: {to_come:,} of the study's runs are still to come; start it again to go on with them."
+        )
     if any(line.get("chosen_on") == "test" for line in lines):
         told.append("Settings were chosen on the test part: these figures flatter the methods.")
     if any("best" in table for table in wishes.tables):
