@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,12 @@ from hypothesis import settings
 # No time limits, and the same examples every time: a test's outcome depends on the code alone.
 settings.register_profile("federank", deadline=None, derandomize=True)
 settings.load_profile("federank")
+
+
+def pytest_configure() -> None:
+    """Programs that tests start can be stopped with Ctrl-C, also where these tests run in the background of a shell."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

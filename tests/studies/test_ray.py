@@ -14,9 +14,17 @@ from tests.studies.worlds import carried_out, content, small_data, small_study
 from tests.two_nodes import TwoNodes
 
 from federank.errors import SettingError
-from federank.studies.ray_executor import RayExecutor
+from federank.studies.ray_executor import RayExecutor, refuse_unreachable_python
 
 ROOT = Path(__file__).parents[2]
+
+# Ray's own limit: its workers cannot be started from such a folder.
+reachable = pytest.mark.skipif(" " in sys.executable, reason=f"there is a space in the path {sys.executable}")
+
+
+def test_a_python_that_ray_cannot_start_is_named_instead_of_waited_for():
+    with pytest.raises(SettingError, match="there is a space in its path"):
+        refuse_unreachable_python("/home/somebody/my programs/bin/python")
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +47,7 @@ MODELS = [
 ]
 
 
+@reachable
 @pytest.mark.slow
 def test_results_are_the_same_bits_as_here_and_no_machine_needs_the_files(nodes, tmp_path):
     study = small_study(tmp_path, model=MODELS)
@@ -76,6 +85,7 @@ def die(_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@reachable
 @pytest.mark.slow
 def test_the_runs_of_a_killed_worker_are_given_out_again(nodes, tmp_path):
     study = small_study(tmp_path, model=MODELS[-1:])
@@ -86,6 +96,7 @@ def test_the_runs_of_a_killed_worker_are_given_out_again(nodes, tmp_path):
     assert content(there) == content(here)
 
 
+@reachable
 @pytest.mark.slow
 def test_a_run_that_costs_every_worker_its_life_has_failed_with_a_reason(nodes, tmp_path):
     with Deadly(deaths=3) as executor:
@@ -109,6 +120,7 @@ class Unplugged(RayExecutor):
         return super().next(timeout)
 
 
+@reachable
 @pytest.mark.slow
 def test_the_runs_of_a_lost_machine_are_given_out_again(nodes, tmp_path):
     model = [MODELS[-1] | {"grid": {"learning_rate": [0.01, 0.05, 0.1, 0.5, 1.0, 2.0]}}]
@@ -121,6 +133,7 @@ def test_the_runs_of_a_lost_machine_are_given_out_again(nodes, tmp_path):
     assert content(there) == content(here)
 
 
+@reachable
 @pytest.mark.slow
 def test_more_workers_than_cores_are_refused(nodes):
     with pytest.raises(SettingError, match="99 workers were asked for, but the cluster has 4 cores"):
@@ -166,6 +179,7 @@ print("nothing finished is lost")
 """
 
 
+@reachable
 @pytest.mark.slow
 def test_a_cluster_that_goes_away_is_a_sentence_and_nothing_finished_is_lost(tmp_path):
     # In a process of its own: Ray ends the process of a driver that goes on without its head.
@@ -198,6 +212,7 @@ settings = {factors = 4}
 """
 
 
+@reachable
 @pytest.mark.slow
 def test_a_study_is_carried_out_on_a_cluster_by_one_option(tmp_path):
     small_data(tmp_path)

@@ -11,6 +11,7 @@ that goes away ends the study with a sentence; what is finished is in the result
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import deque
 from contextlib import ExitStack
@@ -46,10 +47,20 @@ class Worker:
         return carry_out(run)
 
 
+def refuse_unreachable_python(python: str) -> None:
+    """Ray starts workers through a shell that takes a path with a space in it for two words, and tries for ever."""
+    if any(letter.isspace() for letter in python):
+        raise SettingError(
+            f"Ray cannot start workers with the Python at {python}: there is a space in its path. Install FedeRank in "
+            "a folder without one, or leave --cluster out."
+        )
+
+
 class RayExecutor:
     """An executor on a Ray cluster: `local` for this machine, or an address (see engines/cluster_ray.py)."""
 
     def __init__(self, address: str = LOCAL, workers: int | None = None) -> None:
+        refuse_unreachable_python(sys.executable)
         self._idle: list[Any] = []
         self._busy: dict[Any, tuple[Any, Run]] = {}  # by the reference to what the worker will answer
         self._waiting: deque[Run] = deque()
