@@ -279,6 +279,20 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left_behind(folde
     assert (tmp_path / "taken").read_text() == "mine"
 
 
+def test_markdown_without_an_ending_has_its_figures_beside_it_too(folder, tmp_path):
+    write_report(folder, markdown=tmp_path / "report")
+    assert "(report-figures/" in (tmp_path / "report").read_text()
+    assert list((tmp_path / "report-figures").glob("*.svg"))
+
+
+@pytest.mark.parametrize("form", ["html", "markdown"])
+def test_a_folder_in_the_place_of_a_file_is_said(folder, tmp_path, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadFile, match="that is a folder"):
+        write_report(folder, **{form: "."})
+    assert not list(tmp_path.iterdir())
+
+
 def test_settings_that_go_along_with_rho_are_not_told_beside_it(tmp_path):
     swept = [{"rho": 0, "filling": "average"}, {"rho": 1, "filling": "hybrid", "t_local": 15}]
     lines = [line("Popular", id=f"run{place}", swept=one, settings=one) for place, one in enumerate(swept)]

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import polars as pl
 import pytest
@@ -54,6 +55,21 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path):
         file.write(b"garbage\n")
     with pytest.raises(BadFile, match=r"Line 2 of .*runs.jsonl"):
         Results.open(tmp_path / "r").lines()
+
+
+@pytest.mark.parametrize("content", ["{broken", "[]", '{"rows": []}', '{"count": 1, "rows": ["a"]}'])
+def test_a_damaged_list_of_current_runs_is_named(tmp_path, content):
+    Results.create(tmp_path / "r").append(line("a"))
+    (tmp_path / "r" / "current.json").write_text(content)
+    for ask in (Results.lines, Results.count):
+        with pytest.raises(BadFile, match=r"current.json is damaged"):
+            ask(Results.open(tmp_path / "r"))
+
+
+def test_a_copy_without_locks_has_no_run_under_way(tmp_path):
+    Results.create(tmp_path / "r").append(line("a"))
+    shutil.rmtree(tmp_path / "r" / "claims")
+    assert Results.open(tmp_path / "r").under_way() == []
 
 
 def test_only_the_current_runs_are_told_under_their_current_labels(tmp_path):

@@ -1,4 +1,7 @@
-"""The report as Markdown: one file, with its figures as SVG files in a folder of the same name beside it."""
+"""The report as Markdown: one file, with its figures as SVG files in a folder of the same name beside it.
+
+Where the file has no ending, the folder cannot have its name and has "-figures" added to it.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _picture(picture: Picture, number: int, path: Path) -> tuple[str, dict[Path, str]]:
-    folder = path.with_suffix("")
+    folder = path.with_suffix("") if path.suffix else path.with_name(f"{path.name}-figures")
     lines, files = [], {}
     for panel in picture.panels:
         place = folder / f"{number:02}-{picture.kind}-{slug(panel.name)}.svg"

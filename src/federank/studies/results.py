@@ -87,10 +87,10 @@ class Results:
         Of a run that was carried out twice (because it had failed) the last line counts.
         """
         self.refresh()
-        current = self.folder / "current.json"
-        if every or not current.is_file():
+        current = None if every else self._current()
+        if current is None:
             return list(self._lines.values())
-        rows = json.loads(current.read_text(encoding="utf-8"))["rows"]
+        _, rows = current
         return [self._lines[row["id"]] | row for row in rows if row["id"] in self._lines]
 
     def line(self, identity: str) -> Line | None:
@@ -147,15 +147,29 @@ class Results:
 
     def count(self) -> int:
         """How many runs the study has, finished or not."""
-        current = self.folder / "current.json"
-        if not current.is_file():
-            return len(self.lines(every=True))
-        return int(json.loads(current.read_text(encoding="utf-8"))["count"])
+        current = self._current()
+        return len(self.lines(every=True)) if current is None else current[0]
+
+    def _current(self) -> tuple[int, list[dict[str, Any]]] | None:
+        """How many runs the study has as it is now, and the labels of those that are known; None before it has any."""
+        path = self.folder / "current.json"
+        if not path.is_file():
+            return None
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            return int(kept["count"]), [row | {"id": row["id"]} for row in kept["rows"]]
+        except (OSError, ValueError, KeyError, TypeError) as reason:
+            raise BadFile(
+                f"{path} is damaged ({reason}); start the study again: it is written anew, and no run is repeated."
+            ) from reason
 
     def under_way(self) -> list[str]:
         """The runs that a process has claimed and not finished yet."""
         self.refresh()
-        open_runs = [path.name for path in (self.folder / "claims").iterdir() if path.name not in self._lines]
+        claims = self.folder / "claims"
+        if not claims.is_dir():  # as in a copy without its locks
+            return []
+        open_runs = [path.name for path in claims.iterdir() if path.name not in self._lines]
         return sorted(name for name in open_runs if name != "writing" and self._is_claimed(name))
 
     def _is_claimed(self, identity: str) -> bool:

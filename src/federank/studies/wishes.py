@@ -50,7 +50,9 @@ def read_wishes(folder: Path) -> Wishes:
             "wrote with --out."
         ) from reason
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as reason:
-        raise BadFile(f"{path} cannot be read: {reason}. Run the study again to have it written anew.") from reason
+        raise BadFile(
+            f"{path} cannot be read: {reason}. Take it away and run the study again to have it written anew."
+        ) from reason
     about = study | (study["study"] if isinstance(study.get("study"), Mapping) else {})
     return Wishes(
         title=str(about.get("title") or about.get("name") or folder.name),
