@@ -44,6 +44,8 @@ def test_a_misspelt_key_is_an_error_that_names_the_nearest_known_one(change, nea
     ("change", "told"),
     [
         ({"model": []}, "one or more tables are needed"),
+        ({"data": "city"}, "a list of names, such as data"),
+        ({"data": None}, "data is missing"),
         ({"model": [{"group": "x"}]}, "has no method"),
         ({"seeds": []}, "one or more whole numbers"),
         ({"seeds": [1.5]}, "whole number"),
