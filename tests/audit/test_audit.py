@@ -103,7 +103,7 @@ def test_the_command_prints_what_programs_read(shop):
 def test_the_command_tells_people_what_it_means_in_80_columns(shop):
     answer = told("audit", "fpl", "--data", shop, "--pi", 0.3, "--epochs", 2, "--per-epoch", "--people", 7)
     assert "What it means:" in answer
-    assert "7 attacked, of 20" in answer
+    assert "7 attacked of 20" in answer
     assert max(len(line) for line in answer.splitlines()) <= 80
 
 
