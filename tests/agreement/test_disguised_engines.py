@@ -6,6 +6,8 @@ from tests.worlds import federation, random_world
 
 from federank.engines import compiled, reference
 
+pytestmark = pytest.mark.slow
+
 DATA = random_world()
 WIDE = random_world(users=20, items=1000, interactions=3000)
 EVERYONE = {"clients_per_round": "all", "triples": 3}

@@ -19,6 +19,8 @@ from federank.protocol.draws import words_wrap_around
 from federank.protocol.rating_aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
 from federank.protocol.rating_round import choose_raters
 
+pytestmark = pytest.mark.slow
+
 EVERYBODY = np.arange(12, dtype=np.int32)
 SETTINGS = {"rho": 1, "iterations": 12, "factors": 4, "initial_range": 0.5}
 

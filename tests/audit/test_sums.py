@@ -12,6 +12,8 @@ from federank.engines import compiled
 from federank.errors import SettingError
 from federank.protocol.draws import words_wrap_around
 
+pytestmark = pytest.mark.slow
+
 EVERYBODY = np.arange(12, dtype=np.int32)
 SETTINGS = {"pi": 0.5, "triples": 4, "factors": 4, "epochs": 30}
 

@@ -9,6 +9,8 @@ from tests.worlds import two_tastes
 from federank.cli import federank
 from federank.errors import SettingError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def shop(tmp_path):

@@ -12,6 +12,8 @@ from federank.errors import BadFile, FedeRankError, SettingError
 from federank.protocol.policy import Policy
 from federank.recommenders.storage import load_model
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("--factors", "4", "--epochs", "2", "--quiet", "--split", "none", "--no-count")
 
 
