@@ -4,12 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numba
 import pytest
 
 import federank
-from federank.compiling import compiled
+from federank.compiling import code_folder, compiled
 
 FIRST_NUMBER = """
 from federank.protocol.initial import normal_rows, _fill
@@ -46,3 +48,21 @@ def test_one_function_compiled_in_two_ways_is_kept_as_two():
 
     one, other = compiled(doubled), compiled(doubled, allocates=False)
     assert one._cache.cache_path != other._cache.cache_path
+
+
+def test_threads_that_import_kernels_at_once_keep_all_of_them_in_the_one_folder():
+    def kept_in(_):
+        def doubled(x):
+            return 2 * x
+
+        return Path(compiled(doubled)._cache.cache_path)
+
+    before, switches = numba.config.CACHE_DIR, sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            folders = set(threads.map(kept_in, range(400)))
+    finally:
+        sys.setswitchinterval(switches)
+    assert {folder.parent for folder in folders} == {Path(code_folder()) / "allocates"}
+    assert before == numba.config.CACHE_DIR

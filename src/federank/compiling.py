@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _KERNEL_PACKAGES = {"models", "protocol", "engines"}
 _KEPT_GENERATIONS = 3
+_ONE_AT_A_TIME = threading.Lock()
 
 
 @cache
@@ -64,14 +66,16 @@ def compiled(function: Function | None = None, *, allocates: bool = True, **opti
     def compile_later(function: Function) -> Any:
         settings = {"error_model": "numpy", "fastmath": {"contract", "nsz"}, "nogil": True, "cache": True, **options}
         settings["_nrt"] = allocates
-        before = numba.config.CACHE_DIR
         # Numba finds kept code by the function alone: the same function compiled in two ways needs two folders.
         way = "-".join(sorted(name for name, value in (options | {"allocates": allocates}).items() if value))
-        numba.config.CACHE_DIR = str(Path(code_folder()) / way)
-        try:
-            return numba.njit(**settings)(function)
-        finally:
-            numba.config.CACHE_DIR = before
+        # The folder is a setting of the whole process: two threads that import kernels at once must not swap theirs.
+        with _ONE_AT_A_TIME:
+            before = numba.config.CACHE_DIR
+            numba.config.CACHE_DIR = str(Path(code_folder()) / way)
+            try:
+                return numba.njit(**settings)(function)
+            finally:
+                numba.config.CACHE_DIR = before
 
     return compile_later if function is None else compile_later(function)
 
