@@ -59,6 +59,32 @@ def test_whatever_a_result_depends_on_makes_another_run(tmp_path, change):
     )
 
 
+def test_a_run_that_nobody_audits_has_the_id_it_had_before_there_were_audits(tmp_path):
+    plain = [{"group": "Popular", "method": "popular"}]
+    assert identities(small_study(tmp_path, model=plain)) == ["161b93022f4b1710"]
+
+
+def test_who_watches_a_run_is_part_of_what_it_is(tmp_path):
+    audits = [{}, {"sees": "updates"}, {"sees": ["updates"], "people": 5}, {"sees": ["updates", "anonymous"]}]
+    models = [{"method": "fpl", "audit": audit} for audit in audits] + [{"method": "fpl"}]
+    never_chosen = {"best_epoch": False, "epochs": 3}
+    ids = [identities(small_study(tmp_path, model=[model], choose=never_chosen))[0] for model in models]
+    assert ids[0] == ids[1]  # updates are seen where nothing is said
+    assert len(set(ids)) == 4
+
+
+def test_an_audit_that_its_settings_make_impossible_is_refused_before_anything_is_run(tmp_path):
+    noisy = {"clip": 1.0, "noise": 1.0, "clients_per_round": 5}
+    for method, settings, sees, told in (
+        ("fpl", {}, "sums", "a round has one device"),
+        ("fpl", noisy, "updates", "links noisy Updates"),
+        ("pmf", {"federated": False}, "updates", "without a federation"),
+    ):
+        model = [{"method": method, "settings": settings, "audit": {"sees": [sees]}}]
+        with pytest.raises(SettingError, match=told):
+            plan_study(small_study(tmp_path, model=model))
+
+
 def test_patience_is_part_of_a_choosing_run_and_not_of_the_test(tmp_path):
     model = [{"group": "FPL", "method": "fpl"}]
     plain = identities(small_study(tmp_path, model=model))
@@ -146,7 +172,7 @@ def test_every_packaged_study_can_be_read_and_planned_on_its_quick_form():
     from federank.studies.overrides import quick
     from federank.studies.shelf import packaged
 
-    assert {"federank-table2", "fpl-table2", "fpl-table3", "fedrec-table2"} <= set(packaged())
+    assert {"federank-table2", "fpl-table2", "fpl-table3", "fedrec-table2", "privacy-price"} <= set(packaged())
     for name, document in packaged().items():
         study, small = as_study(document, name), as_study(quick(document), name)
         assert len(small.models) <= len(study.models)
@@ -154,7 +180,7 @@ def test_every_packaged_study_can_be_read_and_planned_on_its_quick_form():
             f"{model.group}, best pi" for model in study.models if model.best
         }
         names = {data.name for data in study.data}
-        for paper in document["paper"]:
+        for paper in document.get("paper", []):
             assert paper["group"] in rows, paper
             assert paper["data"] in names, paper
         for kind in ("table", "figure"):

@@ -33,6 +33,8 @@ def test_a_study_of_two_lines_has_the_papers_habits():
         ({"model": [{"method": "popluar"}]}, "popular"),
         ({"model": [{"method": "popular", "data": ["citty"]}]}, "city"),
         ({"table": [{"titel": "x"}]}, "title"),
+        ({"model": [{"method": "fpl", "audit": {"see": ["updates"]}}]}, "sees"),
+        ({"model": [{"method": "fpl", "audit": {"sees": ["update"]}}]}, "updates"),
     ],
 )
 def test_a_misspelt_key_is_an_error_that_names_the_nearest_known_one(change, nearest):
@@ -58,6 +60,11 @@ def test_a_misspelt_key_is_an_error_that_names_the_nearest_known_one(change, nea
         ({"model": [{"method": "fpl", "best": True}]}, "has no sweep"),
         ({"model": [{"method": "fpl", "sweep": {"pi": {"from": 0, "to": 1}}}]}, "from, to and step"),
         ({"model": [{"method": "fpl", "settings": {"seed": 3}}]}, "has no 'seed'"),
+        ({"model": [{"method": "bpr", "audit": {}}]}, "cannot be audited, only fpl, pmf, svdpp"),
+        ({"model": [{"method": "fpl", "audit": {"cohort": 50}}]}, "clients_per_round = 50"),
+        ({"model": [{"method": "fpl", "audit": {"sees": []}}]}, "one or more servers are needed"),
+        ({"model": [{"method": "fpl", "audit": {"people": 0}}]}, "people"),
+        ({"model": [{"method": "pmf", "audit": {"sees": "sums"}}]}, "has no 'sums'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(change, told):

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from federank.errors import DataError, SettingError
 from federank.recommenders.registry import recommender_class
+from federank.studies.audits import Audit, refuse_impossible_audit
 from federank.studies.extras import wanted_by
 from federank.studies.ranges import crossed
 from federank.studies.results import FORMAT
@@ -63,6 +64,7 @@ class Run:
     metrics: tuple[str, ...] | None
     curve: bool
     extras: tuple[str, ...]
+    audit: Audit | None = None
 
     def all_settings(self) -> dict[str, Any]:
         """What the recommender is made with: it is stopped by its own count of epochs."""
@@ -213,6 +215,7 @@ def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, see
         at=case.study.at,
         curve=case.model.curve and first,
         extras=case.extras,
+        audit=case.model.audit,
     )
 
 
@@ -220,6 +223,7 @@ def _run(case: Case, *, settings: dict[str, Any], **facts: Any) -> Run:
     method = case.model.method
     name = epochs_setting(method)
     record = recommender_class(method)(**settings).settings
+    refuse_impossible_audit(case.model.audit, case.model.group, record)
     run = Run(
         group=case.model.group,
         data=case.data,
@@ -247,6 +251,8 @@ def _identity(run: Run) -> str:
     }
     if run.task == "choose":
         content["judged"] = [run.metric, run.patience, run.best_epoch]
+    if run.audit is not None:  # a run that nobody watches keeps the id it always had
+        content["audit"] = [run.audit.sees, run.audit.people]
     told = json.dumps(content, sort_keys=True, default=list)
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from federank.studies.audits import Audit
 from federank.studies.vocabulary import epochs_setting
 
 RATING_METRICS = ("mae", "rmse")
@@ -71,6 +72,8 @@ class Model:
     curve: bool
     """Keep the test part's figures after every epoch, of the first seed and fold (for a figure; nothing is chosen)."""
     choose: dict[str, Any]
+    audit: Audit | None = None
+    """Who watches the test runs, if anybody does."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,7 @@ from federank.checks import one_of, whole
 from federank.errors import BadFile, SettingError
 from federank.recommenders.registry import recommender_class
 from federank.studies import vocabulary as words
+from federank.studies.audits import read_audit
 from federank.studies.ranges import points, several
 from federank.studies.study import RATING_METRICS, DataSet, Model, Point, Study
 from federank.studies.vocabulary import as_table, as_tables, refuse_unknown, setting_names
@@ -166,6 +167,7 @@ def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> Model:
         best=bool(entry.get("best", False)),
         curve=bool(entry.get("curve", False)),
         choose=_choose(entry.get("choose", {}), f"choose of {group}"),
+        audit=read_audit(entry.get("audit"), group, method),
     )
 
 

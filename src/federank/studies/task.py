@@ -24,6 +24,7 @@ from federank.evaluation.prediction import prediction_errors
 from federank.recommenders.ratings import RatingFactors
 from federank.recommenders.recommender import Recommender
 from federank.recommenders.registry import recommender_class
+from federank.studies.audits import audited
 from federank.studies.extras import extras
 from federank.studies.plan import Run
 from federank.studies.results import Line
@@ -125,13 +126,17 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
         found = evaluate(model, split, at=run.at, metrics=ranking)
         metrics |= found.means
         users = _parquet(found)
+    extra = extras(model, split, run.extras, run.at[-1])
+    if run.audit is not None:
+        found_out, beside = audited(model, run.audit)
+        metrics, extra = metrics | found_out, extra | beside
+    metrics |= _figure_of_noise(model)
     told = {
         "metrics": {name: _finite(value) for name, value in metrics.items()},
         "epoch": run.epochs if run.epoch is None else run.epoch,
         "curve": curve,
         "bytes": _bytes(model),
     }
-    extra = extras(model, split, run.extras, run.at[-1])
     return told | ({"extra": extra} if extra else {}), users
 
 
@@ -147,8 +152,14 @@ def _parquet(found: Evaluation) -> bytes:
     return content.getvalue()
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _figure_of_noise(model: Recommender) -> dict[str, float]:
+    """What the accountant says of a run with noise: of the person with the most rounds, if there is a figure."""
+    epsilon = model.report.get("privacy", {}).get("epsilon")
+    return {} if epsilon is None else {"noise_epsilon": epsilon}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _bytes(model: Recommender) -> dict[str, int] | None:

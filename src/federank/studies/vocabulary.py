@@ -25,7 +25,7 @@ SPLIT = ("way", "test", "validation", "seed", "folds")
 WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "folds")
 CHOOSE = ("metric", "part", "epochs", "patience", "best_epoch", "seeds")
 DATA = ("name", "source", "reading", "filters", "split", "choose", "skip")
-MODEL = ("group", "method", "data", "seeds", "settings", "grid", "sweep", "best", "curve", "choose", "skip")
+MODEL = ("group", "method", "data", "seeds", "settings", "grid", "sweep", "best", "curve", "choose", "audit", "skip")
 RANGE = ("from", "to", "step")
 TOLD = {
     "paper": ("data", "group", "source", "metrics", "settings"),
