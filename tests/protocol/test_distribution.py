@@ -13,16 +13,7 @@ DATA = random_world()
 
 @compiled
 def choose(recipe, round_number, marks, chosen):
-    return choose_clients(
-        recipe.seed,
-        round_number,
-        recipe.participants,
-        recipe.clients_per_round,
-        recipe.online,
-        recipe.trace,
-        marks,
-        chosen,
-    )
+    return choose_clients(recipe, round_number, recipe.clients_per_round, marks, chosen)
 
 
 def chosen_in(rounds, **settings):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 from safetensors.numpy import load
-from tests.service.page_browsing import PATIENCE, Visitor, browsing, serving
+from tests.service.page_browsing import PATIENCE, Visitor, serving
 from tests.service.page_questions import POLICIES, assert_same_rounds, question_of_rounds
 
 from federank.protocol.home import home_vector
@@ -17,25 +17,6 @@ from federank.protocol.messages import Broadcast
 from federank.protocol.recipes import FPLSettings, recipe_for
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with browsing(chromium) as started:
-        yield started
-
-
-@pytest.fixture
-def server(tmp_path):
-    with serving(tmp_path) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def town(tmp_path_factory):
-    """A server for those who leave no trace on it."""
-    with serving(tmp_path_factory.mktemp("town")) as started:
-        yield started
 
 
 @pytest.fixture

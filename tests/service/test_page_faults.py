@@ -7,30 +7,11 @@ import signal
 import numpy as np
 import pytest
 from playwright.sync_api import expect
-from tests.service.page_browsing import PATIENCE, Visitor, browsing, serving
+from tests.service.page_browsing import PATIENCE, Visitor, serving
 
 from federank.protocol.messages import Broadcast, encode
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with browsing(chromium) as started:
-        yield started
-
-
-@pytest.fixture
-def server(tmp_path):
-    with serving(tmp_path) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def town(tmp_path_factory):
-    """A server for those who leave no trace on it."""
-    with serving(tmp_path_factory.mktemp("town")) as started:
-        yield started
 
 
 @pytest.fixture

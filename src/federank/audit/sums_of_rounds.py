@@ -69,16 +69,7 @@ def watch_disguised(federation: Federation, rounds: int, row_of_user: IntVector,
 
 @compiled
 def _choose(recipe: Recipe, round_number: int, marks: LongVector, chosen: IntVector) -> int:
-    count: int = choose_clients(
-        recipe.seed,
-        round_number,
-        recipe.participants,
-        recipe.clients_per_round,
-        recipe.online,
-        recipe.trace,
-        marks,
-        chosen,
-    )
+    count: int = choose_clients(recipe, round_number, recipe.clients_per_round, marks, chosen)
     return count
 
 

@@ -125,9 +125,7 @@ def _watch(
     pairs = pairs_of_shard(room_for_pairs(1), 0)
     count, update = 0, 0
     for r in range(first_round, end):
-        m = choose_clients(
-            recipe.seed, r, recipe.participants, recipe.clients_per_round, recipe.online, recipe.trace, marks, chosen
-        )
+        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
         for place in range(m):
             user = chosen[place]
             if row_of_user[user] < 0:

@@ -38,16 +38,7 @@ def districts_of(recipe: Recipe, n_users: int, n_items: int, width: int) -> Long
 @compiled
 def _choose(recipe: Recipe, round_number: int, n_users: int) -> IntVector:
     marks, chosen = np.zeros(n_users, np.int64), np.empty(n_users, np.int32)
-    count = choose_clients(
-        recipe.seed,
-        round_number,
-        recipe.participants,
-        recipe.clients_per_round,
-        recipe.online,
-        recipe.trace,
-        marks,
-        chosen,
-    )
+    count = choose_clients(recipe, round_number, recipe.clients_per_round, marks, chosen)
     return chosen[:count]
 
 

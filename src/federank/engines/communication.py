@@ -145,9 +145,7 @@ def _count(recipe: Recipe, histories: Histories, n_items: int, rounds: int, rows
     for r in range(rounds):
         if next_tick + n_items > len(alive):
             next_tick = _number_anew(alive, blocks, tick_of_item, tick_of_user)
-        m = choose_clients(
-            recipe.seed, r, recipe.participants, recipe.clients_per_round, recipe.online, recipe.trace, marks, chosen
-        )
+        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
         for place in range(m):
             user = chosen[place]
             if tick_of_user[user] == -2:

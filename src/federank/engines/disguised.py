@@ -57,9 +57,7 @@ def _play(
     pairs = pairs_of_shard(room_for_pairs(1), 0)
     moves = np.zeros((1, len(width)), np.float32)
     for r in range(first_round, first_round + rounds):
-        m = choose_clients(
-            recipe.seed, r, recipe.participants, recipe.clients_per_round, recipe.online, recipe.trace, marks, chosen
-        )
+        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
         sums[:] = 0.0
         updates_with[:] = 0
         answers = 0
@@ -112,8 +110,6 @@ def participations(recipe: Recipe, n_users: int, rounds: int) -> LongVector:
 @compiled
 def _count(recipe: Recipe, rounds: int, marks: LongVector, chosen: IntVector, counts: LongVector) -> None:
     for r in range(rounds):
-        m = choose_clients(
-            recipe.seed, r, recipe.participants, recipe.clients_per_round, recipe.online, recipe.trace, marks, chosen
-        )
+        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
         for place in range(m):
             counts[chosen[place]] += 1

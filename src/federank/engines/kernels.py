@@ -243,16 +243,7 @@ def play_rounds(
     moves = np.zeros((1, len(width)), np.float32)
     for r in range(first_round, first_round + rounds):
         if worker == 0:
-            chosen[-1] = choose_clients(
-                recipe.seed,
-                r,
-                recipe.participants,
-                recipe.clients_per_round,
-                recipe.online,
-                recipe.trace,
-                marks,
-                chosen,
-            )
+            chosen[-1] = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
         wait_for_all(barrier, workers)
         m = chosen[-1]
         for s in range(worker, shards, workers):

@@ -185,7 +185,7 @@ def choose_one_each(recipe: Recipe, first_round: int, count: int, marks: Any, ch
     found = 0
     for k in range(count):
         r = first_round + k
-        if choose_clients(recipe.seed, r, recipe.participants, 1, recipe.online, recipe.trace, marks, chosen) == 1:
+        if choose_clients(recipe, r, 1, marks, chosen) == 1:
             pairs.users[found] = chosen[0]
             pairs.rounds[found] = r
             found += 1

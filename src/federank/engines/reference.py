@@ -52,16 +52,7 @@ class FleetInMemory:
         chosen = np.empty(len(self.devices), dtype=np.int32)
         recipe = self.recipe
         with words_wrap_around():
-            count = choose_clients(
-                recipe.seed,
-                round_number,
-                recipe.participants,
-                recipe.clients_per_round,
-                recipe.online,
-                recipe.trace,
-                self._marks,
-                chosen,
-            )
+            count = choose_clients(recipe, round_number, recipe.clients_per_round, self._marks, chosen)
         return chosen[:count]
 
     def train(self, clients: IntVector, broadcast: Broadcast) -> Iterator[Update]:

@@ -37,13 +37,12 @@ def _word_of_device(seed: Any, user: Any, round_number: Any) -> Any:
 
 
 @inlined
-def choose_clients(
-    seed: Any, round_number: Any, participants: Any, wanted: Any, online: Any, trace: Any, marks: Any, chosen: Any
-) -> Any:
-    """Fill `chosen` with the round's clients and answer how many there are.
+def choose_clients(recipe: Any, round_number: Any, wanted: Any, marks: Any, chosen: Any) -> Any:
+    """Fill `chosen` with the round's clients, `wanted` of them if so many are there, and answer how many there are.
 
     `marks` (one whole number per user, kept between rounds) remembers who was drawn in this round already.
     """
+    seed, participants, online, trace = recipe.seed, recipe.participants, recipe.online, recipe.trace
     population = len(participants)
     stamp = np.int64(round_number) + 1
     if 2 * wanted > population:

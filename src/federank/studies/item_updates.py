@@ -36,9 +36,7 @@ def _count(recipe: Recipe, histories: Histories, n_items: int, rounds: int, coun
     pairs = pairs_of_shard(room_for_pairs(1), 0)
     update = 0
     for r in range(rounds):
-        m = choose_clients(
-            recipe.seed, r, recipe.participants, recipe.clients_per_round, recipe.online, recipe.trace, marks, chosen
-        )
+        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
         client, counter = 0, 0
         while client < m:
             count, client, counter = next_block(recipe, chosen[:m], r, client, counter, pairs)

@@ -1,7 +1,8 @@
 """Metrics in words: what a table's column and a figure's axis are called, how numbers are written, which way is better.
 
 A metric's name may carry the length of the lists (`precision@10`) and a category (`bias_disparity@10/Food`); the words
-follow it. What is not known here is shown by its own name, with no better or worse.
+follow it. What a server has found in an audit goes by its name (`sums:gain`; `audit:` is any of them), and what was
+lost by that of the metric (`loss:precision@10`). What is not known here is shown by its own name, with no better or worse.
 """
 
 from __future__ import annotations
@@ -46,14 +47,28 @@ KNOWN = {
     "rounds_per_epoch": Words("Rounds/epoch", "Rounds per epoch", ",.0f", None),
     "normalised_freshness": Words("Freshness", "Freshness: rounds per training interaction", ".4%", "higher"),
     "user_coverage": Words("Users served", "Share of the people who get a list", ".1%", "higher"),
+    "noise_epsilon": Words("ε of noise", "Epsilon of the noise, of who took part most", ",.0f", "lower"),
+    "disclosed_share": Words("Sent", "Share of a history that was sent as liked", ".1%", "lower"),
+    "popularity_held_back": Words("Hidden: popularity", "Order of what was held back, by popularity", ".3f", None),
+    "auc_held_back": Words("Hidden: attacker", "Order of what was held back, by the best attack", ".3f", "lower"),
+    "gain_held_back": Words("Hidden: gain", "Best attack on what was held back, above popularity", "+.3f", "lower"),
+    "auc": Words("All: attacker", "Order of whole histories, by the best attack", ".3f", "lower"),
+    "gain": Words("All: gain", "Best attack on whole histories, above popularity", "+.3f", "lower"),
+    "attack_held_back": Words("Best attack", "Best attack on what was held back", "", None),
 }
 
 
 def words_of(metric: str) -> Words:
     """A metric's words, with its N and its category worked in."""
-    name, n, category = parts(metric)
+    if metric.startswith("loss:"):
+        lost = words_of(metric.removeprefix("loss:"))
+        return Words(f"Loss of {lost.short}", f"Loss of: {lost.axis}", "+.1%", "lower")
+    server, _, rest = metric.rpartition(":")
+    name, n, category = parts(rest)
     known = KNOWN.get(name, Words(name.replace("_", " "), name.replace("_", " "), ".4f", None))
     axis = known.axis.format(n=n) if n else known.axis.replace(" of the first {n}", "").replace(" of {n}", "")
+    if server and server != "audit":
+        known, axis = known._replace(short=f"{known.short} ({server})"), f"{axis} ({server})"
     if category:
         return known._replace(short=category, axis=f"{axis}, {category}")
     return known._replace(short=f"{known.short}@{n}" if n else known.short, axis=axis)

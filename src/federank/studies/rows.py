@@ -32,6 +32,8 @@ class Row:
     swept: tuple[tuple[str, Any], ...]
     """The swept settings with their values; empty where the group is one row."""
     lines: tuple[Line, ...]
+    sees: str = ""
+    """What the server saw whose findings these are, in a table of audits (priced.py)."""
 
     @property
     def is_best(self) -> bool:

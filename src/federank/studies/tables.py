@@ -4,7 +4,8 @@ A cell is a text with what a form may make of it: its number, the deviation over
 column, whether it deserves a second look. Columns come in bundles: the metric's name stands over ours, the paper's and
 the difference.
 
-    results_table   one data set: a row per method, ours | paper | difference in percent, marks of significance
+    results_table   one data set: a row per method, ours | paper | difference in percent, marks of significance; where
+                    audits are asked for, a row per method and server, and whether a stated goal is met (priced.py)
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from federank.studies.marks import significance_marks
 from federank.studies.metric_words import score, words_of, written
+from federank.studies.priced import AUDIT, LOSS, asks_for, best_attack, meets, seen_rows, with_losses
 from federank.studies.rows import Row, best_of_sweeps
 from federank.studies.wishes import Wishes, published
 
@@ -97,26 +99,32 @@ def results_table(
     wish: Mapping[str, Any], wishes: Wishes, rows: Sequence[Row], data: str, users_of: Callable[[str], Any]
 ) -> tuple[Table, list[Difference]]:
     """One data set's table, and every difference from the paper in it."""
-    metrics = list(wish["metrics"])
+    metrics, against = list(wish["metrics"]), wish.get("against")
+    rows, watched, goal = with_losses(rows, metrics, against), asks_for(metrics, AUDIT), wish.get("goal")
     theirs = {
         (place, metric): published(wishes, row, rows, metric) for place, row in enumerate(rows) for metric in metrics
     }
     compared = {metric for (_, metric), value in theirs.items() if value is not None}
-    marks, reference = significance_marks(rows, metrics, users_of, wish.get("against"))
-    columns = [Column("", "Method", number=False)]
+    marks, reference = significance_marks(rows, metrics, users_of, against, matched=asks_for(metrics, LOSS))
+    columns = [Column("", "Method", number=False), *([Column("", "Server sees", number=False)] if watched else [])]
     for metric in metrics:
         head = words_of(metric).short
         if metric in compared:
             columns += [Column(head, name) for name in ("ours", "paper", "diff.")]
         else:
             columns.append(Column(head, "ours") if compared else Column("", head))
-    best = {metric: _best(rows, metric) for metric in metrics}
+    columns += [Column("", "Goal", number=False)] if goal else []
+    shown = seen_rows(rows) if watched else list(enumerate(rows))
+    best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
     lines, differences = [], []
-    for place, row in enumerate(rows):
-        cells = [Cell(row.label)]
+    for number, (place, row) in enumerate(shown):
+        cells = [Cell(row.label), *([Cell(row.sees or "-")] if watched else [])]
         for metric in metrics:
+            if metric == f"{AUDIT}attack_held_back":
+                cells.append(Cell(best_attack(row)))
+                continue
             ours, paper = row.mean(metric), theirs[place, metric]
-            cells.append(_ours(row, metric, marks.get((place, metric), ""), place == best[metric]))
+            cells.append(_ours(row, metric, marks.get((place, metric), ""), number == best[metric]))
             if metric in compared:
                 percent = percent_difference(ours, paper)
                 cells.append(Cell(written(metric, paper), paper))
@@ -124,6 +132,8 @@ def results_table(
                 cells.append(Cell("-" if percent is None else f"{percent:+.1f} %", percent, notable=notable))
                 if ours is not None and paper is not None and percent is not None:
                     differences.append(Difference(row, metric, ours, paper, percent))
+        if goal:
+            cells.append(_GOAL[meets(row, goal)])
         lines.append(tuple(cells))
     caption = " ".join(filter(None, [wish.get("caption", ""), _how_to_read(rows, bool(compared), reference, wish)]))
     title = f"{wish.get('title', 'Results')}: {data}"
@@ -133,6 +143,9 @@ def results_table(
 def percent_difference(ours: float | None, paper: float | None) -> float | None:
     """By how many percent ours is above the paper's; None where either is missing or the paper's is 0."""
     return None if ours is None or not paper else 100 * (ours - paper) / abs(paper)
+
+
+_GOAL = {True: Cell("met", best=True), False: Cell("not met"), None: Cell("-")}
 
 
 def _ours(row: Row, metric: str, mark: str, best: bool) -> Cell:
@@ -152,7 +165,7 @@ def _best(rows: Sequence[Row], metric: str) -> int | None:
     return max(scores, key=lambda place: scores[place]) if len(scores) > 1 else None
 
 
-def _how_to_read(rows: Sequence[Row], compared: bool, reference: Row | None, wish: Mapping[str, Any]) -> str:
+def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wish: Mapping[str, Any]) -> str:
     seeds = sorted({len(row.lines) for row in rows})
     told = []
     if seeds and seeds[-1] > 1:
@@ -164,9 +177,12 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: Row | None, wis
     told.append("Bold: the best of a column.")
     if reference is not None:
         told.append(
-            f"* and **: differs from {reference.label} with p below 0.05 and 0.01 (paired t-test over people, "
+            f"* and **: differs from {reference} with p below 0.05 and 0.01 (paired t-test over people, "
             "corrected after Holm for all tests of the table)."
         )
+    if wish.get("goal"):
+        bounds = (f"{words_of(metric).short} {written(metric, bound)}" for metric, bound in wish["goal"].items())
+        told.append(f"Goal: at most {' and '.join(bounds)}, both in the mean.")
     if compared:
         told.append(f"Differences of more than {NOTABLE:.0f} % are highlighted.")
     return " ".join(told)

@@ -29,7 +29,7 @@ MODEL = ("group", "method", "data", "seeds", "settings", "grid", "sweep", "best"
 RANGE = ("from", "to", "step")
 TOLD = {
     "paper": ("data", "group", "source", "metrics", "settings"),
-    "table": ("title", "caption", "metrics", "groups", "data", "best", "against"),
+    "table": ("title", "caption", "metrics", "groups", "data", "best", "against", "goal"),
     "figure": ("kind", "title", "caption", "groups", "baselines", "data", "metric", "sweep", "panel", "panels"),
     "note": ("data", "group", "metric", "text"),
 }
