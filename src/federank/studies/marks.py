@@ -1,8 +1,9 @@
 """Marks of significance in a table: does a row differ from the table's reference, person by person?
 
 The reference is the row the study names (`against`), or else the one with the best mean of the first metric that
-people have; with `matched`, each row has its own: that of the named group at the same swept values. For every other row and every such metric, each person's values (the mean over seeds) are paired and
-tested by Student's t-test; p-values are corrected after Holm over the whole table (evaluation/significance.py).
+people have; with `matched`, each row has its own: that of the named group at the same swept values. For every other
+row and every such metric, each person's values (the mean over seeds) are paired and tested by Student's t-test;
+p-values are corrected after Holm over the whole table (evaluation/significance.py).
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ def significance_marks(
     places, p_values = [], []
     for place, (table, reference) in enumerate(zip(people, references, strict=True)):
         for metric in tested:
-            if reference is not None and place != reference and metric in table.columns and metric in people[reference].columns:
+            if (
+                reference is not None
+                and place != reference
+                and metric in table.columns
+                and metric in people[reference].columns
+            ):
                 pairs = table.select("user", ours=metric).join(
                     people[reference].select("user", theirs=metric), on="user", how="inner", maintain_order="left"
                 )

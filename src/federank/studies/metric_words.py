@@ -2,7 +2,8 @@
 
 A metric's name may carry the length of the lists (`precision@10`) and a category (`bias_disparity@10/Food`); the words
 follow it. What a server has found in an audit goes by its name (`sums:gain`; `audit:` is any of them), and what was
-lost by that of the metric (`loss:precision@10`). What is not known here is shown by its own name, with no better or worse.
+lost by that of the metric (`loss:precision@10`). What is not known here is shown by its own name, with no better or
+worse.
 """
 
 from __future__ import annotations

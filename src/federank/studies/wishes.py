@@ -2,7 +2,8 @@
 
     [[table]]    title, metrics; groups (which rows, in which order), data, against (the row that others are tested
                  against, and with `loss:` metrics compared with at the same swept values), goal (bounds that the
-                 means of a row must not pass), best (only the best row of each sweep by this metric, which is choosing on the test part)
+                 means of a row must not pass), best (only the best row of each sweep by this metric, which is
+                 choosing on the test part)
     [[figure]]   kind; title, groups, baselines, data, metric, sweep
     [[paper]]    data, group, metrics = { "precision@10" = 0.118 }, source; settings = { pi = 0.1 }: at one point
     [[note]]     text; data, group, metric: why ours differs from the paper's there (a missing one: everywhere)
