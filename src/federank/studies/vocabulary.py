@@ -30,7 +30,19 @@ RANGE = ("from", "to", "step")
 TOLD = {
     "paper": ("data", "group", "source", "metrics", "settings"),
     "table": ("title", "caption", "metrics", "groups", "data", "best", "against", "goal"),
-    "figure": ("kind", "title", "caption", "groups", "baselines", "data", "metric", "sweep", "panel", "panels"),
+    "figure": (
+        "kind",
+        "title",
+        "caption",
+        "groups",
+        "baselines",
+        "data",
+        "metric",
+        "sweep",
+        "panel",
+        "panels",
+        "families",
+    ),
     "note": ("data", "group", "metric", "text"),
 }
 """What the report reads (studies/report.py)."""

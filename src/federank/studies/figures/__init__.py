@@ -80,6 +80,12 @@ KINDS = {
         "Short bars are good. The first is what was sent as liked; the others are about what never left. The gap "
         "between those two is what the messages betray beyond what is popular anyway.",
     ),
+    "price": (
+        "What privacy costs",
+        "Right is more accurate, down is more private. In the pale band the best attacker has learnt next to nothing "
+        "of what people held back; marks on the broad line are not beaten in both by any other, and larger ones have a "
+        "larger pi.",
+    ),
 }
 """The kinds of figures: title, and what to look at."""
 
@@ -147,6 +153,7 @@ def _draw(
     from federank.studies.figures.cost import draw_cost
     from federank.studies.figures.coverage import draw_coverage
     from federank.studies.figures.disparity import draw_disparity
+    from federank.studies.figures.price import draw_price
     from federank.studies.figures.privacy import draw_privacy
     from federank.studies.figures.shares import draw_item_updates, draw_popularity
     from federank.studies.figures.sweep import draw_sweep
@@ -168,5 +175,7 @@ def _draw(
             return draw_disparity(name, rows, wish, wishes)
         case "convergence":
             return draw_convergence(name, rows, wish, wishes, lines)
+        case "price":
+            return draw_price(name, rows, wish, wishes)
         case _:
             return draw_privacy(name, lines)

@@ -113,7 +113,11 @@ def ramp(place: int, count: int) -> dict[str, Any]:
 
 def legend_below(figure: Figure) -> None:
     """A legend under the axes, in as many columns as fit."""
-    entries = [entry for axes in figure.axes for entry in zip(*axes.get_legend_handles_labels(), strict=True)]
+    legend_of(figure, [entry for axes in figure.axes for entry in zip(*axes.get_legend_handles_labels(), strict=True)])
+
+
+def legend_of(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
+    """The same with entries of one's own: what is drawn, and what it is called."""
     labels = [legible(label) for _, label in entries]
     widest = max(map(len, labels), default=0) + 9  # letters, with room for the line before them
     if entries:

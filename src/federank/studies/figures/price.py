@@ -1,0 +1,120 @@
+"""What privacy costs: accuracy against what a curious server still learns of what people held back.
+
+Right is more accurate, down is more private: the best attacker's order of what was never sent as liked, above
+popularity's. Colours are ways of sharing, shapes what the server sees, larger marks a larger pi. The pale band is the
+goal. The broad line joins the rows that no other beats in both, each as that server sees it which learns most. Where
+everything was sent there is nothing left to hide: such rows are crosses at the upper edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from federank.studies.figures.cost import pareto_front
+from federank.studies.figures.style import FAINT, INK, PAPER, legend_of, look, new_panel
+from federank.studies.metric_words import words_of
+from federank.studies.priced import seen_rows
+from federank.studies.rows import Row
+from federank.studies.wishes import Wishes
+
+GOAL = 0.02
+"""An attacker that is at most so much above popularity has learnt next to nothing."""
+GAIN = "audit:gain_held_back"
+_SHAPES = {"messages, linked": "o", "one message": "v"}
+_SHAPES_OF_SUMS = ("s", "D", "P", "*")
+_BENDS = 0.05  # below it, gains are drawn to scale; above it, by their logarithm
+_BAND: dict[str, Any] = {"color": FAINT, "alpha": 0.13, "linewidth": 0}
+_FRONT: dict[str, Any] = {"color": FAINT, "alpha": 0.4, "linewidth": 4}
+_TICKS = (-0.04, -0.02, 0.0, 0.02, 0.04, 0.1, 0.2, 0.5)
+
+
+def draw_price(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:
+    """One data set's panel and what it shows, or None where nothing was audited."""
+    across = wish.get("metric", "precision@10")
+    seen = [row for _, row in seen_rows(rows) if row.sees and row.mean(across) is not None]
+    if not seen:
+        return None
+    starts = wish.get("families") or sorted({row.group for row in seen}, key=len)
+    families = list(dict.fromkeys([*starts, *(family_of(row, starts) for row in seen)]))  # a colour for each
+    colors = {family: look(place)["color"] for place, family in enumerate(families)}
+    shapes = shapes_of(seen)
+    hidden = [(row, gain) for row in seen if (gain := row.mean(GAIN)) is not None]
+    front = [(x, -y) for x, y in pareto_front([(row.mean(across) or 0.0, -gain) for row, gain in at_worst(hidden)])]
+    gains = [gain for _, gain in hidden]
+    low, top = min([-GOAL, *gains]) - 0.01, 1.6 * max([0.1, *gains])
+    figure, axes = new_panel(data, height=4.0)
+    axes.axhspan(-1, GOAL, **_BAND)
+    if front:
+        axes.plot(*zip(*front, strict=True), zorder=1, **_FRONT)
+    for row in seen:
+        color, gain, pi = colors[family_of(row, starts)], row.mean(GAIN), row.at("pi")
+        size = (9 if shapes[row.sees] == "*" else 5) + 4 * (pi if isinstance(pi, float) else 0.5)
+        mark: dict[str, Any] = {"marker": shapes[row.sees], "markersize": size, "markeredgecolor": PAPER}
+        if gain is None:
+            mark = {"marker": "x", "markersize": 6, "markeredgecolor": color, "clip_on": False}
+        axes.plot(row.mean(across) or 0.0, top if gain is None else gain, color=color, linestyle="", **mark)
+    axes.set_yscale("symlog", linthresh=_BENDS)
+    axes.set_yticks([tick for tick in _TICKS if low < tick < top])
+    axes.set_ylim(low, top)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.2f}" if value else "0")
+    axes.minorticks_off()
+    axes.margins(x=0.1)
+    axes.locator_params(axis="x", nbins=5)
+    axes.set(xlabel=words_of(across).axis, ylabel="Best attack on what was held back,\nabove popularity")
+    there = {family_of(row, starts) for row in seen}
+    legend_of(figure, _keys({family: color for family, color in colors.items() if family in there}, shapes))
+    return figure, _told(seen, hidden, front, across)
+
+
+def _keys(colors: Mapping[str, str], shapes: Mapping[str, str]) -> list[tuple[Any, str]]:
+    """What the legend explains: ways of sharing, what the server sees, and what else is drawn."""
+    return [
+        *((Line2D([], [], color=color, linewidth=5), family) for family, color in colors.items()),
+        *((Line2D([], [], color=FAINT, marker=shape, linestyle=""), sees) for sees, shape in shapes.items()),
+        (Line2D([], [], color=INK, marker="x", linestyle=""), "nothing left to hide"),
+        (Patch(**_BAND), f"the goal: at most {GOAL:g}"),
+        (Line2D([], [], **_FRONT), "not beaten in both"),
+    ]
+
+
+def family_of(row: Row, starts: Sequence[str]) -> str:
+    """The way of sharing: the first of these beginnings that the row's group has, else the group itself."""
+    return next((start for start in starts if row.group.startswith(start)), row.group)
+
+
+def at_worst(hidden: Sequence[tuple[Row, float]]) -> list[tuple[Row, float]]:
+    """Of each row the server that has learnt most: who is only safe from another is not safe."""
+    worst: dict[tuple[Any, ...], tuple[Row, float]] = {}
+    for row, gain in hidden:
+        key = (row.data, row.group, row.swept)
+        if key not in worst or gain > worst[key][1]:
+            worst[key] = (row, gain)
+    return list(worst.values())
+
+
+def shapes_of(rows: Sequence[Row]) -> dict[str, str]:
+    """A shape for everything a server sees; sums in the order of their cohorts, those over everybody last."""
+    seen = dict.fromkeys(row.sees for row in rows)
+    sums = sorted(
+        (sees for sees in seen if sees not in _SHAPES), key=lambda sees: (sees.endswith("all"), len(sees), sees)
+    )
+    some = dict(zip(sums, _SHAPES_OF_SUMS, strict=False))
+    if sums and sums[-1].endswith("all"):
+        some[sums[-1]] = _SHAPES_OF_SUMS[-1]
+    return {sees: shape for sees, shape in _SHAPES.items() if sees in seen} | some
+
+
+def _told(
+    seen: Sequence[Row], hidden: Sequence[tuple[Row, float]], front: Sequence[tuple[float, float]], across: str
+) -> str:
+    within = sum(gain <= GOAL for _, gain in hidden)
+    names = [
+        f"{row.label} ({row.sees})" for point in front for row, gain in hidden if (row.mean(across), gain) == point
+    ]
+    told = f"Of {len(seen)} rows {len(seen) - len(hidden)} had nothing left to hide and {within} keep to the band."
+    return f"{told} No other is both more accurate and more private than {'; '.join(names)}." if names else told

@@ -1,0 +1,137 @@
+"""The price of privacy in a report: losses, servers, the goal and the picture."""
+
+import pytest
+from tests.studies.audited_lines import audited_lines
+from tests.studies.small_results import results_folder
+
+from federank.errors import SettingError
+from federank.studies.figures import draw_figures
+from federank.studies.figures.price import shapes_of
+from federank.studies.metric_words import words_of
+from federank.studies.priced import seen_rows, with_losses
+from federank.studies.report import make_report, write_report
+from federank.studies.rows import gather
+from federank.studies.wishes import Wishes
+
+PRICES = """
+title = "Prices"
+
+[[table]]
+title = "Prices"
+metrics = ["precision@10", "loss:precision@10", "audit:gain_held_back", "audit:attack_held_back"]
+against = "As published"
+goal = { "audit:gain_held_back" = 0.02, "loss:precision@10" = 0.05 }
+"""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    folder = results_folder(tmp_path_factory.mktemp("prices") / "results", PRICES, audited_lines(1, 2))
+    return make_report(folder).results[0]
+
+
+def cells(table):
+    """Each row by what is shared and seen, its other cells by their heads."""
+    heads = [column.name for column in table.columns]
+    return {(row[0].text, row[1].text): dict(zip(heads, row, strict=True)) for row in table.rows}
+
+
+def test_a_row_is_told_once_for_every_server_that_watched_it(table):
+    assert list(cells(table)) == [
+        ("As published, pi = 0.1", "messages, linked"),
+        ("As published, pi = 0.3", "messages, linked"),
+        ("Sticky, pi = 0.1", "messages, linked"),
+        ("Sticky, pi = 0.1", "one message"),
+        ("Sticky, pi = 0.3", "messages, linked"),
+        ("Sticky, pi = 0.3", "one message"),
+        ("Sticky, rounds of 50, pi = 0.1", "sums over 50"),
+        ("Sticky, rounds of all, pi = 0.1", "sums over all"),
+    ]
+    gains = [row["Hidden: gain"].text for row in cells(table).values()]
+    assert gains[:4] == ["-", "-", "+0.030 ± 0.000", "+0.010 ± 0.000"]
+
+
+def test_a_loss_is_counted_run_by_run_against_the_same_point_of_the_sweep(table):
+    lost = {key[0]: row["Loss of P@10"] for key, row in cells(table).items()}
+    assert lost["As published, pi = 0.3"].value == 0
+    assert lost["Sticky, pi = 0.3"].value == pytest.approx((1 - 0.30 / 0.40 + 1 - 0.32 / 0.42) / 2)
+    assert lost["Sticky, pi = 0.3"].spread == pytest.approx(abs(0.30 / 0.40 - 0.32 / 0.42) / 2)
+    assert lost["Sticky, pi = 0.1"].text.startswith("+4.8%")
+
+
+def test_people_are_compared_with_the_same_point_and_the_caption_says_so(table):
+    marks = {key[0]: row["P@10"].mark for key, row in cells(table).items()}
+    assert marks["As published, pi = 0.1"] == marks["As published, pi = 0.3"] == ""
+    assert marks["Sticky, pi = 0.3"] == "**"
+    assert "differs from As published at the same point" in table.caption
+
+
+def test_a_goal_is_met_where_no_bound_is_passed_and_is_no_question_where_nothing_was_hidden(table):
+    assert [row["Goal"].text for row in cells(table).values()] == [
+        *("-", "-", "not met", "met", "not met", "not met"),
+        *("met", "not met"),
+    ]
+    assert "Goal: at most Hidden: gain +0.020 and Loss of P@10 +5.0%" in table.caption
+
+
+def test_the_best_attack_is_named_or_all_that_were_in_some_run(table):
+    assert cells(table)["Sticky, pi = 0.1", "one message"]["Best attack"].text == "sum vector1 or sum vector2"
+    assert cells(table)["As published, pi = 0.1", "messages, linked"]["Best attack"].text == "-"
+
+
+def test_a_loss_without_a_group_to_compare_with_is_refused():
+    with pytest.raises(SettingError, match="name a group"):
+        with_losses(gather(audited_lines()), ["loss:precision@10"], None)
+
+
+def test_a_row_whose_reference_was_not_run_has_no_loss():
+    rows = gather([line for line in audited_lines() if line["id"] != "As published-0.3-1-north"])
+    lost = {
+        row.label: row.mean("loss:precision@10") for row in with_losses(rows, ["loss:precision@10"], "As published")
+    }
+    assert lost["Sticky, pi = 0.3"] is None
+    assert lost["Sticky, pi = 0.1"] == pytest.approx(0.05)
+
+
+def test_metrics_of_audits_have_words_with_the_server_where_one_is_meant():
+    assert words_of("audit:gain_held_back").short == "Hidden: gain"
+    assert words_of("sums:gain_held_back").short == "Hidden: gain (sums)"
+    assert words_of("loss:precision@10").short == "Loss of P@10"
+
+
+def test_the_report_is_written_in_every_form(tmp_path):
+    folder = results_folder(tmp_path / "results", PRICES, audited_lines(1, 2))
+    write_report(folder, html=tmp_path / "r.html", markdown=tmp_path / "r.md", latex=tmp_path / "r.tex")
+    assert "| Sticky, rounds of all, pi = 0.1 | sums over all |" in (tmp_path / "r.md").read_text(encoding="utf-8")
+
+
+def drawn(lines, **wish):
+    figures = [{"kind": "price", **wish}]
+    return list(draw_figures(Wishes(title="", figures=figures), gather(lines), lines))
+
+
+def test_the_picture_tells_who_hides_nothing_who_keeps_to_the_goal_and_who_is_not_beaten():
+    [picture] = drawn(audited_lines())
+    [panel] = picture.panels
+    assert panel.name == "north"
+    assert panel.seen == (
+        "Of 8 rows 2 had nothing left to hide and 4 keep to the band. No other is both more accurate and more private "
+        "than Sticky, rounds of all, pi = 0.1 (sums over all); Sticky, rounds of 50, pi = 0.1 (sums over 50); Sticky, "
+        "pi = 0.3 (messages, linked)."
+    )
+    assert [again.panels[0].svg for again in drawn(audited_lines())] == [panel.svg]
+
+
+def test_ways_of_sharing_with_one_beginning_have_one_colour():
+    apart, together = (drawn(audited_lines(), **wish)[0].panels[0].svg for wish in ({}, {"families": ["As", "Sticky"]}))
+    assert apart != together
+
+
+def test_without_an_audit_there_is_no_picture():
+    lines = [line | {"metrics": {"precision@10": 0.1}} for line in audited_lines()]
+    assert drawn(lines) == []
+
+
+def test_sums_over_everybody_are_stars_and_each_server_has_a_shape_of_its_own():
+    shapes = shapes_of([row for _, row in seen_rows(gather(audited_lines()))])
+    assert shapes == {"messages, linked": "o", "one message": "v", "sums over 50": "s", "sums over all": "*"}
