@@ -190,14 +190,12 @@ def _audited(name: str, settings: dict[str, Any], split: Split, seed: int) -> di
     from federank.audit.audit import audit_training
     from federank.evaluation.evaluate import evaluate
     from federank.recommenders.fpl import FPL
+    from federank.studies.audits import marks_of
 
     model = FPL(epochs=60, seed=seed, **settings)
     findings, about = audit_training(model, split.train)
     found = findings[-1]
     precision = evaluate(model, split, at=10, metrics=["precision"]).means["precision@10"]
-    marks = {
-        f"{attack}/{mark}": value for attack, all_marks in found.attacks.items() for mark, value in all_marks.items()
-    }
     return {
         "id": hashlib.sha256(repr((name, settings, seed)).encode()).hexdigest()[:16],
         "group": name,
@@ -206,12 +204,7 @@ def _audited(name: str, settings: dict[str, Any], split: Split, seed: int) -> di
         "settings": settings,
         "seed": seed,
         "task": "audit",
-        "metrics": {
-            "precision@10": precision,
-            "disclosed_share": found.disclosed_share,
-            "base_rate": found.base_rate,
-            **marks,
-        },
+        "metrics": {"precision@10": precision, **marks_of(found)},
         "seconds": sum(about["seconds"].values()),
         "status": "done",
     }
