@@ -144,7 +144,7 @@ def test_what_a_dead_process_had_claimed_is_taken_over(tmp_path):
     study = small_study(tmp_path, data=[{"name": "visits", "source": small_data(tmp_path)}], model=[LONG])
     document = study.document | {"choose": {"best_epoch": False}, "seeds": [1]}
     process = started(tmp_path, document, "--workers", "1")
-    while not (tmp_path / "r" / "claims").is_dir() or not Results.open(tmp_path / "r").under_way():
+    while not (tmp_path / "r" / "VERSION").is_file() or not Results.open(tmp_path / "r").under_way():
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     assert len(Results.open(tmp_path / "r").under_way()) == 1
