@@ -79,6 +79,15 @@ def test_the_best_attack_is_named_or_all_that_were_in_some_run(table):
     assert cells(table)["As published, pi = 0.1", "messages, linked"]["Best attack"].text == "-"
 
 
+def test_a_column_that_no_audited_row_can_fill_is_left_out(tmp_path):
+    wishes = PRICES.replace('"loss:precision@10", ', '"loss:precision@10", "noise_epsilon", ')
+    plain = make_report(results_folder(tmp_path / "plain", wishes, audited_lines())).results[0]
+    assert not any(column.name == "ε of noise" for column in plain.columns)
+    noisy = [line | {"metrics": line["metrics"] | {"noise_epsilon": 3.0}} for line in audited_lines()]
+    table = make_report(results_folder(tmp_path / "noisy", wishes, noisy)).results[0]
+    assert any(column.name == "ε of noise" for column in table.columns)
+
+
 def test_a_loss_without_a_group_to_compare_with_is_refused():
     with pytest.raises(SettingError, match="name a group"):
         with_losses(gather(audited_lines()), ["loss:precision@10"], None)

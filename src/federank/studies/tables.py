@@ -21,6 +21,7 @@ from federank.studies.priced import AUDIT, LOSS, asks_for, best_attack, meets, s
 from federank.studies.rows import Row, best_of_sweeps
 from federank.studies.wishes import Wishes, published
 
+_ATTACK = f"{AUDIT}attack_held_back"
 NOTABLE = 10.0
 """A difference from the paper of more percent than this is listed and has to be explained."""
 
@@ -101,6 +102,11 @@ def results_table(
     """One data set's table, and every difference from the paper in it."""
     metrics, against = list(wish["metrics"]), wish.get("against")
     rows, watched, goal = with_losses(rows, metrics, against), asks_for(metrics, AUDIT), wish.get("goal")
+    shown = seen_rows(rows) if watched else list(enumerate(rows))
+    if watched:  # a figure of noise, say, where no row has noise
+        metrics = [
+            metric for metric in metrics if metric == _ATTACK or any(len(row.values(metric)) for _, row in shown)
+        ]
     theirs = {
         (place, metric): published(wishes, row, rows, metric) for place, row in enumerate(rows) for metric in metrics
     }
@@ -112,15 +118,15 @@ def results_table(
         if metric in compared:
             columns += [Column(head, name) for name in ("ours", "paper", "diff.")]
         else:
-            columns.append(Column(head, "ours") if compared else Column("", head))
+            number = metric != _ATTACK
+            columns.append(Column(head, "ours", number) if compared else Column("", head, number))
     columns += [Column("", "Goal", number=False)] if goal else []
-    shown = seen_rows(rows) if watched else list(enumerate(rows))
     best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
     lines, differences = [], []
     for number, (place, row) in enumerate(shown):
         cells = [Cell(row.label), *([Cell(row.sees or "-")] if watched else [])]
         for metric in metrics:
-            if metric == f"{AUDIT}attack_held_back":
+            if metric == _ATTACK:
                 cells.append(Cell(best_attack(row)))
                 continue
             ours, paper = row.mean(metric), theirs[place, metric]
