@@ -33,6 +33,12 @@ def test_sums_over_a_cohort_are_audited_in_rounds_of_that_many(shop):
     assert found["best"]["by_auc"] in found["attacks"]
 
 
+def test_a_report_about_sums_keeps_to_eighty_columns(shop):
+    answer = told("fpl", "--data", shop, "--epochs", 2, "--sees", "sums", "--cohort", 4, "--quiet")
+    assert "sums over rounds of 4 devices" in answer
+    assert max(len(line) for line in answer.splitlines()) <= 80
+
+
 def test_ratings_are_audited_too(shop):
     answer = told("pmf", "--data", shop, "--style", "batch", "--iterations", 6, "--rho", 1, "--quiet")
     assert "Named in every message" in answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +40,7 @@ _SERVERS = {
 _INSTEAD = {
     ("sums", "updates"): "A round has one device here, and the sum over one device is its message:\nthe server sees"
     " every message. `--cohort K` makes rounds of K devices.\n",
-    ("updates", "sums"): "Noise hides the signs of a message, so the messages of a device are averaged over\nrounds,"
+    ("updates", "sums"): "Noise hides the signs of a message, so the messages of a device are averaged\nover rounds,"
     " as sums over one device.\n",
 }
 """What was asked for, what was audited in its place, and why."""
@@ -56,10 +57,11 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
     if (asked, seen) in _INSTEAD:
         click.echo(_INSTEAD[asked, seen])
         seen = "updates"
-    click.echo(
-        f"{_SERVERS[seen].format(**about)} of {plain(about['data'])}\n({about['users']:,} people, "
-        f"{about['items']:,} items) after {found.epoch} epoch{'s' * (found.epoch > 1)} of training:\n"
+    heading = (
+        f"{_SERVERS[seen].format(**about)} of {plain(about['data'])} ({about['users']:,} people, "
+        f"{about['items']:,} items) after {found.epoch} epoch{'s' * (found.epoch > 1)} of training:"
     )
+    click.echo(f"{fill(heading, 79)}\n")
     table = new_table("How it guesses", "Right>", "Found>", "Order>", "Kept back>", "Gain>")
     for name, marks in found.attacks.items():
         table.add_row(
