@@ -70,6 +70,13 @@ def test_the_best_of_a_sweep_is_the_best_on_validation(done):
     assert best["swept"]["pi"] == max(value, key=lambda pi: (value[pi], -pi))
 
 
+def test_where_nothing_is_chosen_runs_are_made_in_the_order_of_the_study(tmp_path):
+    models = [{"method": method} for method in ("random", "popular", "itemknn")]
+    _, heard = carried_out(small_study(tmp_path, model=models), tmp_path / "r")
+    made = [(line["group"], line["seed"]) for line, _ in heard.heard]
+    assert made == [("random", 1), ("random", 2), ("popular", 1), ("itemknn", 1)]
+
+
 def test_nothing_is_done_twice(tmp_path):
     study = small_study(tmp_path)
     first, _ = carried_out(study, tmp_path / "r")

@@ -129,20 +129,24 @@ class Conduct:
 
     def _advance(self) -> None:
         """Choose for the cases whose choosing runs are finished, and line up their tests."""
-        changed = False
-        for number, case in enumerate(self.plan.cases):
-            if number in self.choices or any(run.id not in self.finished for run in choosing_runs(case)):
-                continue
+        ready = [
+            number
+            for number, case in enumerate(self.plan.cases)
+            if number not in self.choices and all(run.id in self.finished for run in choosing_runs(case))
+        ]
+        for number in ready:
+            case = self.plan.cases[number]
             choice = choose(case, self._known) if case.candidates else Choice(case.fixed, None, 0.0)
-            self.choices[number] = choice
-            self.tests[number] = _tests(case, choice)
-            changed = True
-            for run in reversed(self.tests[number]):  # before other rows' choosing, so that rows get done one by one
-                if isinstance(choice, NoChoice):
+            self.choices[number], self.tests[number] = choice, _tests(case, choice)
+        # Tests go before other rows' choosing, so that rows get done one by one; the last row first, so that in the end
+        # they are in the study's order.
+        for number in reversed(ready):
+            for run in reversed(self.tests[number]):
+                if isinstance(choice := self.choices[number], NoChoice):
                     self._give_up(run, choice.reason)
                 else:
                     self._want(run, first=True)
-        if changed:
+        if ready:
             self.results.keep_current(labelled(self.plan, self.choices, self.tests), self.plan.count)
 
     def _known(self, run: Run) -> Line:
