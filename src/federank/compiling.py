@@ -25,7 +25,7 @@ import platformdirs
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _KERNEL_PACKAGES = {"models", "protocol", "engines"}
-_KEPT_GENERATIONS = 3
+_KEPT_GENERATIONS = 16
 _ONE_AT_A_TIME = threading.Lock()
 
 

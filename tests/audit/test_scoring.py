@@ -46,6 +46,7 @@ def test_what_was_held_back_is_judged_apart():
     assert np.isnan(marks_of([0] * 8, size=0, sent=PROFILE)["auc_held_back"])
 
 
+@pytest.mark.slow
 @given(
     scores=st.lists(st.integers(-3, 3) | st.floats(-1e6, 1e6, width=32), min_size=8, max_size=8),
     profile=st.sets(st.integers(0, 7), min_size=1, max_size=7),

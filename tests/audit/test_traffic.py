@@ -24,6 +24,7 @@ def noted(kept, people, n_items):
     return positive, negative, rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", CONFIGURATIONS.values(), ids=CONFIGURATIONS.keys())
 def test_the_observer_notes_what_the_updates_of_the_reference_engine_show(settings):
     data = random_world()

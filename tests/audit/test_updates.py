@@ -12,6 +12,7 @@ from federank.protocol.distribution import make_broadcast
 from federank.protocol.draws import words_wrap_around
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", CONFIGURATIONS.values(), ids=CONFIGURATIONS.keys())
 def test_the_next_update_is_what_the_reference_engines_device_would_send(settings):
     data = random_world()

@@ -250,6 +250,7 @@ def test_names_out_of_the_data_have_no_power_over_the_terminal(tmp_path):
     assert "\x1b" not in shown
 
 
+@pytest.mark.slow
 def test_stats_draw_a_picture_where_asked(tmp_path):
     told("data", "stats", "city", "--plot", tmp_path / "city.png")
     assert (tmp_path / "city.png").read_bytes().startswith(b"\x89PNG")
@@ -465,6 +466,7 @@ def examples(words: tuple[str, ...]) -> list[list[str]]:
     return [line[1:] for line in lines if line[:1] == ["federank"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [("data",), ("data", "list"), ("data", "stats"), ("data", "split"), ("data", "city"), ("split",)]
 )

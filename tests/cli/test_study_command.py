@@ -102,6 +102,7 @@ def test_a_mistake_is_one_sentence(study_file, words, told, monkeypatch):
     assert told in str(answer.exception)
 
 
+@pytest.mark.slow
 def test_a_mistake_ends_with_exit_code_2_and_no_traceback(tmp_path):
     command = [sys.executable, "-m", "federank", "study", "run", "federank-tabel2"]
     answer = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)

@@ -74,6 +74,7 @@ def test_the_default_city_has_the_promised_size(town):
     assert_whole(town, people=1000, places=1500, checkins=40_000)
 
 
+@pytest.mark.slow
 @given(sizes())
 @settings(deadline=None, derandomize=True, max_examples=60)
 def test_a_city_of_any_size_is_whole(size):
@@ -197,6 +198,7 @@ def test_the_newest_fifth_of_a_history_shows_the_same_taste_as_the_rest(town):
     assert own == pytest.approx(likeness(any_fifth)[0], rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_personalised_method_clearly_beats_the_most_popular_places(seed):
     split = split_temporal(city(seed=seed), test=0.2)

@@ -242,6 +242,7 @@ def test_a_silent_server_is_given_up_on(publisher, target):
     assert not target.exists()
 
 
+@pytest.mark.slow
 def test_a_server_that_falls_silent_in_the_middle_is_asked_for_the_rest(publisher, target):
     publisher.answers = [silent_after_half]
     fetch(publisher.address, target, RIGHT, patience=Patience(timeout=0.5, attempts=100, pause=0.0))

@@ -353,6 +353,7 @@ def test_choices_that_would_do_nothing_are_refused(tmp_path: Path) -> None:
         load((USERS, ITEMS), times=1)
 
 
+@pytest.mark.slow
 def test_reading_a_file_does_not_import_pandas(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", lines("\t"))
     program = "import sys, federank; federank.load(sys.argv[1]); sys.exit('pandas' in sys.modules)"

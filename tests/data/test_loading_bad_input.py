@@ -222,6 +222,7 @@ def zstandard(content: str) -> bytes:
     return packed.getvalue()
 
 
+@pytest.mark.slow
 def test_a_zstandard_file_cut_short_or_too_large_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv.zst"
     whole = zstandard("".join(f"{row % 997}\t{row}\n" for row in range(50_000)))

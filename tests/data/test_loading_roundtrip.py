@@ -55,6 +55,7 @@ def loaded(name: str, content: bytes, **asked: Any) -> Interactions:
         return load(path, **asked)
 
 
+@pytest.mark.slow
 @LAWS
 @given(
     rows=ROWS,
@@ -81,6 +82,7 @@ def test_a_table_is_read_as_it_was_written(
     assert data.fingerprint == wanted.fingerprint
 
 
+@pytest.mark.slow
 @LAWS
 @given(rows=ROWS, ratings=st.booleans(), times=st.booleans(), header=st.booleans())
 def test_what_is_written_is_loaded_as_the_same_data(
@@ -97,6 +99,7 @@ def test_what_is_written_is_loaded_as_the_same_data(
     assert again.fingerprint == data.fingerprint
 
 
+@pytest.mark.slow
 @LAWS
 @given(rows=ROWS, wrong=st.integers(0, 11), header=st.booleans(), blank=st.booleans())
 def test_the_line_of_a_bad_rating_is_named(
@@ -134,6 +137,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(LAWS, max_examples=300)
 @given(
     name=st.sampled_from(["a.csv", "a.tsv", "a.inter", "a.zip", "a.gz", "a"]),

@@ -57,6 +57,7 @@ def test_each_user_gives_the_floor_of_their_share(data, share):
     np.testing.assert_array_equal(split.test.profiles.sizes, np.floor(share * data.profiles.sizes))
 
 
+@pytest.mark.slow
 @given(data=histories())
 def test_nobody_is_tested_on_something_older_than_what_was_learnt(data):
     split = split_temporal(data, test=0.5)

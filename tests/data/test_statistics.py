@@ -138,6 +138,7 @@ def test_the_papers_training_part_of_foursquare_italy_is_described_as_in_their_t
     assert numbers.per_user == pytest.approx(39.98, abs=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".PDF", b"%PDF")])
 def test_a_picture_is_written_in_the_format_of_its_suffix(small, tmp_path, suffix, start):
     path = tmp_path / f"picture{suffix}"
@@ -153,6 +154,7 @@ def test_a_suffix_that_tells_no_format_is_refused_in_a_sentence(small, tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_picture_that_cannot_be_written_is_refused_in_a_sentence_and_leaves_nothing(small, tmp_path):
     with pytest.raises(BadFile, match=r"cannot be written to .*lost.*: No such file or directory"):
         draw_statistics(small, tmp_path / "lost" / "picture.png")

@@ -42,6 +42,7 @@ class Downloads(Recorder):
         return updates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_counts_are_those_of_the_recorded_traffic(name):
     founded = federation(DATA, **SETTINGS[name])

@@ -31,6 +31,7 @@ def as_lists(found):
     ]
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10_000),
     k=st.integers(1, 40),

@@ -175,6 +175,7 @@ def test_everyone_takes_part_in_batch_style_and_one_at_a_time_in_stochastic_styl
     assert np.all(abs(counts - 2000 / 12) < 5 * (2000 / 12) ** 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["pmf", "svdpp"])
 @pytest.mark.parametrize("sampling", ["fresh", "fixed"])
 def test_what_is_in_every_upload_is_what_was_rated_unless_samples_are_fixed(method, sampling):

@@ -85,6 +85,7 @@ def test_every_broadcast_is_the_first_model_plus_the_updates_before_it():
     np.testing.assert_allclose(shared.vectors, vectors, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", ["per-triple", "per-row"])
 def test_no_positive_leaves_the_device_when_pi_is_zero(mask):
     data = random_world()

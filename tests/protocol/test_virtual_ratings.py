@@ -32,6 +32,7 @@ def test_all_that_is_left_can_be_sampled():
     assert sorted(sample([1, 3], 6, 4)) == [0, 2, 4, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_items", "rated"), [(5, [1]), (12, [1, 2, 3, 4])], ids=["by ranks", "by tries"])
 def test_every_set_is_equally_likely(n_items, rated):
     unrated = [item for item in range(n_items) if item not in rated]

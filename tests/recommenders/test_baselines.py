@@ -211,6 +211,7 @@ def test_a_trained_vae_can_be_used_without_jax(tmp_path, monkeypatch):
     np.testing.assert_array_equal(loaded.items, model.recommend(n=5).items)
 
 
+@pytest.mark.slow
 def test_jax_is_not_imported_before_it_is_needed():
     program = "import sys, federank.recommenders.vae; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -44,6 +44,7 @@ def recommendations(draw):
     )
 
 
+@pytest.mark.slow
 @given(made=recommendations())
 def test_what_is_written_is_read_back_in_the_same_order(made, tmp_path_factory):
     path = tmp_path_factory.mktemp("lists") / "lists.tsv"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from federank.arrays import IntVector, LongVector
 from federank.compiling import compiled
-from federank.engines.rating_compiled import _room as room_for_raters
+from federank.engines.rating_compiled import room_for_raters
 from federank.engines.rating_federation import RatingFederation
 from federank.engines.rating_kernels import Raters, Room, lay_out
 from federank.protocol.rating_recipes import RatingRecipe

@@ -20,7 +20,7 @@ def play(federation: RatingFederation, rounds: int, threads: int = 1) -> None:
         rating_unfederated.play_compiled(federation, rounds)
         return
     raters = Raters(federation.profiles, federation.ratings, federation.means, federation.participations)
-    room = _room(federation)
+    room = room_for_raters(federation)
     if recipe.batch:
         sums = Sums(np.empty_like(V), np.empty(len(V), dtype=np.int64))
         play_pmf_batch(recipe, raters, V, U, sums, room, first_round, rounds, width)
@@ -31,7 +31,8 @@ def play(federation: RatingFederation, rounds: int, threads: int = 1) -> None:
     federation.round_number += rounds
 
 
-def _room(federation: RatingFederation) -> Room:
+def room_for_raters(federation: RatingFederation) -> Room:
+    """Working memory for the devices of a federation, as large as the largest of them needs."""
     sizes, (n_items, width) = federation.profiles.sizes, federation.item_vectors.shape
     most = int((sizes + federation.recipe.virtual).max(initial=0))
     most_rated = int(sizes.max(initial=0)) if federation.recipe.implicit else 0
