@@ -34,6 +34,16 @@ def test_every_row_that_leaves_is_entered_with_when_how_often_and_as_what():
     assert ledger().liked().tolist() == [2, 5]
 
 
+def test_what_left_as_real_once_stays_real_when_it_is_sent_as_a_decoy_later():
+    kept = ledger()
+    decoys_now = OUTWARD._replace(real=np.array([False, True, False]))
+    kept.record(10, decoys_now, update(_2=0.5, _5=0.5, _8=0.5))
+    assert {item: kept.entries[item].real for item in (2, 5, 8)} == {2: True, 5: True, 8: False}
+    assert kept.liked().tolist() == [2, 5, 8]
+    assert kept.really_liked().tolist() == [2, 5]
+    assert kept.disclosed([2, 5, 8, 9]) == 0.5
+
+
 def test_the_disclosed_share_counts_what_is_really_ones_own():
     history = [2, 8, 30, 31]
     assert Ledger().disclosed(history) == 0

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federank.errors import SettingError
-from federank.protocol.policy import Policy, decoy_rate, outward
+from federank.protocol.policy import Policy, decoy_rate, most_allowed, outward
 
 HISTORY = np.array([1, 4, 5, 9, 12, 20, 21, 22, 30, 39], dtype=np.int32)
 N_ITEMS = 40
@@ -88,6 +88,53 @@ def test_what_was_sent_before_stays_chosen_when_a_history_grows():
         now = left(policy(pi=0.3), history=grown, n_items=200, sent=sent)
         ever |= set(now.profile[now.allowed].tolist())
         assert len(ever) == math.ceil(0.3 * len(grown) - 1e-9)
+
+
+doings = st.lists(st.tuples(st.sampled_from(["add", "remove", "forbid"]), st.integers(0, 11)), max_size=40)
+
+
+@given(
+    sharing=st.sampled_from(["as-published", "sticky"]),
+    basis=st.sampled_from(["history", "shared"]),
+    pi=st.sampled_from([0.1, 0.3, 0.5, 0.9, 1.0]),
+    budget=st.none() | st.integers(0, 5),
+    doings=doings,
+)
+def test_no_more_than_the_bound_ever_leaves_whatever_is_added_removed_or_forbidden(sharing, basis, pi, budget, doings):
+    history, never, ever = set(range(6)), set(), set()
+    for doing, item in [("add", 0), *doings]:
+        if doing == "forbid":
+            never.add(item)
+        else:
+            history = history | {item} if doing == "add" else history - {item}
+        chosen = policy(sharing, pi=pi, basis=basis, budget=budget, never_items=frozenset(never))
+        profile = np.array(sorted(history), dtype=np.int32)
+        now = left(chosen, history=profile, sent=np.array(sorted(ever), dtype=np.int32))
+        leaving = set(now.profile[now.allowed].tolist())
+        assert leaving <= history - never
+        if budget is None and (sharing == "as-published" or pi == 1):
+            assert leaving == history - never  # nothing is promised to be held back
+        elif leaving - ever:
+            assert len(ever | leaving) <= most_allowed(chosen, len(history - never))
+        ever |= leaving
+        assert budget is None or len(ever) <= budget
+
+
+def test_what_was_sent_and_then_taken_back_still_counts():
+    budgeted = policy("as-published", pi=1.0, budget=2)
+    first = left(budgeted)
+    sent = first.profile[first.allowed]
+    forbidden = policy("as-published", pi=1.0, budget=2, never_items=frozenset(sent.tolist()))
+    assert not left(forbidden, sent=sent).allowed.any()
+    removed = np.setdiff1d(HISTORY, sent).astype(np.int32)
+    assert not left(budgeted, history=removed, sent=sent).allowed.any()
+
+
+def test_what_was_sent_stays_chosen_when_other_things_that_were_sent_are_removed():
+    sent = left(policy(pi=0.9)).profile[left(policy(pi=0.9)).allowed]
+    kept = np.setdiff1d(HISTORY, sent[:5]).astype(np.int32)
+    now = left(policy(pi=0.9), history=kept, sent=sent)
+    assert now.profile[now.allowed].tolist() == sent[5:].tolist()
 
 
 @given(pi=st.floats(0.01, 0.99), epsilon=st.floats(0.01, 20))

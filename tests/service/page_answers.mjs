@@ -41,14 +41,15 @@ export function answers(protocol, questions) {
       const { profile, ...rest } = protocol.outward(policy, seed, user, Int32Array.from(history), items, sent);
       return { profile: [...profile], ...rest };
     },
-    ledger: ({ outward, rounds, history }) => {
+    ledger: ({ rounds, history }) => {
       const entries = new Map();
-      for (const { round, update } of rounds) {
+      for (const { round, outward, update } of rounds) {
         const typed = { items: Int32Array.from(update.items), biases: floats(update.biases) };
         for (const [item, entry] of protocol.record(entries, round, outward, typed)) entries.set(item, entry);
       }
       const rows = [...entries.values()].sort((one, other) => one.item - other.item);
-      return { rows, liked: [...protocol.liked(entries)], disclosed: protocol.disclosed(entries, history) };
+      const [liked, really_liked] = [[...protocol.liked(entries)], [...protocol.reallyLiked(entries)]];
+      return { rows, liked, really_liked, disclosed: protocol.disclosed(entries, history) };
     },
     home: ({ recipe, seed, user, history, broadcast, steps, n }) => {
       const worked = protocol.recipeFor(recipe);

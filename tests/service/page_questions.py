@@ -24,6 +24,8 @@ POLICIES = {
     "as-published, all": Policy(sharing="as-published", pi=1.0, basis="history"),
     "as-published with a budget": Policy(sharing="as-published", pi=0.5, basis="history", budget=4),
     "sticky": Policy(sharing="sticky", pi=0.3, basis="history"),
+    "sticky, all": Policy(sharing="sticky", pi=1.0, basis="shared"),
+    "sticky with a budget": Policy(sharing="sticky", pi=0.9, basis="shared", budget=5),
     "sticky, shared": Policy(sharing="sticky", pi=0.3, basis="shared"),
     "sticky with a never-list": Policy(
         sharing="sticky", pi=0.5, basis="shared", never_items=frozenset({2, 3, 5, 8, 40})
@@ -121,11 +123,14 @@ def question_of_ledger(policy):
     taken, ledger, rounds = outward(policy, SEED, USER, HISTORY, ITEMS), Ledger(), []
     _, expected = question_of_rounds(policy, rounds=4, triples=9)
     for number, (_, update, _) in enumerate(expected):
-        ledger.record(number, taken, update)
-        rounds.append({"round": number, "update": {"items": update.items.tolist(), "biases": update.biases.tolist()}})
-    question = {"kind": "ledger", "outward": plain_outward(taken), "rounds": rounds, "history": HISTORY.tolist()}
-    answer = {"rows": ledger.to_rows(), "liked": ledger.liked().tolist(), "disclosed": ledger.disclosed(HISTORY)}
-    return question, answer
+        # In the last two rounds what was real is a decoy and the other way round, as after a change of mind.
+        now = taken if number < 2 else taken._replace(real=~taken.real)
+        ledger.record(number, now, update)
+        rows = {"items": update.items.tolist(), "biases": update.biases.tolist()}
+        rounds.append({"round": number, "outward": plain_outward(now), "update": rows})
+    question = {"kind": "ledger", "rounds": rounds, "history": HISTORY.tolist()}
+    answer = {"rows": ledger.to_rows(), "disclosed": ledger.disclosed(HISTORY)}
+    return question, answer | {"liked": ledger.liked().tolist(), "really_liked": ledger.really_liked().tolist()}
 
 
 def question_of_home():

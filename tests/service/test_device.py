@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from federank.service.device_round import recipe_of
 from federank.service.device_state import (
     home_of,
     identity_of,
+    keep_profile,
     ledger_of,
     model_of,
     pending_of,
@@ -180,6 +182,24 @@ def test_a_budget_holds_for_life(federation, tmp_path):
         update = decode_update(body, FACTORS, ITEMS)
         liked |= set(update.items[update.biases > 0].tolist())
     assert len(liked) == 2
+
+
+@pytest.mark.parametrize("taking_back", ["forbidden", "removed"])
+def test_what_was_sent_counts_for_life_when_its_owner_takes_it_back(federation, tmp_path, taking_back):
+    budgeted = Policy(sharing="as-published", pi=1.0, basis="history", budget=2)
+    home = Home(federation, tmp_path, budgeted)
+    home.take_part(8)
+    sent = set(home.read(ledger_of).really_liked().tolist())
+    if taking_back == "forbidden":
+        home.read(set_policy, replace(budgeted, never_items=frozenset(sent)))
+    else:
+        home.read(keep_profile, np.array(sorted(set(HISTORY) - sent), dtype=np.int32))
+    before = len(federation.uploads)
+    home.take_part(8)
+    assert len(federation.uploads) == before + 8
+    for _, body in federation.uploads[before:]:
+        assert (decode_update(body, FACTORS, ITEMS).biases < 0).all()
+    assert len(sent) == 2
 
 
 @pytest.mark.parametrize("policy", [Policy(sharing="sticky", pi=0.0, basis="shared"), ALL_OF_IT])

@@ -244,6 +244,28 @@ def test_a_list_that_grows_keeps_the_promise_of_the_slider(server, visit):
         assert 1 <= len(sent) <= -(-count // 4)
 
 
+def test_what_has_left_counts_for_life_even_when_it_is_removed_from_the_list(server, visit):
+    visitor = visit(server).open().pick(4).share(25).take_part()
+    visitor.wait_until(lambda kept: any(entry["real"] for entry in kept["ledger"]))
+    [sent] = [entry for entry in visitor.stored()["ledger"] if entry["real"]]
+    page = visitor.page
+    page.get_by_role("button", name=f"Remove {sent['title']}").click()
+    expect(page.locator("#progress")).to_contain_text("As much as you allow has left already")
+    expect(page.locator("#share-sentence")).to_contain_text("None of your 3 items may leave any more")
+    visitor.wait_until(lambda kept: kept["pending"] == [])
+    before = len(server.updates())
+    page.locator(f'#found button[aria-pressed=false]:not([data-key="{sent["id"]}"])').first.click()
+    expect(page.locator("#yours-title")).to_have_text("Your 4 items")
+    page.wait_for_timeout(2500)
+    assert len(server.updates()) == before
+    visitor.share(50)  # of four, two may leave now: the one that has, and one more
+    visitor.wait_for_rounds(before + 2)
+    ids = [str(item["id"]) for item in server.get("catalogue").json()["items"]]
+    seen = {ids[item] for update in server.updates() for item, bias in zip(*update[::2], strict=True) if bias > 0}
+    assert len(seen) == 2
+    assert sent["id"] in seen
+
+
 def test_it_fits_a_narrow_phone(server, visit):
     visitor = visit(server, viewport={"width": 320, "height": 640}).open()
     page = visitor.page

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tests.service.page_questions import (
     CLOSE,
+    ITEMS,
     POLICIES,
     assert_same_rounds,
     question_of_home,
@@ -177,7 +178,9 @@ def test_a_broadcast_that_is_not_one_is_refused_with_a_sentence(ask):
 
 
 def test_policies_give_the_same_outward_profiles(ask):
-    asked = [question_of_outward(policy, sent) for policy in POLICIES.values() for sent in ((), (8, 55))]
+    # Sent before and still there; sent, and removed or forbidden since; more than may leave.
+    before = ((), (8, 55), (1, 8, 59), (3, 5, 8), (0, 1, 4, 6, 7, 9), (-2, -1, 34), tuple(range(ITEMS)))
+    asked = [question_of_outward(policy, sent) for policy in POLICIES.values() for sent in before]
     for (question, expected), found in zip(asked, ask(*(question for question, _ in asked)), strict=True):
         assert found == expected, question["policy"]
 

@@ -1,10 +1,11 @@
 """The ledger: on the device, what has ever left it.
 
 For every item that was in one of the device's Updates: in which round first and last, in how many Updates as liked and
-in how many as compared with, and, known to the owner alone, whether a liked one is real or a decoy. A row's bias tells
-the two kinds apart, and an observer who links the device's Updates reads the very same from them: above zero it was
-liked, below zero it was compared with. The ledger is written before an Update is sent, because what may have left
-counts as left; with noise (noise.py) it lists what went in, and an observer sees less.
+in how many as compared with, and, known to the owner alone, whether a liked one is real or a decoy; what left as real
+once stays real, though it be removed and sent as a decoy later. A row's bias tells the two kinds apart, and an observer
+who links the device's Updates reads the very same from them: above zero it was liked, below zero it was compared with.
+The ledger is written before an Update is sent, because what may have left counts as left; with noise (noise.py) it
+lists what went in, and an observer sees less.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Entry:
     times_liked: int = 0
     times_compared: int = 0
     real: bool | None = None
-    """Sent as liked: whether it is its owner's. None for what was only ever compared with."""
+    """Sent as liked: whether it ever was because it is its owner's. None for what was only ever compared with."""
 
 
 @dataclass
@@ -52,13 +53,17 @@ class Ledger:
             entry.last_round = max(entry.last_round, round_number)
             if bias > 0:
                 entry.times_liked += 1
-                entry.real = real[item]
+                entry.real = entry.real is True or real[item]
             elif bias < 0:
                 entry.times_compared += 1
 
     def liked(self) -> IntVector:
         """Every item that was ever sent as liked, decoys included, ascending."""
         return np.array(sorted(entry.item for entry in self.entries.values() if entry.times_liked), dtype=np.int32)
+
+    def really_liked(self) -> IntVector:
+        """Every item that was ever sent as liked because it was its owner's, ascending."""
+        return np.array(sorted(entry.item for entry in self.entries.values() if entry.real is True), dtype=np.int32)
 
     def disclosed(self, history: Iterable[int]) -> float:
         """The share of a history that was ever sent as liked because it is liked; decoys disclose nothing."""

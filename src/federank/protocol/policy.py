@@ -55,7 +55,7 @@ class Policy:
     never_items: frozenset[int] = frozenset()
     """Items, by number, that must never be sent because they are liked."""
     budget: int | None = None
-    """At most so many of the history are sent, ever."""
+    """At most so many of the history are sent, ever; what was sent and is removed or forbidden later still counts."""
     paused: bool = False
     """Takes no part in rounds for now."""
 
@@ -124,8 +124,9 @@ def outward(
 ) -> Outward:
     """One person's outward profile, from an ascending history.
 
-    A history that grows keeps its promises if the device hands in what was sent as liked before (`sent`): those items
-    stay chosen, ahead of new ones.
+    A history that changes keeps its promises if the device hands in what has left because it was liked (`sent`, each
+    item once, whether or not its owner has removed or forbidden it since). Those that are still there stay chosen,
+    ahead of new ones; and new ones are chosen only while fewer than the bound have ever left.
     """
     may = ~np.isin(history, list(policy.never_items))
     if policy.sharing == "deniable":
@@ -133,13 +134,22 @@ def outward(
     allowed = np.zeros(len(history), dtype=np.bool_)
     candidates = np.flatnonzero(may)
     drawn = words_of_items(seed, np.full(len(candidates), user, dtype=np.int64), history[candidates])
-    before = np.zeros(len(candidates), np.bool_) if sent is None else np.isin(history[candidates], sent)
+    ever = history[:0] if sent is None else sent
+    before = np.isin(history[candidates], ever)
     order = np.lexsort((drawn, ~before))
-    allowed[candidates[order[: most_allowed(policy, len(candidates))]]] = True
+    allowed[candidates[order[: most_chosen(policy, len(candidates), int(before.sum()), len(ever))]]] = True
     if policy.basis == "shared":
         history = history[allowed]
         allowed = np.ones(len(history), dtype=np.bool_)
     return Outward(history, np.ones(len(history), dtype=np.bool_), allowed, policy.sharing == "sticky")
+
+
+def most_chosen(policy: Policy, candidates: int, before: int, ever: int) -> int:
+    """How many of the candidates are chosen, where `before` of them have left and `ever` items have left in all."""
+    most = most_allowed(policy, candidates)
+    if policy.budget is None and (policy.sharing == "as-published" or policy.pi == 1):
+        return most  # nothing is promised to stay, so there is nothing to count
+    return min(most, before + max(0, most - ever))
 
 
 def most_allowed(policy: Policy, candidates: int) -> int:

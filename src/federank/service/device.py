@@ -95,7 +95,7 @@ def outward_profile(store: DeviceStore, identity: Identity) -> Outward | None:
     """What the device would take part with now, if with anything."""
     policy, _ = policy_of(store)
     n_items = identity.facts.n_items
-    taken = outward(policy, identity.seed, identity.user, profile_of(store), n_items, ledger_of(store).liked())
+    taken = outward(policy, identity.seed, identity.user, profile_of(store), n_items, ledger_of(store).really_liked())
     return taken if can_take_part(taken, policy, n_items) else None
 
 

@@ -58,7 +58,7 @@ def play(
 ) -> Played | None:
     """Play a round and record it in the ledger; nothing where the owner's policy leaves nothing to take part with."""
     facts = identity.facts
-    taken = outward(policy, identity.seed, identity.user, history, facts.n_items, ledger.liked())
+    taken = outward(policy, identity.seed, identity.user, history, facts.n_items, ledger.really_liked())
     if not can_take_part(taken, policy, facts.n_items):
         return None
     recipe = recipe_of(facts, identity.seed, taken.profile)

@@ -11,7 +11,7 @@ import { WrongAnswer } from "./federation.js";
 import { recipeFor } from "./protocol/computation.js";
 import { USER_FACTORS, normalRow } from "./protocol/draws.js";
 import { homeVector, scores, topN } from "./protocol/home.js";
-import { liked } from "./protocol/ledger.js";
+import { reallyLiked } from "./protocol/ledger.js";
 import { isPolicy, outward } from "./protocol/policy.js";
 import { StorageFull, eraseEverything, openStorage, read, readEverything, write } from "./storage.js";
 
@@ -125,21 +125,37 @@ export class Device {
     return { ...policy, neverItems: items };
   }
 
-  /** What this device takes part with; what has already left as liked stays chosen, ahead of what is new. */
+  /** What has left because it was its owner's, by number; what the catalogue no longer has gets a number that none has. */
+  get sent() {
+    const gone = this.kept.ledger.filter(({ id, real }) => real === true && !this.catalogue.numberOf.has(id));
+    return [...gone.map((_, place) => -1 - place), ...reallyLiked(this.entries)];
+  }
+
+  /** What this device takes part with; what has already left stays chosen, ahead of what is new, and counts for life. */
   async outward() {
     if (!this.history.length) return { profile: this.history, real: [], allowed: [], lifelong: true };
     const { seed, user } = await this.identity();
-    return outward(this.policy, seed, user, this.history, this.shape.items, liked(this.entries));
+    return outward(this.policy, seed, user, this.history, this.shape.items, this.sent);
+  }
+
+  /** What a round's vector and message are computed from, as it is kept beside them. */
+  learntFrom(profile) {
+    return { basis: this.policy.basis, ids: Array.from(profile, (item) => this.catalogue.items[item].id) };
+  }
+
+  /** Whether the owner still lets all of it be used: nothing that was learnt from it has been taken back since. */
+  stands(from, profile) {
+    const { basis, ids } = this.learntFrom(profile);
+    const now = new Set(ids);
+    return Boolean(from) && from.basis === basis && from.ids.every((id) => now.has(id));
   }
 
   /** The vector of the rounds: the one of the last round, unless the owner has taken back what it was learnt from. */
   async roundVector(profile) {
     const { vector } = this.kept;
-    const ids = new Set(Array.from(profile, (item) => this.catalogue.items[item].id));
-    const stands = vector && vector.basis === this.policy.basis && vector.values.length === this.shape.factors && vector.ids.every((id) => ids.has(id));
+    if (this.stands(vector, profile) && vector.values.length === this.shape.factors) return vector.values;
     const { seed, user } = await this.identity();
-    const values = stands ? vector.values : normalRow(this.shape.factors, seed, user, USER_FACTORS, this.recipe.initialScale);
-    return { values, basis: this.policy.basis, ids: [...ids] };
+    return normalRow(this.shape.factors, seed, user, USER_FACTORS, this.recipe.initialScale);
   }
 
   /** The best items for this person, by the home vector, and by it alone. */

@@ -29,6 +29,7 @@ export async function takePart(device, signal, leaving, say) {
   for (let failures = 0; !signal.aborted; ) {
     try {
       await device.reload();
+      await holdBack(device, say);
       const hurdle = await hurdleOf(device);
       if (hurdle) return say(hurdle, "resting");
       const token = await enrolled(device);
@@ -58,7 +59,12 @@ export async function hurdleOf(device) {
   if (sharing === "deniable" && device.kept.joined && device.kept.joined !== device.catalogue.digest)
     return "The catalogue has changed, and deniable answers are tied to it. Leave and erase, then join again.";
   const { profile, allowed } = await device.outward();
-  if (!allowed.includes(true)) return "Everything you have is marked never to be shared, so nothing is sent.";
+  if (!allowed.includes(true)) {
+    const never = new Set(device.policy.neverItems);
+    if (sharing === "deniable") return "The draw that you made once for life leaves nothing to send. Recommendations go on working.";
+    if (device.history.every((item) => never.has(item))) return "Everything you have is marked never to be shared, so nothing is sent.";
+    return "As much as you allow has left already, so nothing more is sent. Recommendations go on working.";
+  }
   return profile.length < device.shape.items ? null : "Your outward profile covers the whole catalogue; share less to take part.";
 }
 
@@ -86,8 +92,8 @@ async function play(device, token, task, signal, leaving, say) {
   const { seed, user } = await device.identity();
   const revision = device.kept.revision;
   const outward = await device.outward();
-  const vector = await device.roundVector(outward.profile);
-  const person = { seed, user, vector: vector.values, pi: device.policy.pi, triples: device.recipe.triples, ...outward };
+  const from = device.learntFrom(outward.profile);
+  const person = { seed, user, vector: await device.roundVector(outward.profile), pi: device.policy.pi, triples: device.recipe.triples, ...outward };
   const gradients = compute(device.recipe, person, { ...device.model, roundNumber: task.round });
   const update = share(device.recipe, person, task.round, gradients);
   if (update.items.length > (task.most_rows ?? Infinity))
@@ -106,10 +112,10 @@ async function play(device, token, task, signal, leaving, say) {
   await write(
     device.database,
     {
-      facts: { vector: { ...vector, values: person.vector }, answered: task.ticket },
+      facts: { vector: { values: person.vector, ...from }, answered: task.ticket },
       ledger: Object.fromEntries(changed.map(entryOf)),
       rounds: { [task.ticket]: story },
-      pending: { [task.ticket]: { ticket: task.ticket, liked: sent, body, at } },
+      pending: { [task.ticket]: { ticket: task.ticket, liked: sent, from, body, at } },
     },
     { revision },
   );
@@ -117,26 +123,37 @@ async function play(device, token, task, signal, leaving, say) {
   return sendPending(device, token, leaving, say);
 }
 
-/** Send what is on its way, as long as its owner still allows every item in it. */
+/** Drop what is on its way if its owner no longer allows what is in it, or has taken back what it was computed from. */
+async function holdBack(device, say) {
+  const { pending, identity } = device.kept;
+  const { profile, allowed } = await device.outward();
+  const may = new Set(Array.from(profile).filter((_, place) => allowed[place]).map((item) => device.catalogue.items[item].id));
+  for (const { ticket, liked, from } of pending)
+    if (!device.stands(from, profile) || !liked.every((id) => may.has(id))) await settle(device, identity, ticket, "held back: you changed your mind before it was sent", say);
+}
+
+/** Send what is on its way, as long as its owner still allows it. */
 async function sendPending(device, token, leaving, say) {
-  const { identity } = device.kept;
-  for (const { ticket, liked, body } of device.kept.pending) {
-    const { profile, allowed } = await device.outward();
-    const may = new Set(Array.from(profile).filter((_, place) => allowed[place]).map((item) => device.catalogue.items[item].id));
-    let outcome = "held back: you changed your mind before it was sent";
-    if (liked.every((id) => may.has(id)))
-      try {
-        await federation.send(token, ticket, body, leaving);
-        outcome = "received";
-      } catch (fault) {
-        if (!(fault instanceof Refused) || fault.status === 401 || fault.status === 403) throw fault;
-        outcome = `not used: ${fault.message}`;
-      }
-    const story = device.kept.rounds.find((round) => round.ticket === ticket);
-    await write(device.database, { pending: { [ticket]: undefined }, ...(story && { rounds: { [ticket]: { ...story, outcome } } }) }, { device: identity.device });
-    await device.reload();
-    say(outcome === "received" ? "The server has received this round's message." : `The last message was ${outcome}.`, "sent");
+  await holdBack(device, say);
+  const { pending, identity } = device.kept;
+  for (const { ticket, body } of pending) {
+    let outcome = "received";
+    try {
+      await federation.send(token, ticket, body, leaving);
+    } catch (fault) {
+      if (!(fault instanceof Refused) || fault.status === 401 || fault.status === 403) throw fault;
+      outcome = `not used: ${fault.message}`;
+    }
+    await settle(device, identity, ticket, outcome, say);
   }
+}
+
+/** Write down what became of a message: it is no longer on its way. */
+async function settle(device, identity, ticket, outcome, say) {
+  const story = device.kept.rounds.find((round) => round.ticket === ticket);
+  await write(device.database, { pending: { [ticket]: undefined }, ...(story && { rounds: { [ticket]: { ...story, outcome } } }) }, { device: identity.device });
+  await device.reload();
+  say(outcome === "received" ? "The server has received this round's message." : `The last message was ${outcome}.`, "sent");
 }
 
 /** Say what went wrong; how many seconds to wait before the next try. */

@@ -1,6 +1,7 @@
 /* Sharing: one slider and a sentence that says what it means; what must never leave; taking part and pausing. */
 
-import { byId, counted, element, fill } from "./elements.js";
+import { byId, capital, counted, element, fill } from "./elements.js";
+import { isBounded, mostChosen } from "./protocol/policy.js";
 
 const FIRST_EPSILON = 2;
 const KINDS = [
@@ -59,9 +60,13 @@ export function meaningOf({ choice, sharing, history, federation }, pi) {
     const q = (pi * Math.exp(-choice.epsilon)) / (pi * Math.exp(-choice.epsilon) + 1 - pi);
     return `About ${Math.round(pi * n)} of ${many} may ever leave this device, among about ${counted(Math.round(q * federation.items), noun)} you did not choose.`;
   }
-  const may = Math.min(Math.ceil(pi * n - 1e-9), choice.budget ?? n);
+  const { before, ever } = sharing;
+  const may = mostChosen({ ...choice, pi }, n, before, ever);
   const basis = choice.basis === "shared" ? "" : " What is sent is still coloured by all of them.";
-  return `${may === n && may === (history.length || 10) ? `All ${history.length ? n : "10"}` : `About ${may}`} of ${many} may ever leave this device.${basis}`.replace(/^All (\d+) of your (\d+)/, "All your $2");
+  const has = (count) => (count === 1 ? "has" : "have");
+  if (!may && ever) return `None of ${many} may leave any more: ${counted(ever, noun)} ${has(ever)} left already, and that counts for life.${basis}`;
+  const gone = isBounded({ ...choice, pi }) && ever > before ? ` ${capital(counted(ever - before, noun))} that you took back ${has(ever - before)} left already, and that counts for life.` : "";
+  return `${may === n && may === (history.length || 10) ? `All ${history.length ? n : "10"}` : `About ${may}`} of ${many} may ever leave this device.${gone}${basis}`.replace(/^All (\d+) of your (\d+)/, "All your $2");
 }
 
 function showNever() {

@@ -13,6 +13,8 @@ export function described(device, number) {
   return { id, title, categories, has: holds(device.history, number), neverSelf: neverIds.includes(id), neverCategory: marked ?? null };
 }
 
+const isNever = ({ neverSelf, neverCategory }) => neverSelf || neverCategory !== null;
+
 /** What the catalogue's items are called: places, films; items where the federation does not say. */
 function nounOf(told) {
   const isWord = (word) => typeof word === "string" && word.length > 0 && word.length <= 30;
@@ -39,6 +41,7 @@ export async function viewOf(device, progress) {
       noun: nounOf(device.told.noun),
       suggested: device.told.suggested_policy ?? null,
     },
+    notice: device.notice,
     version: device.model.version,
     categories: device.catalogue.categories.map((name) => ({ name, count: device.catalogue.membersOf.get(name).length })),
     history: history.sort((one, other) => other.at - one.at),
@@ -47,9 +50,11 @@ export async function viewOf(device, progress) {
     choice: device.choice,
     chosen: Boolean(device.kept.policy),
     sharing: {
+      before: history.filter((item) => item.left && !isNever(item)).length,
+      ever: device.sent.length,
       mayLeave: real.size,
       of: device.history.length,
-      never: history.filter((item) => item.neverSelf || item.neverCategory).length,
+      never: history.filter(isNever).length,
       decoys: outward.profile.length - outward.real.filter(Boolean).length,
       decoyRate: decoyRate(device.choice),
     },

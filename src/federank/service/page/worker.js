@@ -64,12 +64,17 @@ function stop(says) {
   say(says, "resting");
 }
 
+/** Whether rounds can go on, or a message that is still on its way must be looked at first. */
+async function canGoOn() {
+  return device.kept.taking && (device.kept.pending.length > 0 || !(await hurdleOf(device)));
+}
+
 /** A choice of the owner: write it, look at the world again, and see whether rounds can go on. */
 async function choose(changes) {
   await write(device.database, changes, { choice: true });
   await device.reload();
   others.postMessage("changed");
-  if (device.kept.taking && !(await hurdleOf(device))) run();
+  if (await canGoOn()) run();
   return viewOf(device, progress);
 }
 
@@ -143,7 +148,7 @@ others.onmessage = async () => {
   if (!device) return;
   await device.reload();
   if (!device.kept.taking && running) stop("Paused. Nothing is sent.");
-  else if (device.kept.taking && !(await hurdleOf(device))) run();
+  else if (await canGoOn()) run();
   tell();
 };
 

@@ -17,7 +17,7 @@ export function record(entries, roundNumber, outward, update) {
       last_round: Math.max(old?.last_round ?? roundNumber, roundNumber),
       times_liked: (old?.times_liked ?? 0) + (bias > 0 ? 1 : 0),
       times_compared: (old?.times_compared ?? 0) + (bias < 0 ? 1 : 0),
-      real: bias > 0 ? real.get(item) : (old?.real ?? null),
+      real: bias > 0 ? old?.real === true || real.get(item) : (old?.real ?? null), // once real, always real
     });
   });
   return changed;
@@ -26,6 +26,12 @@ export function record(entries, roundNumber, outward, update) {
 /** Every item that was ever sent as liked, decoys included, ascending. */
 export function liked(entries) {
   const items = [...entries.values()].filter((entry) => entry.times_liked > 0).map((entry) => entry.item);
+  return Int32Array.from(items).sort();
+}
+
+/** Every item that was ever sent as liked because it was its owner's, ascending. */
+export function reallyLiked(entries) {
+  const items = [...entries.values()].filter((entry) => entry.real === true).map((entry) => entry.item);
   return Int32Array.from(items).sort();
 }
 

@@ -27,6 +27,16 @@ export function decoyRate({ pi, epsilon = null }) {
   return epsilon === null ? 0 : (pi * Math.exp(-epsilon)) / (pi * Math.exp(-epsilon) + 1 - pi);
 }
 
+/** How many of the candidates are chosen, where `before` of them have left and `ever` items have left in all. */
+export function mostChosen(policy, candidates, before, ever) {
+  const most = mostAllowed(policy, candidates);
+  // Where nothing is promised to stay, there is nothing to count.
+  return isBounded(policy) ? Math.min(most, before + Math.max(0, most - ever)) : most;
+}
+
+/** Whether a policy promises that some of the history never leaves. */
+export const isBounded = ({ sharing, pi, budget = null }) => budget !== null || (sharing === "sticky" && pi < 1);
+
 /** How many of the items that are on no never-list may ever leave. */
 export function mostAllowed(policy, candidates) {
   // Whole products must stay whole: 0.07 x 100 is a little more than 7 to a computer.
@@ -34,7 +44,10 @@ export function mostAllowed(policy, candidates) {
   return Math.min(most, policy.budget ?? most);
 }
 
-/** One person's outward profile, from an ascending history; items of `sent` stay chosen, ahead of new ones. */
+/** One person's outward profile, from an ascending history.
+
+`sent` is what has left because it was liked, each item once, whether or not it is still there: what is stays chosen, ahead of
+new ones; and new ones are chosen only while fewer than the bound have ever left. */
 export function outward(policy, seed, user, history, nItems, sent = []) {
   const never = new Set(policy.neverItems);
   const candidates = history.filter((item) => !never.has(item));
@@ -42,7 +55,8 @@ export function outward(policy, seed, user, history, nItems, sent = []) {
   const before = new Set(sent);
   const drawn = Array.from(candidates, (item) => ({ item, first: !before.has(item), word: words(seed, user, STICKY, 0, item)[0] }));
   drawn.sort((one, other) => one.first - other.first || one.word - other.word);
-  const may = new Set(drawn.slice(0, mostAllowed(policy, candidates.length)).map(({ item }) => item));
+  const still = drawn.filter(({ first }) => !first).length;
+  const may = new Set(drawn.slice(0, mostChosen(policy, candidates.length, still, before.size)).map(({ item }) => item));
   const profile = policy.basis === "shared" ? history.filter((item) => may.has(item)) : history;
   return {
     profile,
