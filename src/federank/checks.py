@@ -39,6 +39,17 @@ def within(name: str, value: float, low: float, high: float) -> None:
         raise SettingError(f"{name} is {value!r}; a number {span} is needed.")
 
 
+def share(name: str, value: float) -> None:
+    """Refuse what is not a part of a whole that leaves something over."""
+    if not _is_number(value) or not 0 <= value < 1:
+        raise SettingError(f"{name} is {value!r}; a share from 0 to below 1 is needed.")
+
+
+def seed(value: Any) -> None:
+    """Refuse what cannot name a run."""
+    whole("seed", value, 0, 2**32 - 1)
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -89,7 +89,7 @@ def test_a_failed_run_is_told_and_is_no_failure_of_the_command(tmp_path, in_this
         (["run", "{study}", "--set", "rubbish"], "path.key=value is needed"),
         (["run", "{study}", "--seeds", "one"], "whole numbers are needed"),
         (["run", "{study}", "--quick"], "no quick form"),
-        (["run", "{study}", "--set", "split.test=1.0"], "must be a share"),
+        (["run", "{study}", "--set", "split.test=1.0"], "a share from 0 to below 1"),
         (["run", "{study}", "--set", "data.visits.source=nothing.csv"], "nothing.csv"),
         (["status", "nowhere"], "holds no results of a study"),
         (["report", "nowhere"], "Say what to write"),

@@ -225,7 +225,7 @@ def test_a_personalised_method_clearly_beats_the_most_popular_places(seed):
         ({"places": 8}, "places is 8; a city needs at least 9, one in each category"),
         ({"checkins": 1499}, "checkins is 1,499; .* it must be from 1,500 .* to 1,500,000"),
         ({"people": 3, "places": 9, "checkins": 28}, "checkins is 28; .* from 9 .* to 27"),
-        ({"seed": -1}, "seed is -1; it must be 0 or more"),
+        ({"seed": -1}, "seed is -1; a whole number, from 0"),
     ],
 )
 def test_a_size_that_no_city_can_have_is_refused_in_a_sentence(wrong, sentence):

@@ -136,7 +136,7 @@ def test_settings_are_chosen_on_validation_never_on_test():
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
 def test_a_share_outside_its_range_is_refused(share):
-    with pytest.raises(SettingError, match="must be a share"):
+    with pytest.raises(SettingError, match="a share from 0 to below 1"):
         split_temporal(history([(0, 1)], times=[1]), test=share)
 
 

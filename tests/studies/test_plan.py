@@ -121,9 +121,10 @@ def test_a_known_set_that_is_not_installed_is_said_and_left_out(tmp_path, monkey
 @pytest.mark.parametrize(
     ("split", "told"),
     [
-        ({"test": 1.0}, "must be a share from 0 to below 1"),
+        ({"test": 1.0}, "a share from 0 to below 1"),
         ({"test": 0.01}, "nothing to test on"),
-        ({"test": "much"}, "cannot be made"),
+        ({"test": "much"}, "test is 'much'; a share"),
+        ({"way": "random", "seed": "mine"}, "seed is 'mine'; a whole number"),
         ({"way": "folds", "folds": 5}, "without a validation part"),
         ({"validation": 0}, "without a validation part"),
     ],

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from federank import checks
 from federank.arrays import IntVector, LongVector
 from federank.data.categories import Categories
 from federank.data.city_draws import Stream, draw_words, pick, running_total, shuffle, uniform
@@ -86,8 +87,7 @@ def _check(people: int, places: int, checkins: int, seed: int) -> None:
             f"{max(people, places):,} (everybody checks in, every place is visited) to {people * places:,} "
             "(everybody has been everywhere)."
         )
-    if seed < 0:
-        raise SettingError(f"seed is {seed}; it must be 0 or more.")
+    checks.seed(seed)
 
 
 def _times(items: IntVector, categories: IntVector, seed: int) -> LongVector:

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from federank import checks
 from federank.arrays import IntVector, LongVector
 from federank.data.interactions import Interactions
-from federank.errors import BadSplit, DataError, SettingError
+from federank.errors import BadSplit, DataError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,6 +94,7 @@ def split_temporal_global(data: Interactions, test: float = 0.2, validation: flo
 def split_random(data: Interactions, test: float = 0.2, validation: float = 0.0, seed: int = 1) -> Split:
     """Hold out a share of each user's interactions at random: floor(r n), as in the temporal form."""
     _shares(test, validation)
+    checks.seed(seed)
     ranks, sizes = _ranks(data, np.random.default_rng(seed).random(len(data)))
     n_test = np.floor(test * sizes).astype(np.int64)
     n_validation = np.floor(validation * (sizes - n_test)).astype(np.int64)
@@ -101,8 +103,8 @@ def split_random(data: Interactions, test: float = 0.2, validation: float = 0.0,
 
 def split_folds(data: Interactions, folds: int = 5, seed: int = 1) -> list[Split]:
     """A random partition of all interactions into folds; each is the test part of one split."""
-    if not 2 <= folds <= len(data):
-        raise SettingError(f"folds is {folds}; it must lie between 2 and the {len(data):,} interactions.")
+    checks.whole("folds", folds, 2, len(data))
+    checks.seed(seed)
     fold = np.random.default_rng(seed).permutation(len(data)) % folds
     how = f"random folds, seed {seed}, {{}} of {folds}"
     return [_by_part(data, np.where(fold == k, 2, 0), False, how.format(k + 1)) for k in range(folds)]
@@ -163,9 +165,8 @@ def _times(data: Interactions) -> LongVector:
 
 
 def _shares(test: float, validation: float) -> None:
-    for name, share in (("test", test), ("validation", validation)):
-        if not 0 <= share < 1:
-            raise SettingError(f"{name} is {share}; it must be a share from 0 to below 1.")
+    checks.share("test", test)
+    checks.share("validation", validation)
 
 
 def _refuse_overlap(one: Interactions, other: Interactions, one_name: str, other_name: str) -> None:

@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from federank import checks
 from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Interactions
-from federank.errors import Diverged, ModelError, SettingError
+from federank.errors import Diverged
 from federank.models.fcf import Adam, Objective, server_step, solve_users, summed_uploads
 from federank.protocol.draws import ITEM_FACTORS
 from federank.protocol.initial import normal_rows
-from federank.recommenders.recommender import Arrays, Recommender
+from federank.recommenders.recommender import Arrays, Recommender, restored_table
 
 _FLOAT_BYTES = 4
 
@@ -57,20 +58,14 @@ class FCFSettings:
 
     def __post_init__(self) -> None:
         for name in ("factors", "rounds"):
-            if getattr(self, name) < 1:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be 1 or more.")
-        if not 0 <= self.seed < 2**32:
-            raise SettingError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}.")
+            checks.whole(name, getattr(self, name), 1)
         for name in ("regulariser", "learning_rate", "initial_scale"):
-            if not 0 < getattr(self, name) < inf:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be above 0.")
-        if not 0 <= self.alpha < inf:
-            raise SettingError(f"alpha is {self.alpha}; it must be 0 or more.")
-        if not 0 <= self.unobserved_weight <= 1:
-            raise SettingError(f"unobserved_weight is {self.unobserved_weight}; it must be from 0 to 1.")
+            checks.positive(name, getattr(self, name))
         for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be from 0 to below 1.")
+            checks.share(name, getattr(self, name))
+        checks.within("alpha", self.alpha, 0, inf)
+        checks.within("unobserved_weight", self.unobserved_weight, 0, 1)
+        checks.seed(self.seed)
 
 
 class FCF(Recommender):
@@ -131,8 +126,8 @@ class FCF(Recommender):
         return {"user_factors": self.user_factors}
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
-        self.item_factors = _table(shared, "item_factors", (self.training.n_items, self.settings.factors))
-        self.user_factors = _table(private, "user_factors", (self.training.n_users, self.settings.factors))
+        self.item_factors = restored_table(shared, "item_factors", (self.training.n_items, self.settings.factors))
+        self.user_factors = restored_table(private, "user_factors", (self.training.n_users, self.settings.factors))
 
 
 def _communication(train: Interactions, factors: int, rounds: int) -> dict[str, Any]:
@@ -169,11 +164,3 @@ def _traffic(messages: int, rows: int, factors: int, rounds: int) -> dict[str, f
         "rows_per_round": total / rounds,
         "bytes_per_round": total * factors * _FLOAT_BYTES / rounds,
     }
-
-
-def _table(arrays: Arrays, name: str, shape: tuple[int, int]) -> FloatMatrix:
-    table = arrays.get(name)
-    if table is None or table.dtype != np.float32 or table.shape != shape:
-        found = "none" if table is None else f"{table.dtype} of shape {table.shape}"
-        raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {found}.")
-    return table

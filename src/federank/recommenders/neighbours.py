@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from federank import checks
 from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Interactions
-from federank.errors import ModelError, SettingError
+from federank.errors import ModelError
 from federank.models.neighbours import NOBODY, Neighbours, nearest
 from federank.recommenders.recommender import Arrays, Recommender
 
@@ -53,10 +54,8 @@ class ItemKNNSettings:
 
 
 def _check(k: int, shrinkage: float) -> None:
-    if k < 1:
-        raise SettingError(f"k is {k}; at least 1 neighbour is needed.")
-    if not 0 <= shrinkage < np.inf:
-        raise SettingError(f"shrinkage is {shrinkage}; it must be 0 or more.")
+    checks.whole("k", k, 1)
+    checks.within("shrinkage", shrinkage, 0, np.inf)
 
 
 class UserKNN(Recommender):

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from federank import checks
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions
-from federank.errors import ModelError, SettingError
+from federank.errors import ModelError
 from federank.models.popularity import popularity_scores, random_scores
 from federank.recommenders.recommender import Arrays, Recommender
 
@@ -55,8 +56,7 @@ class RandomSettings:
     """The seed of the random scores: the same seed gives the same lists."""
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise SettingError(f"seed is {self.seed}; it must be 0 or more.")
+        checks.seed(self.seed)
 
 
 class Random(Recommender):

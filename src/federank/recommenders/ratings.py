@@ -26,7 +26,7 @@ from federank.engines.training import train as play_epochs
 from federank.errors import DataError, ModelError
 from federank.protocol.rating_recipes import RatingSettings, rating_recipe
 from federank.recommenders.identity import run_identity
-from federank.recommenders.recommender import Arrays, Recommender
+from federank.recommenders.recommender import Arrays, Recommender, restored_table
 
 RATING_ENGINES: dict[EngineName, Play] = {"compiled": rating_compiled.play, "reference": rating_reference.play}
 
@@ -125,15 +125,6 @@ class RatingFactors(Recommender):
         factors = self.settings.factors
         self.item_vectors = restored_table(shared, "item_vectors", (self.training.n_items, factors))
         self.user_vectors = restored_table(private, "user_vectors", (self.training.n_users, factors))
-
-
-def restored_table(arrays: Arrays, name: str, shape: tuple[int, int]) -> FloatMatrix:
-    """A table of a stored model, once it is sure to fit."""
-    table = arrays.get(name)
-    if table is None or table.dtype != np.float32 or table.shape != shape:
-        found = "none" if table is None else f"{table.dtype} of shape {table.shape}"
-        raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {found}.")
-    return table
 
 
 def _numbers(asked: Sequence[Any] | Ids, known: Ids) -> IntVector:

@@ -156,3 +156,12 @@ class Recommender(ABC):
         if not hasattr(self, "training"):
             raise ModelError(f"This {type(self).__name__} has not learnt anything yet; call fit first.")
         return self.training
+
+
+def restored_table(arrays: Arrays, name: str, shape: tuple[int, int]) -> FloatMatrix:
+    """A table of a stored model, once it is sure to fit."""
+    table = arrays.get(name)
+    if table is None or table.dtype != np.float32 or table.shape != shape:
+        found = "none" if table is None else f"{table.dtype} of shape {table.shape}"
+        raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {found}.")
+    return table

@@ -12,8 +12,8 @@ from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.engines.rating_federation import RatingFederation
 from federank.models.svdpp import normaliser
 from federank.protocol.rating_recipes import SVDPlusPlusSettings
-from federank.recommenders.ratings import RatingFactors, restored_table
-from federank.recommenders.recommender import Arrays
+from federank.recommenders.ratings import RatingFactors
+from federank.recommenders.recommender import Arrays, restored_table
 
 
 class SVDPlusPlus(RatingFactors):

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from federank import checks
 from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Interactions
 from federank.data.splits import split_random, split_temporal
@@ -70,16 +71,13 @@ class MultVAESettings:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[1-9]\d*-[1-9]\d*-[1-9]\d*", self.topology):
             raise SettingError(f"topology is {self.topology!r}; three widths are needed, such as 200-100-200.")
-        for name, least in (("epochs", 1), ("patience", 1), ("batch_size", 1), ("anneal_epochs", 0), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be {least} or more.")
+        for name, least in (("epochs", 1), ("patience", 1), ("batch_size", 1), ("anneal_epochs", 0)):
+            checks.whole(name, getattr(self, name), least)
         for name in ("held_back", "dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be a share from 0 to below 1.")
-        if not 0 < self.learning_rate < inf:
-            raise SettingError(f"learning_rate is {self.learning_rate}; it must be above 0.")
-        if not 0 <= self.beta < inf:
-            raise SettingError(f"beta is {self.beta}; it must be 0 or more.")
+            checks.share(name, getattr(self, name))
+        checks.positive("learning_rate", self.learning_rate)
+        checks.within("beta", self.beta, 0, inf)
+        checks.seed(self.seed)
 
 
 class MultVAE(Recommender):

@@ -122,7 +122,6 @@ def plan_study(study: Study) -> Plan:
         raise DataError(f"None of the study's data is there. {' '.join(notes)}")
     cases = []
     for data in present:
-        _refuse_impossible(data)
         for model in study.models:
             if model.data is None or data.name in model.data:
                 for fold in range(1, len(source_of(data).parts) + 1):
@@ -130,13 +129,6 @@ def plan_study(study: Study) -> Plan:
     if not cases:
         raise SettingError("The study has no run: none of its models is for data that is there.")
     return Plan(cases=tuple(cases), notes=tuple(notes))
-
-
-def _refuse_impossible(data: DataSet) -> None:
-    try:
-        source_of(data)
-    except TypeError as reason:
-        raise SettingError(f"The split {data.split!r} of {data.name} cannot be made: {reason}.") from reason
 
 
 def _cases(study: Study, data: DataSet, model: Model, number: int) -> list[Case]:
