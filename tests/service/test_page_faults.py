@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 from playwright.sync_api import expect
-from tests.service.page_browsing import PATIENCE, Visitor, serving
+from tests.service.page_browsing import PATIENCE, Visitor
 
 from federank.protocol.messages import Broadcast, encode
 
@@ -195,18 +195,6 @@ def test_other_wrong_answers_get_a_sentence_too(town, visit, path, body, sentenc
     visitor.context.route(f"**/api/v1/{path}", lambda route: route.fulfill(body=body))
     visitor.page.goto(town.public)
     expect(visitor.page.locator("#trouble")).to_contain_text(sentence, timeout=PATIENCE)
-
-
-def test_a_model_that_goes_back_in_time_is_refused(server, visit, tmp_path_factory):
-    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
-    rest(visitor)
-    port = server.options["port"]
-    server.stop()
-    with serving(tmp_path_factory.mktemp("anew"), port=port):
-        visitor.page.goto(server.public)
-        expect(visitor.page.locator("#trouble")).to_contain_text("already has version", timeout=PATIENCE)
-        assert len(visitor.stored()["history"]) == 5
-    server.start()
 
 
 def test_a_ticket_that_came_too_late_is_told_and_not_sent_again(server, visit):

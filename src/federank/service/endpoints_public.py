@@ -23,6 +23,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
     return answer_json(
         {
             "api": API,
+            "founding": charter.founding,
             "name": charter.name,
             "method": "fpl",
             "recipe": charter.told_recipe(),
@@ -53,6 +54,7 @@ def status_of(service: Service) -> dict[str, Any]:
     view = service.view
     now = view.round
     return {
+        "founding": service.charter.founding,
         "version": newest(service).version,
         "round": now.number if now else 0,
         "open": bool(now and now.state == "open"),
@@ -80,8 +82,9 @@ async def model(service: Service, request: Request) -> Response:
     now = newest(service)
     have = whole_number(request, "since")
     headers = {
-        "ETag": f'"v{now.version}"',
+        "ETag": f'"{service.charter.founding}-v{now.version}"',
         "X-Model-Version": str(now.version),
+        "X-Founding": service.charter.founding,
         "Cache-Control": "no-cache",
         "Vary": "Accept-Encoding",
     }

@@ -7,6 +7,7 @@ shared part of a model that was trained before. The operator's token is shown on
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
@@ -54,6 +55,14 @@ class Charter(NamedTuple):
     def most_rows(self) -> int:
         """A device that trains on T pairs touches 2 T items at most."""
         return min(2 * int(self.settings.triples), self.n_items)
+
+    @property
+    def founding(self) -> str:
+        """Which federation this is: another word for each founding, worked out from its key, which it does not betray.
+
+        A federation begun anew at the same address has another one, whatever else is the same.
+        """
+        return hashlib.blake2b(b"founding", digest_size=16, key=self.ticket_key).hexdigest()
 
     @property
     def recipe(self) -> Recipe:

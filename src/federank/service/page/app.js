@@ -25,6 +25,7 @@ async function show(given) {
   byId("name").textContent = view.federation.name || "Recommendations that stay yours";
   byId("standing").textContent = sharing.standing(view);
   byId("standing").classList.toggle("on", view.taking && !view.hurdle);
+  if (view.notice && byId("trouble").textContent !== view.notice) showTrouble(view.notice);
   sharing.show(view);
   await Promise.all([pick.show(view), recommendations.show(view), left.show(view)]);
   document.documentElement.dataset.ready = "true";

@@ -17,39 +17,85 @@ import { StorageFull, eraseEverything, openStorage, read, readEverything, write 
 
 const FIRST_POLICY = { sharing: "sticky", pi: 0.3, basis: "shared" };
 
+const BEGUN_ANEW =
+  "This federation was begun anew since you were here. Your list, your choices and the record of what has left are still yours; what belonged to the old one is gone. Nothing is sent unless you take part in the new one.";
+const older = (offered, have) =>
+  `The server offers version ${offered} of the model, but this device already has version ${have} and keeps it. If it stays so, ask the operator whether a backup was put back.`;
+const MOMENT = 1000; // ms in which a worker that lags behind the others has caught up
+
 export class Device {
   /** Open the database, ask the federation what it is, and bring the model up to date. */
   static async wake() {
     const device = new Device();
-    // Everything is asked for at once; answers are checked against what the federation says it is when that has come.
-    const told = federation.about();
-    const shape = told.then(({ recipe, items }) => ({ factors: recipe.factors, items }));
-    const catalogue = federation.catalogue(shape);
-    for (const early of [shape, catalogue]) early.catch(() => {}); // awaited below, after what may fail before them
-    device.database = await openStorage();
-    const kept = await read(device.database, "model", "model");
-    const rows = federation.model(shape, kept?.version ?? null);
-    rows.catch(() => {});
-    device.told = await told;
-    device.recipe = recipeFor(device.told.recipe);
-    device.shape = await shape;
-    await device.#wakeModel(kept, rows);
-    device.catalogue = indexed(await catalogue);
-    await device.reload();
+    await device.meet();
     return device;
   }
 
-  async #wakeModel(kept, rows) {
-    const { factors, items } = this.shape;
-    const usable = kept && kept.catalogue === this.told.catalogue && kept.vectors.length === items * factors;
-    this.model = usable ? kept : { version: null, vectors: new Float32Array(items * factors), biases: new Float32Array(items) };
-    this.take(await (usable || !kept ? rows : federation.model(this.shape)));
+  /** Meet the federation: what it is, its catalogue and its model; and whether it is still the one that was joined. */
+  async meet() {
+    // Everything is asked for at once; answers are checked against what the federation says it is when that has come.
+    const about = federation.about();
+    const shape = about.then(({ recipe, items }) => ({ factors: recipe.factors, items }));
+    const items = federation.catalogue(shape);
+    for (const early of [shape, items]) early.catch(() => {}); // awaited below, after what may fail before them
+    this.database ??= await openStorage();
+    const [kept, joined] = await Promise.all([read(this.database, "model", "model"), read(this.database, "facts", "founding")]);
+    const rows = federation.model(shape, kept?.version ?? null);
+    rows.catch(() => {});
+    const told = await about;
+    const fetched = await this.#fetched(told, await shape, kept, rows);
+    const catalogue = indexed(await items);
+    const { factors, items: count } = await shape;
+    const empty = { version: null, vectors: new Float32Array(count * factors), biases: new Float32Array(count) };
+    // All at once: the device is of one federation or of the other, never of both.
+    Object.assign(this, { told, catalogue, recipe: recipeFor(told.recipe), shape: { factors, items: count }, model: fetched.have === null ? empty : kept, complaint: null });
+    if (fetched.have !== null && fetched.rows.version < fetched.have) this.complaint = older(fetched.rows.version, fetched.have);
+    else this.take(fetched.rows);
     this.keepModel(); // while the page is already in use
+    if (joined !== undefined && joined !== told.founding) await this.#partFromTheOldOne();
+    await this.reload();
+  }
+
+  /** The rows that are needed, and the version that they are to be laid over: none if what is kept is of another federation. */
+  async #fetched(told, shape, kept, rows) {
+    const isOurs = kept && kept.founding === told.founding && kept.catalogue === told.catalogue;
+    const have = isOurs && kept.vectors.length === shape.items * shape.factors ? kept.version : null;
+    let fetched = await (kept && have === null ? federation.model(shape) : rows);
+    if (have !== null && fetched.version < have) {
+      await new Promise((resolve) => setTimeout(resolve, MOMENT));
+      fetched = await federation.model(shape, have);
+    }
+    refuseAnother(told, fetched);
+    return { have, rows: fetched };
+  }
+
+  /** The federation that was joined is no more: its keys, its vector and what was on its way to it are dropped. */
+  async #partFromTheOldOne() {
+    const { identity, pending, rounds } = await readEverything(this.database);
+    const waiting = new Set(pending.map(({ ticket }) => ticket));
+    const ended = rounds.filter(({ ticket }) => waiting.has(ticket)).map((story) => [story.ticket, { ...story, outcome: "not used: the federation was begun anew" }]);
+    const facts = { identity: identity && { ...identity, device: null, token: null }, founding: undefined, vector: undefined, answered: undefined, taking: false, begunAnew: true };
+    await write(this.database, { facts, pending: Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined])), rounds: Object.fromEntries(ended) }, { choice: true });
+  }
+
+  /** What the person must know before their next choice, as a sentence; null if there is nothing. */
+  get notice() {
+    return this.kept.begunAnew ? BEGUN_ANEW : this.complaint;
+  }
+
+  /** Whether the federation at this address is another one by now; if so, it has been met. */
+  async meetsAnother() {
+    const { founding } = await federation.about();
+    if (founding === this.told.founding) return false;
+    await this.meet();
+    return true;
   }
 
   /** Fetch the rows that changed since the version this device has. */
   async refreshModel() {
-    this.take(await federation.model(this.shape, this.model.version));
+    const rows = await federation.model(this.shape, this.model.version);
+    refuseAnother(this.told, rows);
+    this.take(rows);
     await this.keepModel();
   }
 
@@ -57,10 +103,7 @@ export class Device {
   take({ items, vectors, biases, version }) {
     const { factors } = this.shape;
     const have = this.model.version;
-    if (have !== null && version < have)
-      throw new WrongAnswer(
-        `The server offers version ${version} of the model, but this device already has version ${have}. If this federation was started anew, leave and erase to join it afresh.`,
-      );
+    if (have !== null && version < have) throw new WrongAnswer(older(version, have));
     if (have === null && items.length !== this.shape.items)
       throw new WrongAnswer(`The server sent ${items.length} of the ${this.shape.items} rows of the model; all are needed at first.`);
     items.forEach((item, place) => {
@@ -75,7 +118,7 @@ export class Device {
   async keepModel() {
     const { version, vectors, biases } = this.model;
     try {
-      await write(this.database, { model: { model: { catalogue: this.told.catalogue, version, vectors, biases } } });
+      await write(this.database, { model: { model: { founding: this.told.founding, catalogue: this.told.catalogue, version, vectors, biases } } });
     } catch (fault) {
       if (!(fault instanceof StorageFull)) throw fault;
     }
@@ -183,4 +226,9 @@ export class Device {
     this.kept.identity = undefined;
     return { told };
   }
+}
+
+/** Rows of another federation's model are not for this one, however well they fit. */
+function refuseAnother(told, rows) {
+  if (rows.founding && rows.founding !== told.founding) throw new WrongAnswer("The federation at this address has just been begun anew; try again.");
 }

@@ -159,7 +159,7 @@ export async function model(shape, since = null) {
   const rows = await tensors(answer, shape);
   const version = rows.version ?? Number(answer.headers.get("X-Model-Version") ?? NaN);
   needed(whole(version, 0, 1e15), "model version");
-  return { ...rows, version };
+  return { ...rows, version, founding: answer.headers.get("X-Founding") };
 }
 
 /** Join: a device id and a token that the server makes up. Nothing about the person is told. */

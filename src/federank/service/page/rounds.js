@@ -20,7 +20,10 @@ import { Outdated, StorageFull, write } from "./storage.js";
 const PATIENCE = 25; // seconds of one long poll
 const LONGEST_PAUSE = 60;
 const SHORTEST_PAUSE = 1;
+const OLDER_IN_A_ROW = 5; // so often the server may offer a round from before the model at hand: one of its workers lags
 const REST = 1; // seconds between two questions: a page is a guest on its owner's machine, and on the server
+
+class BegunAnew extends Error {}
 
 /** Take part until told to stop. `say` gets a sentence for the person and a word for the state of things.
 
@@ -29,6 +32,7 @@ export async function takePart(device, signal, leaving, say) {
   for (let failures = 0; !signal.aborted; ) {
     try {
       await device.reload();
+      if (!device.kept.taking) return say(device.notice ?? "Not taking part.", "resting");
       await holdBack(device, say);
       const hurdle = await hurdleOf(device);
       if (hurdle) return say(hurdle, "resting");
@@ -41,7 +45,7 @@ export async function takePart(device, signal, leaving, say) {
       failures = 0;
     } catch (fault) {
       if (signal.aborted) return undefined;
-      if (fault instanceof Outdated) continue;
+      if (fault instanceof Outdated || fault instanceof BegunAnew) continue;
       if (fault instanceof StorageFull) return say(fault.message, "stopped");
       const pause = await afterFault(device, fault, Math.min(LONGEST_PAUSE, SHORTEST_PAUSE * 2 ** failures++), say);
       await sleep(pause, signal);
@@ -71,15 +75,18 @@ export async function hurdleOf(device) {
 async function enrolled(device) {
   const identity = await device.identity();
   if (identity.token) return identity.token;
+  if (await device.meetsAnother()) throw new BegunAnew();
   const { device: id, token } = await federation.enrol();
   const joined = device.kept.joined ?? device.catalogue.digest;
-  await write(device.database, { facts: { identity: { ...identity, device: id, token }, joined } }, { revision: device.kept.revision });
+  await write(device.database, { facts: { identity: { ...identity, device: id, token }, joined, founding: device.told.founding } }, { revision: device.kept.revision });
   await device.reload();
   return token;
 }
 
 async function play(device, token, task, signal, leaving, say) {
   if (task.ticket === device.kept.answered) return undefined;
+  device.olderInARow = task.version < device.model.version ? (device.olderInARow ?? 0) + 1 : 0;
+  if (device.olderInARow && device.olderInARow < OLDER_IN_A_ROW) return say("The server has offered a round that is over; asking again.", "waiting");
   say(`Round ${task.round}: learning on this device.`, "learning");
   try {
     device.take(await federation.broadcast(token, task, device.shape, device.model.version, signal));

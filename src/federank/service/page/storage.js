@@ -1,6 +1,7 @@
 /* Storage: what this device keeps, in the browser's own database (IndexedDB), and nowhere else.
 
-    facts      one record each: identity (device, token, seed, user), policy, vector (of the rounds), taking, answered
+    facts      one record each: identity (device, token, seed, user), policy, vector (of the rounds), taking, answered,
+               founding (of the federation that was joined), begunAnew (it is another by now, and the owner is to be told)
     history    what the person has, by the catalogue's id
     dismissed  what the person never wants to see again
     ledger     what has left this device, item by item

@@ -71,7 +71,9 @@ async function canGoOn() {
 
 /** A choice of the owner: write it, look at the world again, and see whether rounds can go on. */
 async function choose(changes) {
-  await write(device.database, changes, { choice: true });
+  // Who chooses has read what there was to be told.
+  await write(device.database, { ...changes, facts: { ...changes.facts, begunAnew: undefined } }, { choice: true });
+  device.complaint = null;
   await device.reload();
   others.postMessage("changed");
   if (await canGoOn()) run();
@@ -136,10 +138,10 @@ const calls = {
   guesses: async () => guesses(device),
   async status() {
     const told = await federation.status();
-    if (told.version > device.model.version && !running) {
-      await device.refreshModel();
-      tell();
-    }
+    if (told.founding !== device.told.founding) await device.meet();
+    else if (told.version > device.model.version && !running) await device.refreshModel();
+    else return told;
+    tell();
     return told;
   },
 };
