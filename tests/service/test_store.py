@@ -37,7 +37,7 @@ def database(store):
 
 def upload(seed, device="d", number=0, version=0):
     body = encode(some_update(seed))
-    return stored.Upload(device, make_ticket(KEY, device, number, version), "plain", bytes([seed] * 32), body, 0)
+    return stored.Upload(device, make_ticket(KEY, device, number, version), KEY, "plain", bytes([seed] * 32), body, 0)
 
 
 def keep(connection, *uploads, staleness=None):

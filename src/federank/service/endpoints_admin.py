@@ -16,8 +16,9 @@ from federank.service.endpoints_public import newest, status_of
 from federank.service.limits import read_body
 from federank.service.metrics import CONTENT_TYPE
 from federank.service.service import Service
-from federank.service.store import get_fact, put_fact
+from federank.service.store import ask_to_close, get_fact, put_fact
 from federank.service.tickets import hash_of_token
+from federank.service.writer import FACTS
 
 SHOWN_ROUNDS = 200
 SMALL_BODY = 65536
@@ -104,7 +105,16 @@ async def close(service: Service, request: Request) -> Response:
     now = service.view.round
     if now is None or now.state != "open":
         raise Refusal(409, "not-open", "No round is open.")
-    await service.writer.write(lambda connection: put_fact(connection, "close", now.number))
+    rounds = service.view.rounds
+    # A round below its minimum may be abandoned; what a buffer holds was acknowledged, and is kept until it is folded.
+    least = rounds.minimum if rounds.mode == "buffered" else 0
+    few = await service.writer.write(lambda connection: ask_to_close(connection, now.number, least), FACTS)
+    if few is not None:
+        raise Refusal(
+            409,
+            "too-few",
+            f"The buffer holds {few} of the {least} Updates that a fold needs at least; it stays open.",
+        )
     return answer_json({"round": now.number, "closing": True}, 202)
 
 
@@ -121,7 +131,7 @@ async def publish_accuracy(service: Service, request: Request) -> Response:
     if not numbers or len(numbers) > 20 or not fine or not isinstance(version, int):
         raise Refusal(422, "malformed", 'Give names of metrics with finite numbers, such as {"precision@10": 0.12}.')
     told = numbers | {"version": version}
-    await service.writer.write(lambda connection: put_fact(connection, "accuracy", told))
+    await service.writer.write(lambda connection: put_fact(connection, "accuracy", told), FACTS)
     return answer_json(told)
 
 
@@ -131,7 +141,7 @@ async def pause(service: Service, request: Request) -> Response:
     paused = (await _json(service, request)).get("paused")
     if not isinstance(paused, bool):
         raise Refusal(422, "malformed", 'Say {"paused": true} or {"paused": false}.')
-    await service.writer.write(lambda connection: put_fact(connection, "paused", paused))
+    await service.writer.write(lambda connection: put_fact(connection, "paused", paused), FACTS)
     return answer_json({"paused": paused})
 
 

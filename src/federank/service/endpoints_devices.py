@@ -20,6 +20,7 @@ from federank.service.service import Service
 from federank.service.store import Outcome, Upload, enrol, keep_upload, leave
 from federank.service.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket
 from federank.service.uploads import KINDS
+from federank.service.writer import TALLIES
 
 LONGEST_WAIT = 60
 SMALL_BODY = 4096
@@ -27,6 +28,7 @@ TYPES = ("application/octet-stream", "application/vnd.safetensors")
 
 _REFUSED: dict[Outcome, tuple[int, str]] = {
     "repeated": (409, "This ticket has been used for another Update; the first one counts."),
+    "reported": (409, "This device has an Update among those that are folded next; wait for the one after."),
     "late": (410, "The round has ended without this Update; wait for the next."),
     "gone": (401, "The device has left; enrol again to take part."),
 }
@@ -38,7 +40,7 @@ async def enrol_device(service: Service, request: Request) -> Response:
     await read_body(request, SMALL_BODY, service.trust.body_seconds)
     device, token = new_device(), new_token()
     token_hash = hash_of_token(token)
-    await service.writer.write(lambda connection: enrol(connection, device, token_hash))
+    await service.writer.write(lambda connection: enrol(connection, device, token_hash), TALLIES)
     service.remember(token_hash, device)
     return answer_json({"device": device, "token": token}, 201)
 
@@ -46,7 +48,7 @@ async def enrol_device(service: Service, request: Request) -> Response:
 async def leave_federation(service: Service, request: Request) -> Response:
     """Leave: the device is forgotten and its token dies."""
     device, token_hash = await who_asks(service, request)
-    await service.writer.write(lambda connection: leave(connection, device))
+    await service.writer.write(lambda connection: leave(connection, device), TALLIES)
     service.forget(token_hash)
     return Response(None, 204)
 
@@ -108,7 +110,7 @@ async def upload(service: Service, request: Request) -> Response:
     except Refusal as refusal:
         service.refused(refusal.slug)
         raise
-    content = Upload(device, ticket, "plain", hashlib.sha256(body).digest(), body, clipped)
+    content = Upload(device, ticket, service.charter.ticket_key, "plain", hashlib.sha256(body).digest(), body, clipped)
     staleness = None if service.view.rounds.mode == "rounds" else service.view.rounds.staleness
 
     def keep(connection: Connection) -> tuple[Outcome, int]:
@@ -120,7 +122,7 @@ async def upload(service: Service, request: Request) -> Response:
         service.refused(outcome)
         raise Refusal(status, outcome, message)
     service.metrics.upload(outcome, len(body), clipped)
-    service.work.has_reported(device, ticket.round_number)
+    service.work.has_reported(device, number)
     told = {"receipt": content.digest.hex(), "round": number, "stored": True}
     return answer_json(told, 201 if outcome == "stored" else 200)
 

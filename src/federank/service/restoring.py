@@ -25,7 +25,8 @@ def jump_ahead(connection: Connection) -> int:
     with connection.transaction():
         row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")
         number = (int(row[0]) if row else 0) + LEAP
-        connection.run("UPDATE rounds SET state = 'abandoned' WHERE state IN ('open', 'closed')")
+        abandoned = connection.run("UPDATE rounds SET state = 'abandoned' WHERE state IN ('open', 'closed')")
+        connection.run("UPDATE tallies SET abandoned = abandoned + ?", abandoned)
         connection.run(
             "INSERT INTO rounds (number, version, state) VALUES (?, ?, 'skipped')",
             number,

@@ -93,10 +93,11 @@ class RemoteFleet:
             if not now.granted:
                 self.opened = time.monotonic()  # a round's time begins with its first ticket
             reports, waited = now.reports, time.monotonic() - self.opened
-            if reports >= self.rounds.enough or get_fact(self._connection, "close") == number:
-                return
             # A buffer has no reason to be thrown away: it goes on until it holds the minimum.
-            if waited >= self.rounds.deadline and (self.rounds.mode == "rounds" or reports >= self.rounds.minimum):
+            may_end = self.rounds.mode == "rounds" or reports >= self.rounds.minimum
+            if reports >= self.rounds.enough or (may_end and get_fact(self._connection, "close") == number):
+                return
+            if may_end and waited >= self.rounds.deadline:
                 return
             self._count_until_enough(number, min(LOOK_SECONDS, max(0.001, self.rounds.deadline - waited)))
 

@@ -4,7 +4,9 @@
     devices    a random id and the hash of its token; nothing else is known of anybody
     rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup
     grants     how many devices have been given a round's task
-    uploads    one row per ticket used: the digest, and until it is folded the bytes (any kind: see uploads.py)
+    uploads    one row per ticket used, and per device and fold: the digest, and until it is folded the bytes (any kind:
+               see uploads.py)
+    tallies    one row: how many devices there are, how many have left, how many rounds were abandoned
     versions   the rows of the model that a version changed; now and then the whole model
     refusals   how many uploads were refused in a round, by reason
 
@@ -31,6 +33,15 @@ MIGRATIONS: list[list[str]] = [
         " body {bytes} NOT NULL, changed {bytes} NOT NULL)",
         "CREATE TABLE refusals (round {whole} NOT NULL, reason TEXT NOT NULL, count {whole} NOT NULL,"
         " PRIMARY KEY (round, reason))",
+    ],
+    [
+        "ALTER TABLE uploads ADD COLUMN reporter {bytes}",
+        "UPDATE uploads SET reporter = ticket",
+        "CREATE UNIQUE INDEX uploads_by_reporter ON uploads (reporter)",
+        "CREATE TABLE tallies (devices {whole} NOT NULL, departures {whole} NOT NULL, abandoned {whole} NOT NULL)",
+        "INSERT INTO tallies SELECT (SELECT COUNT(*) FROM devices), 0,"
+        " (SELECT COUNT(*) FROM rounds WHERE state = 'abandoned')",
+        "DELETE FROM facts WHERE name = 'departures'",
     ],
 ]
 """Each migration's statements, in order; the first is number 1."""

@@ -19,7 +19,7 @@ from federank.service.store import count_refusals, device_of
 from federank.service.uploads import Form
 from federank.service.view import View
 from federank.service.work import Work
-from federank.service.writer import Writer
+from federank.service.writer import REFUSALS, Writer
 
 MOST_KNOWN = 200_000
 REFUSALS_SECONDS = 0.5
@@ -44,7 +44,7 @@ class Service:
         self.admin_hash = charter.admin_hash
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="reader")
         self._known: OrderedDict[bytes, str] = OrderedDict()
-        self._departures: Any = None
+        self._departures = 0
         self._refusals: Counter[str] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -116,7 +116,7 @@ class Service:
                 continue
             self._refusals.clear()
             try:
-                await self.writer.write(_counting(number, counts))
+                await self.writer.write(_counting(number, counts), REFUSALS)
             except StoreAway:
                 self._refusals.update(counts)  # told when the store is back
 

@@ -2,7 +2,8 @@
 
 What makes rounds durable and exact is here, and is little:
 
-1. an upload is one row, inserted while its round is open; its ticket is the row's key, so it cannot be there twice;
+1. an upload is one row, inserted while its round is open; its ticket is the row's key, so it cannot be there twice, and
+   its device and the round that takes it in are another key, so that a device has one voice in a fold;
 2. closing a round changes its row from `open` to `closed`, and waits for uploads on their way in (they hold the row);
 3. folding writes the next version and changes `closed` to `folded` in one transaction: both happened, or neither
    (store_versions.py).
@@ -18,9 +19,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from federank.service.database import Connection, StoreAway
-from federank.service.tickets import Ticket
+from federank.service.tickets import Ticket, use_of
 
-Outcome = Literal["stored", "again", "repeated", "late", "gone"]
+Outcome = Literal["stored", "again", "repeated", "reported", "late", "gone"]
 
 
 class Upload(NamedTuple):
@@ -28,6 +29,7 @@ class Upload(NamedTuple):
 
     device: str
     ticket: Ticket
+    ticket_key: bytes
     kind: str
     digest: bytes
     body: bytes
@@ -62,12 +64,28 @@ def put_fact(connection: Connection, name: str, value: Any) -> None:
 def enrol(connection: Connection, device: str, token_hash: bytes) -> None:
     """A new device."""
     connection.run("INSERT INTO devices (device, token) VALUES (?, ?)", device, token_hash)
+    connection.run("UPDATE tallies SET devices = devices + 1")
 
 
 def leave(connection: Connection, device: str) -> None:
     """Forget a device; its token dies."""
-    connection.run("DELETE FROM devices WHERE device = ?", device)
-    put_fact(connection, "departures", int(get_fact(connection, "departures") or 0) + 1)
+    if connection.run("DELETE FROM devices WHERE device = ?", device):
+        connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
+
+
+class Tallies(NamedTuple):
+    """What is counted as it happens, because to count it anew would take longer the more there is."""
+
+    devices: int
+    departures: int
+    abandoned: int
+
+
+def tallies(connection: Connection) -> Tallies:
+    """How many devices there are, how many have left, how many rounds were abandoned."""
+    row = connection.one("SELECT devices, departures, abandoned FROM tallies")
+    assert row is not None, "the migration that makes the table makes its row"
+    return Tallies(*map(int, row))
 
 
 def device_of(connection: Connection, token_hash: bytes) -> str | None:
@@ -108,28 +126,36 @@ def open_round(connection: Connection, number: int, version: int) -> None:
 def grant(
     connection: Connection, number: int, tickets: list[Ticket], again: set[Ticket], most: int
 ) -> tuple[list[Ticket], set[bytes]]:
-    """Which of these tickets may be handed out, no more than `most` in a round; and which were used already.
+    """Which of these tickets may be handed out, no more than `most` in a round; and whose device has reported already.
 
-    Those in `again` were handed out before and are not counted twice.
+    Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
+    whatever the worker that asks has seen so far.
     """
     used = used_tickets(connection, tickets)
+    lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
+    row = connection.one(
+        "SELECT g.granted FROM grants g JOIN rounds r ON r.number = g.round"
+        f" WHERE g.round = ? AND r.state = 'open'{lock}",
+        number,
+    )
+    if row is None:
+        return [], used
     fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again]
-    row = connection.one(f"SELECT granted FROM grants WHERE round = ?{connection.update_lock()}", number)
-    room = min(len(fresh), max(0, most - (int(row[0]) if row else most)))
+    room = min(len(fresh), max(0, most - int(row[0])))
     if room:
         connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", room, number)
     return fresh[:room] + [ticket for ticket in tickets if ticket.use not in used and ticket in again], used
 
 
 def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
-    """Those of these tickets that an upload has used."""
+    """Those of these tickets whose device has reported in their round, with this ticket or with an older one."""
     contents = [ticket.use for ticket in tickets]
     used: set[bytes] = set()
     for start in range(0, len(contents), 200):
         part = contents[start : start + 200]
         marks = ", ".join("?" * len(part))
         used |= {
-            bytes(row[0]) for row in connection.all(f"SELECT ticket FROM uploads WHERE ticket IN ({marks})", *part)
+            bytes(row[0]) for row in connection.all(f"SELECT reporter FROM uploads WHERE reporter IN ({marks})", *part)
         }
     return used
 
@@ -156,10 +182,11 @@ def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -
     if not in_time:
         return "late", upload.ticket.round_number
     inserted = connection.run(
-        "INSERT INTO uploads (ticket, round, kind, digest, size, clipped, body)"
-        " SELECT ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ?)"
-        " ON CONFLICT (ticket) DO NOTHING",
+        "INSERT INTO uploads (ticket, reporter, round, kind, digest, size, clipped, body)"
+        " SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ?)"
+        " ON CONFLICT DO NOTHING",
         upload.ticket.use,
+        use_of(upload.ticket_key, upload.device, number),
         number,
         upload.kind,
         upload.digest,
@@ -168,12 +195,16 @@ def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -
         upload.body,
         upload.device,
     )
-    if inserted:
-        return "stored", number
+    return ("stored" if inserted else _why_not(connection, upload)), number
+
+
+def _why_not(connection: Connection, upload: Upload) -> Outcome:
+    """Why an upload that came in time was not stored."""
     known = connection.one("SELECT digest FROM uploads WHERE ticket = ?", upload.ticket.use)
-    if known is None:
-        return "gone", number
-    return ("again" if bytes(known[0]) == upload.digest else "repeated"), number
+    if known is not None:
+        return "again" if bytes(known[0]) == upload.digest else "repeated"
+    row = connection.one("SELECT 1 FROM devices WHERE device = ?", upload.device)
+    return "gone" if row is None else "reported"
 
 
 def state_of_round(connection: Connection, number: int) -> str | None:
@@ -212,7 +243,17 @@ def close_round(connection: Connection, number: int, minimum: int, *, opens_next
             return reports
         connection.run("UPDATE rounds SET state = 'abandoned', reports = ? WHERE number = ?", reports, number)
         connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
+        connection.run("UPDATE tallies SET abandoned = abandoned + 1")
         return None
+
+
+def ask_to_close(connection: Connection, number: int, minimum: int) -> int | None:
+    """Ask whoever conducts to end a round now; if it has fewer reports than `minimum`, how many it has."""
+    reports = count_reports(connection, number)
+    if reports < minimum:
+        return reports
+    put_fact(connection, "close", number)
+    return None
 
 
 def bodies_in_order(connection: Connection, number: int) -> Iterator[tuple[str, bytes]]:
@@ -227,7 +268,7 @@ def bodies_in_order(connection: Connection, number: int) -> Iterator[tuple[str, 
 
 def count_refusals(connection: Connection, number: int, counts: dict[str, int]) -> None:
     """Add to the counts of refused uploads."""
-    for reason, count in counts.items():
+    for reason, count in sorted(counts.items()):
         connection.run(
             "INSERT INTO refusals (round, reason, count) VALUES (?, ?, ?)"
             " ON CONFLICT (round, reason) DO UPDATE SET count = refusals.count + excluded.count",

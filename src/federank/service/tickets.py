@@ -50,7 +50,7 @@ def hash_of_token(token: str) -> bytes:
 def make_ticket(key: bytes, device: str, round_number: int, version: int) -> Ticket:
     """The one ticket of this device for this round and version."""
     places = _PLACES.pack(round_number, version)
-    return Ticket(round_number, version, places + _mac(key, device, places), _use(key, device, round_number))
+    return Ticket(round_number, version, places + _mac(key, device, places), use_of(key, device, round_number))
 
 
 def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
@@ -65,10 +65,11 @@ def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
     if not hmac.compare_digest(mac, _mac(key, device, places)):
         return None
     round_number, version = _PLACES.unpack(places)
-    return Ticket(round_number, version, content, _use(key, device, round_number))
+    return Ticket(round_number, version, content, use_of(key, device, round_number))
 
 
-def _use(key: bytes, device: str, round_number: int) -> bytes:
+def use_of(key: bytes, device: str, round_number: int) -> bytes:
+    """A device's one voice in a round, as the store knows it: a keyed digest that says nothing about other rounds."""
     return _mac(key, f"use of {device}", round_number.to_bytes(8, "big"))
 
 

@@ -15,7 +15,7 @@ from federank.service.database import Connection, Database, StoreAway
 from federank.service.logs import Log
 from federank.service.published import Published
 from federank.service.settings import RoundSettings
-from federank.service.store import Newest, get_fact, newest_round
+from federank.service.store import Newest, get_fact, newest_round, tallies
 from federank.service.store_versions import newest_model
 
 LOOK_SECONDS = 0.1
@@ -33,9 +33,8 @@ class View:
         self.round: Newest | None = None
         self.rounds = RoundSettings()
         self.seen_open = 0.0  # when this worker first saw the round
-        self.devices = self.abandoned = 0
+        self.devices = self.departures = self.abandoned = 0
         self.accuracy: dict[str, Any] | None = None
-        self.departures: Any = None
         self.paused = False
         self.fresh = 0.0  # when the store last answered
         self._rarely = -RARELY_SECONDS
@@ -111,12 +110,8 @@ class View:
 
     def _look_rarely(self, connection: Connection) -> None:
         self._rarely = time.monotonic()
-        row = connection.one("SELECT COUNT(*) FROM devices")
-        self.devices = int(row[0]) if row else 0
-        row = connection.one("SELECT COUNT(*) FROM rounds WHERE state = 'abandoned'")
-        self.abandoned = int(row[0]) if row else 0
+        self.devices, self.departures, self.abandoned = tallies(connection)
         self.accuracy = get_fact(connection, "accuracy")
-        self.departures = get_fact(connection, "departures")
         self._skipped = int(get_fact(connection, "skipped") or 0)
         self.paused = bool(get_fact(connection, "paused"))
 

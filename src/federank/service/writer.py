@@ -4,6 +4,9 @@ A commit that has reached the disk costs the same for one upload as for fifty. S
 thread and wait; it takes all that are there, carries them out in one transaction, and answers when that is durable.
 While it waits for the disk, the next wishes gather. If the transaction fails, none of them has happened, and each is
 told so.
+
+Rows that the writers of all workers change (counts, above all) are changed last, and in one order: so no two of them
+ever wait for each other in a circle.
 """
 
 from __future__ import annotations
@@ -17,12 +20,15 @@ from typing import Any, NamedTuple, TypeVar
 from federank.service.database import Connection, Database, StoreAway
 
 MOST_TOGETHER = 256
+ROUNDS, REFUSALS, FACTS, TALLIES = range(4)
+"""What a wish changes, in the order in which a transaction comes to it."""
 Answer = TypeVar("Answer")
 
 
 class _Wish(NamedTuple):
     act: Callable[[Connection], Any]
     answer: asyncio.Future[Any]
+    changes: int
 
 
 class Writer:
@@ -44,10 +50,10 @@ class Writer:
         self._wishes.put(None)
         self._thread.join()
 
-    async def write(self, act: Callable[[Connection], Answer]) -> Answer:
+    async def write(self, act: Callable[[Connection], Answer], changes: int = ROUNDS) -> Answer:
         """Carry something out in the next transaction; the answer comes once it is durable."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._wishes.put(_Wish(act, answer))
+        self._wishes.put(_Wish(act, answer, changes))
         return await answer
 
     def _write(self) -> None:
@@ -66,6 +72,7 @@ class Writer:
         self._database.let_go()
 
     def _write_together(self, wishes: list[_Wish]) -> None:
+        wishes.sort(key=lambda wish: wish.changes)
         try:
             with self._database.connection() as connection, connection.transaction():
                 answers = [wish.act(connection) for wish in wishes]

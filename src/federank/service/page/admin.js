@@ -11,6 +11,7 @@ const KEY = "federank-operator";
 const REASONS = {
   late: "came after its round had ended",
   repeated: "a second, different Update for the same ticket",
+  reported: "a second Update of a device for the same fold of a buffer",
   foreign: "with somebody else's ticket, or one that does not exist",
 };
 let timer = null;
