@@ -230,10 +230,14 @@ def test_a_suggestion_is_taken_only_where_there_is_one_that_can_be_followed(home
     assert suggested(home.read(identity_of).facts) == Chosen(
         Policy(sharing="sticky", pi=0.3, basis="history"), "suggested"
     )
-    home.federation.suggested_policy = {"sharing": "everything", "pi": 7, "send": "history"}
-    home.take_part(1)
-    with pytest.raises(SettingError, match="cannot be followed"):
-        suggested(home.read(identity_of).facts)
+    for wrong in (
+        {"sharing": "everything", "pi": 7, "send": "history"},
+        {"sharing": "sticky", "pi": 1, "budget": 10**400},
+    ):
+        home.federation.suggested_policy = wrong
+        home.take_part(1)
+        with pytest.raises(SettingError, match="cannot be followed"):
+            suggested(home.read(identity_of).facts)
 
 
 def model_with(**changes):
@@ -291,7 +295,14 @@ def work(**changes):
 
 
 NO_WORK = [b"[]", b"{}", b"not json", b"[" * 100_000, work(ticket=5), work(ticket="t\r\nHost: x"), work(round=-1)]
-NO_WORK += [work(deadline_seconds=-1), work(deadline_seconds="x"), work(version=True), work(most_rows=None)]
+NO_WORK += [
+    work(deadline_seconds=10**400),
+    work().decode().encode("utf-16"),
+    work(deadline_seconds=-1),
+    work(deadline_seconds="x"),
+    work(version=True),
+    work(most_rows=None),
+]
 
 
 @pytest.mark.parametrize("ticket", NO_WORK)
@@ -310,7 +321,11 @@ def test_another_catalogue_makes_another_federation(home):
         home.take_part(1)
 
 
-@pytest.mark.parametrize("recipe", [{"factors": 0}, {"learning_rate": -1}, {"triples": 10**9}, {"order": "random"}, {}])
+@pytest.mark.parametrize(
+    "recipe",
+    [{"factors": 0}, {"learning_rate": -1}, {"triples": 10**9}, {"order": "random"}, {}]
+    + [{name: 10**400} for name in ("learning_rate", "user_regulariser", "initial_scale", "factors", "triples")],
+)
 def test_a_recipe_that_cannot_be_followed_is_refused(home, recipe):
     facts = home.federation.facts()
     facts["recipe"] = facts["recipe"] | recipe if recipe else None
@@ -319,9 +334,14 @@ def test_a_recipe_that_cannot_be_followed_is_refused(home, recipe):
         home.take_part(1)
 
 
-def test_a_recipe_that_runs_out_of_range_sends_nothing(home):
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [("learning_rate", 1e38), ("learning_rate", 1e300), ("learning_rate", 10**300), ("positive_regulariser", 10**300)],
+    ids=["large", "huge", "huge and whole", "a huge regulariser"],
+)
+def test_a_recipe_that_runs_out_of_range_sends_nothing(home, name, rate):
     facts = home.federation.facts()
-    facts["recipe"]["learning_rate"] = 1e38
+    facts["recipe"][name] = rate
     home.federation.fault("GET", "/federation", (200, {}, json.dumps(facts).encode()))
     before = home.read(vector_of, FACTORS)
     with pytest.raises(BadAnswer, match="out of range"):
@@ -425,6 +445,111 @@ def test_an_update_that_waits_is_dropped_when_its_owner_changes_the_policy(home)
     assert home.federation.uploads == []
     assert home.read(ledger_of) == ledger
     assert ledger.entries
+
+
+def test_an_update_that_waits_is_dropped_when_its_owner_takes_an_item_out_of_the_history(home):
+    home.federation.fault("POST", "/tasks", (401, {}, b"{}"))
+    with pytest.raises(Refused):
+        home.take_part(1)
+    home.read(keep_profile, np.array([*HISTORY, 11], dtype=np.int32))
+    assert home.read(pending_of) is not None  # nothing was taken back
+    home.read(keep_profile, np.array(HISTORY[1:], dtype=np.int32))
+    assert home.take_part(0) == 0
+    assert home.federation.uploads == []
+    assert home.read(ledger_of).entries
+
+
+def expected_update(home, policy, history, vector):
+    """What the protocol makes of the next round with this vector."""
+    identity, model = home.read(identity_of), home.read(model_of, ITEMS, FACTORS)
+    sent = home.read(ledger_of).really_liked()
+    taken = outward(policy, identity.seed, identity.user, np.array(history, np.int32), ITEMS, sent)
+    private = Private(identity.user, vector.copy(), taken.profile, policy.pi, taken.allowed, 5, taken.lifelong)
+    recipe, number = recipe_of(identity.facts, identity.seed, taken.profile), home.federation.version
+    broadcast = Broadcast(number, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
+    with words_wrap_around():
+        return share(recipe, private, number, compute(recipe, private, broadcast))
+
+
+def assert_sends(home, expected):
+    home.take_part(1)
+    sent = decode_update(home.federation.uploads[-1][1], FACTORS, ITEMS)
+    for one, other in zip(sent, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+STICKY = Policy(sharing="sticky", pi=1.0, basis="shared")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "history"),
+    [
+        (ALL_OF_IT, replace(STICKY, pi=0.5), HISTORY),
+        (ALL_OF_IT, Policy(sharing="deniable", pi=0.9, epsilon=0.2, basis="shared"), HISTORY),
+        (STICKY, replace(STICKY, never_items=frozenset({4})), HISTORY),
+        (STICKY, STICKY, HISTORY[1:]),
+        (ALL_OF_IT, ALL_OF_IT, HISTORY[1:]),
+    ],
+    ids=["another basis", "decoys", "never-listed", "a smaller history", "a smaller history on its basis"],
+)
+def test_what_was_learnt_from_what_is_taken_back_is_in_no_further_update(federation, tmp_path, before, after, history):
+    home = Home(federation, tmp_path, before)
+    first = home.read(vector_of, FACTORS)
+    home.take_part(6)
+    if after != before:
+        home.read(set_policy, after)
+    if history != HISTORY:
+        home.read(keep_profile, np.array(history, dtype=np.int32))
+    assert_sends(home, expected_update(home, after, history, first))
+
+
+def test_what_was_learnt_is_kept_while_nothing_is_taken_back(federation, tmp_path):
+    home = Home(federation, tmp_path, STICKY)
+    home.take_part(3)
+    home.read(set_policy, replace(STICKY, paused=True))
+    home.read(set_policy, STICKY)
+    home.read(keep_profile, np.array([*HISTORY, 11], dtype=np.int32))
+    learnt = home.read(vector_of, FACTORS)
+    assert_sends(home, expected_update(home, STICKY, [*HISTORY, 11], learnt))
+
+
+def test_a_file_of_the_first_format_goes_on_with_a_vector_drawn_anew(federation, tmp_path):
+    home = Home(federation, tmp_path, STICKY)
+    first = home.read(vector_of, FACTORS)
+    home.take_part(3)
+    sql = sqlite3.connect(home.path)
+    sql.execute("ALTER TABLE person DROP COLUMN learnt_from")
+    sql.execute("PRAGMA user_version = 1")
+    sql.close()
+    assert home.read(rounds_of) == 3
+    assert_sends(home, expected_update(home, STICKY, HISTORY, first))
+    learnt = home.read(vector_of, FACTORS)
+    assert_sends(home, expected_update(home, STICKY, HISTORY, learnt))
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"pi": 0.5}])
+def test_an_upload_that_is_tried_again_and_again_ends_when_its_owner_changes_the_policy(home, change):
+    home.federation.fault("POST", "/tasks", *[(503, {}, b"{}")] * 3)
+    pauses = []
+
+    def pause(_):
+        pauses.append(1)
+        if len(pauses) == 2:  # the owner, from another terminal
+            home.read(set_policy, replace(ALL_OF_IT, **change))
+
+    store, client = DeviceStore(home.path), home.client()
+    client.sleep = pause
+    try:
+        assert take_part(store, client, 1, home.told.append) == 0
+    finally:
+        client.close()
+        store.close()
+    assert [path for method, path in home.federation.asked if method == "POST" and "/update" in path] == [
+        "/api/v1/tasks/ticket1/update"
+    ] * 2
+    assert home.federation.uploads == []
+    assert any("held back" in line for line in home.told)
+    assert home.read(ledger_of).entries  # it may have left before
 
 
 def test_there_is_never_a_second_update_for_a_ticket(home):

@@ -12,7 +12,7 @@ from tests.service.device_worlds import scripted_federation
 
 from federank.errors import SettingError
 from federank.service.client import LONGEST_PAUSE, Client, checked_address
-from federank.service.client_answers import BadAnswer, NoAnswer, Refused
+from federank.service.client_answers import BadAnswer, NoAnswer, Refused, Withdrawn
 
 
 @pytest.fixture
@@ -61,6 +61,7 @@ def test_retry_after_is_honoured_in_seconds_and_as_a_date(federation, patient):
     federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "17"}))
     federation.fault("GET", "/federation", complaint(429, **{"Retry-After": later}))
     federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "soon"}))
+    federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "Mon, 01 Jan 0001 00:00:00 -0000"}))
     patient.ask("GET", "/federation")
     assert patient.pauses[0] == 17
     assert 60 < patient.pauses[1] <= 90
@@ -104,6 +105,23 @@ def test_redirects_are_not_followed(federation, patient):
     with pytest.raises(Refused):
         patient.ask("GET", "/federation")
     assert len(federation.asked) == 1
+
+
+@pytest.mark.parametrize("told", [b"[" * 100_000, b"[]", b'{"error": 5}', b"\xff"])
+def test_a_refusal_without_a_reason_is_still_a_refusal(federation, patient, told):
+    federation.fault("GET", "/federation", (400, {}, told))
+    with pytest.raises(Refused, match="no reason was given"):
+        patient.ask("GET", "/federation")
+
+
+def test_what_is_no_longer_wanted_is_not_tried_again(federation, patient):
+    federation.fault("GET", "/federation", *[complaint(503)] * 5)
+    with pytest.raises(Withdrawn):
+        patient.ask("GET", "/federation", still=lambda: len(patient.pauses) < 2)
+    assert len(federation.asked) == 2
+    with pytest.raises(Withdrawn):
+        patient.ask("GET", "/federation", still=lambda: False)
+    assert len(federation.asked) == 2
 
 
 def test_a_complaint_has_no_power_over_the_terminal(federation, patient):

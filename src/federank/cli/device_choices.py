@@ -153,7 +153,7 @@ def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
 @click.command()
 @STATE
 def pause(state: Path | None) -> None:
-    """Take no part for now; a running device stops before its next round."""
+    """Take no part for now; a running device begins no other round, and tries no message again."""
     _set_paused(state, True)
 
 
@@ -170,7 +170,11 @@ def _set_paused(state: Path | None, paused: bool) -> None:
     store = opened(state)
     now, chosen_by = policy_of(store)
     set_policy(store, replace(now, paused=paused), chosen_by)
-    click.echo("Paused: nothing leaves until `federank device resume`." if paused else "Takes part again.")
+    click.echo(
+        "Paused: nothing more is sent until `federank device resume`. What is on the line this moment may still arrive."
+        if paused
+        else "Takes part again."
+    )
 
 
 @click.command()

@@ -8,7 +8,7 @@ A device lives on bad networks and trusts nobody. So here, and nowhere else in t
    is cut off and refused. Redirects are not followed.
 3. What may pass (no connection, a cut one, 429, 5xx) is tried again after a pause that doubles from try to try, with
    jitter (half to all of it), and is at least what `Retry-After` asks for; up to a moment (`until`) or a number of
-   tries.
+   tries, and only as long as it is `still` wanted.
 4. What will not pass (a bad certificate, any other 4xx) is said at once.
 
 How much of an answer is read is in client_answers.py; what answers mean, in device_answers.py.
@@ -31,6 +31,7 @@ from federank.service.client_answers import (
     NoAnswer,
     Passing,
     Refused,
+    Withdrawn,
     bounded_content,
     complaint,
     retry_after,
@@ -103,14 +104,18 @@ class Client:
         wait: float = 0.0,
         until: float | None = None,
         tries: int | None = None,
+        still: Callable[[], bool] = lambda: True,
         headers: dict[str, str] | None = None,
     ) -> Answer:
         """The server's answer; tried again until this moment (of `time.monotonic`) and at most so many times.
 
-        `wait` is how long the server may take before it begins to answer, beyond the usual.
+        `wait` is how long the server may take before it begins to answer, beyond the usual. `still` is asked before
+        every try whether it is still wanted.
         """
         tried = 0
         while True:
+            if not still():
+                raise Withdrawn(f"What was to be sent to {self.address} is no longer wanted; it was not tried again.")
             try:
                 seconds = SECONDS_TO_BEGIN + wait
                 if until is not None:

@@ -3,7 +3,8 @@
 FedeRankError
 ├── BadAnswer    the server answered with something that a device must not take
 ├── NoAnswer     the server could not be reached, or could not answer, for as long as there was patience
-└── Refused      the server has understood and said no
+├── Refused      the server has understood and said no
+└── Withdrawn    what was to be sent is no longer wanted
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ class Refused(FedeRankError):
     def __init__(self, status: int, slug: str, message: str) -> None:
         super().__init__(message)
         self.status, self.slug = status, slug
+
+
+class Withdrawn(FedeRankError):
+    """What was to be sent is no longer wanted by whoever asked for it; it is not tried again."""
 
 
 class Answer(NamedTuple):
@@ -91,7 +96,7 @@ def complaint(content: bytes) -> tuple[str, str]:
     try:
         told = json.loads(content)
         slug, message = str(told["error"]), str(told["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         slug, message = "unknown", "no reason was given"
     return slug[:40], "".join(letter if letter.isprintable() else " " for letter in message[:300])
 
@@ -104,5 +109,5 @@ def retry_after(text: str) -> float:
         pass
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0

@@ -5,7 +5,7 @@
     3. fetch the rows of the shared model that have changed
     4. play the round (device_round.py)
     5. keep the new vector, the ledger, the model and the Update, all at once, on the disk
-    6. send the Update; on a receipt or a definite no, forget its bytes
+    6. send the Update; on a receipt, a definite no or a change of the owner's mind, forget its bytes
 
 Whatever the server says, steps 4 and 5 follow the owner's policy, which only its owner can change. A server that breaks
 the protocol ends the device's work with a sentence; a server that is away is asked again with patience.
@@ -22,7 +22,7 @@ from urllib.parse import quote
 from federank.protocol.messages import encode
 from federank.protocol.policy import Outward, outward
 from federank.service.client import Client
-from federank.service.client_answers import BadAnswer, NoAnswer, Refused
+from federank.service.client_answers import BadAnswer, NoAnswer, Refused, Withdrawn
 from federank.service.device_answers import Facts, Ticket, merged, read_facts, read_receipt, read_rows, read_ticket
 from federank.service.device_round import can_take_part, play
 from federank.service.device_state import (
@@ -32,13 +32,14 @@ from federank.service.device_state import (
     identity_of,
     keep_ledger,
     keep_model,
+    keep_round_vector,
     last_ticket_of,
     ledger_of,
     model_of,
     pending_of,
     policy_of,
     profile_of,
-    vector_of,
+    round_vector_of,
 )
 from federank.service.device_store import BadState, DeviceStore
 
@@ -171,8 +172,8 @@ def prepare(
     with store.transaction() as sql:
         # Inside the transaction: a policy that its owner changes now is either followed here or changed after.
         policy, _ = policy_of(store)
-        vector = vector_of(store, facts.settings.factors)
-        played = play(identity, policy, profile_of(store), vector, model, ledger, ticket.round_number)
+        kept = round_vector_of(store, facts.settings.factors)
+        played = play(identity, policy, profile_of(store), kept, model, ledger, ticket.round_number)
         keep_model(sql, model)
         if played is None:
             note(f"Round {ticket.round_number}: the policy leaves nothing to take part with.")
@@ -183,19 +184,28 @@ def prepare(
                 f"{len(played.update.items):,}; nothing was sent."
             )
         keep_ledger(sql, ledger, played.update.items)
-        moved = (played.vector.tobytes(), ticket.ticket)
-        sql.execute("UPDATE person SET vector = ?, last_ticket = ?, rounds = rounds + 1", moved)
+        keep_round_vector(sql, played.vector)
+        sql.execute("UPDATE person SET last_ticket = ?, rounds = rounds + 1", (ticket.ticket,))
         pending = Pending(ticket.ticket, ticket.round_number, encode(played.update))
         sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
     return pending
 
 
 def send_pending(store: DeviceStore, client: Client, pending: Pending, until: float | None, note: Note) -> bool:
-    """Send an Update until there is a receipt, a definite no, or no time left; whether the server has stored it."""
+    """Send an Update until there is a receipt, a definite no, or no time left; whether the server has stored it.
+
+    Its owner may change the policy meanwhile, from another process. That removes the Update from the file, and so it is
+    not tried again.
+    """
+
+    def is_still_kept() -> bool:
+        kept = pending_of(store)
+        return kept is not None and kept.ticket == pending.ticket
+
     stored = False
     try:
         path = f"/tasks/{quote(pending.ticket, safe='')}/update"
-        answer = client.ask("POST", path, pending.body, until=until)
+        answer = client.ask("POST", path, pending.body, until=until, still=is_still_kept)
         stored = read_receipt(answer.content) == hashlib.sha256(pending.body).hexdigest()
         if not stored:
             note(f"Round {pending.round_number}: the receipt is not for what was sent.")
@@ -205,6 +215,8 @@ def send_pending(store: DeviceStore, client: Client, pending: Pending, until: fl
         if isinstance(reason, Refused) and reason.status == 401:
             raise
         note(f"Round {pending.round_number}: not counted ({reason})")
+    except Withdrawn:
+        note(f"Round {pending.round_number}: held back, as the policy was changed before it had arrived.")
     with store.transaction() as sql:
-        sql.execute("DELETE FROM pending")
+        sql.execute("DELETE FROM pending WHERE ticket = ?", (pending.ticket,))
     return stored

@@ -9,10 +9,10 @@ record or not at all.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
@@ -199,7 +199,7 @@ def merged(
 
 def _json_object(content: bytes, what: str) -> dict[str, Any]:
     try:
-        told = json.loads(content)
+        told = json.loads(content.decode())  # of bytes, json would also take UTF-16 and UTF-32
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):
@@ -214,9 +214,13 @@ def _whole(value: Any, least: int, most: float = 2**53) -> int:
 
 
 def _number(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not np.isfinite(value) or value < 0:
+    try:
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # a whole number beyond all floats
+        number = math.inf
+    if not math.isfinite(number) or number < 0:
         raise BadAnswer(f"The server answered {str(value)[:40]!r} where a finite number from 0 is needed.")
-    return float(value)
+    return number
 
 
 def shown(value: Any) -> str:

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from federank.errors import FedeRankError, SettingError
-from federank.protocol.draws import USER_FACTORS
-from federank.protocol.initial import normal_rows
 from federank.protocol.policy import Policy
 from federank.service.client import Client
 from federank.service.device_answers import (
@@ -28,6 +26,7 @@ from federank.service.device_answers import (
     read_rows,
 )
 from federank.service.device_profile import Matched, read_profile
+from federank.service.device_round import first_vector
 from federank.service.device_state import Identity, Model, found, keep_model, policy_from_values
 from federank.service.device_store import BadState, created
 
@@ -75,8 +74,7 @@ def enrol(
     )
     model = Model(rows.version, *merged(rows, None, facts.n_items))
     seed, user = secrets.randbits(32), secrets.randbits(31)
-    scale = facts.settings.initial_scale
-    vector = normal_rows(1, facts.settings.factors, seed=seed, purpose=USER_FACTORS, scale=scale, first_row=user)[0]
+    vector = first_vector(facts, seed, user)
     with created(path) as sql:
         headers = {"Content-Type": "application/json"}
         device, token = read_enrolment(client.ask("POST", "/devices", b"{}", tries=_TRIES, headers=headers).content)
@@ -119,7 +117,7 @@ def suggested(facts: Facts) -> Chosen:
     values: dict[str, Any] = {name: value for name, value in facts.suggested_policy.items() if value is not None}
     try:
         return Chosen(policy_from_values(values), "suggested")
-    except (FedeRankError, TypeError) as reason:
+    except (FedeRankError, TypeError, OverflowError) as reason:
         raise SettingError(
             f"This federation suggests a policy that cannot be followed ({reason}); choose your own, with --pi."
         ) from reason

@@ -1,11 +1,13 @@
 """A device's part of one round: computation, transmission and the ledger, with nothing sent yet.
 
     outward profile   what the owner's policy lets the device take part with
+    own vector        that of the last round, unless the owner has taken back something that it was learnt from:
+                      every Update carries the vector, so it is then drawn anew
     computation       pairs are drawn from it, the own vector moves, gradients come out
     transmission      what may leave becomes the Update
     ledger            the Update is written down
 
-All four are the protocol's own (protocol/); the simulation plays the same. The result is kept on the disk as one
+They are the protocol's own (protocol/); the simulation plays the same. The result is kept on the disk as one
 whole by device.py before anything goes out.
 """
 
@@ -18,7 +20,8 @@ import numpy as np
 
 from federank.arrays import FloatVector, IntVector
 from federank.protocol.computation import compute
-from federank.protocol.draws import words_wrap_around
+from federank.protocol.draws import USER_FACTORS, words_wrap_around
+from federank.protocol.initial import normal_rows
 from federank.protocol.ledger import Ledger
 from federank.protocol.messages import BadMessage, Broadcast, Private, Update, check_update
 from federank.protocol.policy import Outward, Policy, outward
@@ -26,20 +29,28 @@ from federank.protocol.recipes import Recipe, recipe_for
 from federank.protocol.transmission import share
 from federank.service.client_answers import BadAnswer
 from federank.service.device_answers import Facts
-from federank.service.device_state import Identity, Model
+from federank.service.device_state import Identity, Model, RoundVector
 
 
 class Played(NamedTuple):
     """What a round leaves on the device: its new vector, and the Update that may go out."""
 
-    vector: FloatVector
+    vector: RoundVector
     update: Update
 
 
 def recipe_of(facts: Facts, seed: int, history: IntVector) -> Recipe:
     """The federation's recipe for one person who takes part with these items; what may be sent is not its business."""
     settings = replace(facts.settings, seed=seed, clients_per_round=1)
-    return recipe_for(settings, np.array([len(history)]), facts.n_items, np.zeros(1))
+    with np.errstate(over="ignore"):  # what is out of range becomes infinite here, and is refused where it is used
+        return recipe_for(settings, np.array([len(history)]), facts.n_items, np.zeros(1))
+
+
+def first_vector(facts: Facts, seed: int, user: int) -> FloatVector:
+    """The vector that a device begins with, before it has learnt anything."""
+    scale, factors = facts.settings.initial_scale, facts.settings.factors
+    vector: FloatVector = normal_rows(1, factors, seed=seed, purpose=USER_FACTORS, scale=scale, first_row=user)[0]
+    return vector
 
 
 def can_take_part(taken: Outward, policy: Policy, n_items: int) -> bool:
@@ -51,7 +62,7 @@ def play(
     identity: Identity,
     policy: Policy,
     history: IntVector,
-    vector: FloatVector,
+    kept: RoundVector,
     model: Model,
     ledger: Ledger,
     round_number: int,
@@ -62,11 +73,11 @@ def play(
     if not can_take_part(taken, policy, facts.n_items):
         return None
     recipe = recipe_of(facts, identity.seed, taken.profile)
-    private = Private(
-        identity.user, vector.copy(), taken.profile, policy.pi, taken.allowed, facts.triples, taken.lifelong
-    )
+    stands = kept.stands(policy.basis, taken.profile)
+    vector = kept.values.copy() if stands else first_vector(facts, identity.seed, identity.user)
+    private = Private(identity.user, vector, taken.profile, policy.pi, taken.allowed, facts.triples, taken.lifelong)
     broadcast = Broadcast(round_number, np.arange(facts.n_items, dtype=np.int32), model.vectors, model.biases)
-    with words_wrap_around(), np.errstate(invalid="ignore"):
+    with words_wrap_around(), np.errstate(invalid="ignore", over="ignore"):
         gradients = compute(recipe, private, broadcast)
         update = share(recipe, private, round_number, gradients)
     try:
@@ -78,4 +89,5 @@ def play(
     if not np.isfinite(private.vector).all():
         raise BadAnswer("With this model and recipe the device's vector runs out of range; nothing was sent.")
     ledger.record(round_number, taken, update)
-    return Played(private.vector, update)
+    learnt = RoundVector(private.vector, policy.basis, frozenset(taken.profile.tolist()))
+    return Played(learnt, update)

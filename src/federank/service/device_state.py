@@ -43,6 +43,18 @@ class Model(NamedTuple):
     biases: FloatVector
 
 
+class RoundVector(NamedTuple):
+    """The vector that a device uses in rounds, and what it was learnt from; nothing where that is not known."""
+
+    values: FloatVector
+    basis: str | None
+    items: frozenset[int]
+
+    def stands(self, basis: str, profile: IntVector) -> bool:
+        """Whether it may go on: its owner has taken back nothing of what it was learnt from."""
+        return self.basis == basis and self.items <= set(profile.tolist())
+
+
 class Pending(NamedTuple):
     """An Update that may have left, without a receipt so far."""
 
@@ -76,7 +88,7 @@ def found(
         ),
     )
     sql.execute(
-        "INSERT INTO person VALUES (1, ?, ?, ?, NULL, NULL, 0, NULL)",
+        "INSERT INTO person VALUES (1, ?, ?, ?, NULL, NULL, 0, NULL, NULL)",
         (policy_as_text(policy), chosen_by, vector.tobytes()),
     )
     sql.executemany("INSERT INTO profile VALUES (?)", [(int(item),) for item in profile])
@@ -149,8 +161,14 @@ def profile_of(store: DeviceStore) -> IntVector:
 
 
 def keep_profile(store: DeviceStore, profile: IntVector) -> None:
-    """Keep another history in the place of the last one; the home vector is learnt anew."""
+    """Keep another history in the place of the last one; the home vector is learnt anew.
+
+    An Update that waits to be sent again is dropped if anything was taken out of the history that it was made from.
+    """
+    taken_out = np.setdiff1d(profile_of(store), profile)
     with store.transaction() as sql:
+        if len(taken_out):
+            sql.execute("DELETE FROM pending")
         sql.execute("DELETE FROM profile")
         sql.executemany("INSERT INTO profile VALUES (?)", [(int(item),) for item in profile])
         sql.execute("UPDATE person SET home = NULL, home_version = NULL")
@@ -160,6 +178,25 @@ def vector_of(store: DeviceStore, factors: int) -> FloatVector:
     """The vector that the device uses in rounds."""
     (content,) = _needed(store, "SELECT vector FROM person")
     return _floats(store, content, factors)
+
+
+def round_vector_of(store: DeviceStore, factors: int) -> RoundVector:
+    """The same with what it was learnt from."""
+    (text,) = _needed(store, "SELECT learnt_from FROM person")
+    values = vector_of(store, factors)
+    if text is None:
+        return RoundVector(values, None, frozenset())
+    try:
+        told = json.loads(text)
+        return RoundVector(values, told["basis"], frozenset(told["items"]))
+    except (ValueError, TypeError, KeyError) as reason:
+        raise BadState(f"{store.path} is damaged: it does not say what its vector was learnt from.") from reason
+
+
+def keep_round_vector(sql: sqlite3.Connection, vector: RoundVector) -> None:
+    """Keep a vector in the place of the last one."""
+    told = json.dumps({"basis": vector.basis, "items": sorted(vector.items)})
+    sql.execute("UPDATE person SET vector = ?, learnt_from = ?", (vector.values.tobytes(), told))
 
 
 def model_of(store: DeviceStore, n_items: int, factors: int) -> Model | None:

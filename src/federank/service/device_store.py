@@ -4,7 +4,8 @@ The file is an SQLite database (rollback journal, every commit flushed to the di
 either all of a step or none of it. It holds
 
     identity    the server, this device's id and token there, and two random words that its draws are named by
-    person      the owner's policy and who chose it, the vector used in rounds, the home vector
+    person      the owner's policy and who chose it, the vector used in rounds and what it was learnt from, the home
+                vector
     profile     the items of the owner's history
     ledger      what has left this device, item by item
     pending     an Update that is recorded as sent and whose receipt has not come yet: the very bytes
@@ -32,7 +33,8 @@ from typing import Any
 
 from federank.errors import FedeRankError
 
-FORMAT = 1
+FORMAT = 2
+"""Format 1 did not say what the vector of rounds was learnt from; such a file is brought up to date when opened."""
 _APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
 _SECONDS_TO_WAIT = 10.0
 
@@ -41,7 +43,8 @@ CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), server TEXT NOT 
     token TEXT NOT NULL, seed INTEGER NOT NULL, user INTEGER NOT NULL, federation TEXT NOT NULL, ca TEXT,
     insecure INTEGER NOT NULL);
 CREATE TABLE person (one INTEGER PRIMARY KEY CHECK (one = 1), policy TEXT NOT NULL, chosen_by TEXT NOT NULL,
-    vector BLOB NOT NULL, home BLOB, home_version INTEGER, rounds INTEGER NOT NULL, last_ticket TEXT);
+    vector BLOB NOT NULL, home BLOB, home_version INTEGER, rounds INTEGER NOT NULL, last_ticket TEXT,
+    learnt_from TEXT);
 CREATE TABLE profile (item INTEGER PRIMARY KEY);
 CREATE TABLE ledger (item INTEGER PRIMARY KEY, first_round INTEGER NOT NULL, last_round INTEGER NOT NULL,
     times_liked INTEGER NOT NULL, times_compared INTEGER NOT NULL, real INTEGER);
@@ -69,6 +72,7 @@ class DeviceStore:
             self._sql = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
             try:
                 self._check_format()
+                self._renew_format()
                 self._sql.execute("PRAGMA synchronous = EXTRA")
             except BaseException:
                 self._sql.close()
@@ -106,14 +110,21 @@ class DeviceStore:
         (version,) = self._sql.execute("PRAGMA user_version").fetchone()
         if application != _APPLICATION:
             raise BadState(f"{self.path} is not a device's file; --state names one that `federank device` made.")
-        if version != FORMAT:
+        if not 1 <= version <= FORMAT:
             raise BadState(
-                f"{self.path} has format {version}, and this program reads format {FORMAT}; use the version of "
+                f"{self.path} has format {version}, and this program reads formats 1 to {FORMAT}; use the version of "
                 "federank that wrote it, or enrol anew with another --state."
             )
         (found,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise sqlite3.DatabaseError(found)
+
+    def _renew_format(self) -> None:
+        with self.transaction() as sql:
+            (version,) = sql.execute("PRAGMA user_version").fetchone()
+            if version < FORMAT:
+                sql.execute("ALTER TABLE person ADD COLUMN learnt_from TEXT")
+                sql.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 @contextlib.contextmanager
