@@ -88,6 +88,8 @@ class ScriptedFederation:
             return 204, {}, b""
         if path == "/federation":
             return 200, {}, json.dumps(self.facts()).encode()
+        if path == "/status":
+            return 200, {}, json.dumps({"round": self.version, "version": self.version}).encode()
         if path == "/catalogue":
             return 200, {}, json.dumps(self.catalogue()).encode()
         if path == "/model":

@@ -20,10 +20,11 @@ from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import Broadcast, Private
 from federank.protocol.policy import outward
 from federank.protocol.transmission import share
+from federank.service import fleet as fleet_module
 from federank.service.client import Client
 from federank.service.client_answers import BadAnswer, NoAnswer
 from federank.service.device_answers import read_facts, read_rows
-from federank.service.fleet import Plan, Tally
+from federank.service.fleet import Fleet, Plan, Tally
 from federank.service.fleet_devices import Models, VirtualDevices
 from federank.service.fleet_line import Line
 from federank.service.fleet_processes import (
@@ -200,6 +201,38 @@ def test_nobody_there_is_no_answer():
         port = free.getsockname()[1]
     with pytest.raises(NoAnswer):
         ask(f"http://127.0.0.1:{port}", ("GET", "/federation"))
+
+
+def older_work(federation, version):
+    return 200, {}, json.dumps(federation.ticket() | {"ticket": "older", "round": version, "version": version}).encode()
+
+
+def play_a_fleet(federation, rounds):
+    devices = VirtualDevices(facts_of(federation), ids_of(federation), people(), 1, {"pi": 1.0})
+    plan = Plan(address=federation.address, last_version=federation.version + rounds)
+    return asyncio.run(Fleet(plan, devices, Models(facts_of(federation)), [1]).play())
+
+
+def test_a_round_that_a_lagging_worker_offers_is_passed_over(federation, monkeypatch):
+    monkeypatch.setattr(fleet_module, "SECONDS_UNTIL_ANOTHER", 0.01)
+    federation.version = 5
+    federation.fault(
+        "GET", "/work", (200, {}, json.dumps(federation.ticket()).encode()), *[older_work(federation, 4)] * 3
+    )
+    tally = play_a_fleet(federation, rounds=3)
+    assert tally.counts["older round"] == 3
+    assert tally.interactions == 3
+    assert not any(ticket == "older" for ticket, _ in federation.uploads)
+
+
+def test_a_server_that_offers_nothing_but_older_rounds_is_found_out(federation, monkeypatch):
+    monkeypatch.setattr(fleet_module, "SECONDS_UNTIL_ANOTHER", 0.01)
+    federation.version = 5
+    federation.fault(
+        "GET", "/work", (200, {}, json.dumps(federation.ticket()).encode()), *[older_work(federation, 4)] * 50
+    )
+    with pytest.raises(BadAnswer, match="never go back"):
+        play_a_fleet(federation, rounds=30)
 
 
 def test_counts_of_processes_that_run_at_once_add_up():

@@ -30,6 +30,9 @@ SECONDS_OF_A_POLL = 30
 ENROLLING_AT_ONCE = 32
 SECONDS_TO_FINISH = 20
 TRIES = 6
+OLDER_IN_A_ROW = 20
+"""So often the server may offer a device a round from before the model it has: one of its workers may lag behind."""
+SECONDS_UNTIL_ANOTHER = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +188,7 @@ class Fleet:
 
     async def _live(self, user: int, line: Line) -> None:
         have: Model | None = None
+        older = 0
         while not self._ending:
             if self.plan.rate is not None:
                 await self._wait_for_turn()
@@ -193,6 +197,10 @@ class Fleet:
                 ticket = read_ticket(answer.content)
                 if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
                     await asyncio.Event().wait()  # the plan is fulfilled; its end comes from elsewhere
+                older = older + 1 if have is not None and ticket.version < have.version else 0
+                if older:
+                    await self._pass_over(ticket, older)
+                    continue
                 self._busy += 1
                 try:
                     have = await self._interact(user, line, ticket, have)
@@ -200,6 +208,16 @@ class Fleet:
                     self._busy -= 1
             elif answer.status != 204:
                 raise _broken(answer, "work")
+
+    async def _pass_over(self, ticket: Ticket, times: int) -> None:
+        """A round from before the model that a device has is not for it; a server that offers no other is broken."""
+        if times == OLDER_IN_A_ROW:
+            raise BadAnswer(
+                f"The server has offered a device work on version {ticket.version} of its model {times} times in a "
+                "row, and the device has a newer one: versions never go back. Was a backup restored without --restored?"
+            )
+        self.tally.counts["older round"] += 1
+        await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
 
     async def _wait_for_turn(self) -> None:
         assert self.plan.rate is not None
