@@ -5,6 +5,7 @@ import json
 import socket
 from contextlib import asynccontextmanager
 
+import httpx
 import pytest
 from tests.service.federations import serving, some_update
 from tests.service.test_rounds import PATIENT, in_a_loop
@@ -12,8 +13,8 @@ from tests.service.test_rounds import PATIENT, in_a_loop
 from federank.data.interactions import Interactions
 from federank.protocol.messages import encode
 from federank.service.app import public_app
-from federank.service.limits import Buckets
-from federank.service.server import Serving, _uvicorn, bind
+from federank.service.limits import Buckets, bucket_of
+from federank.service.server import Serving, _plain, _uvicorn, bind, serving_from
 from federank.service.settings import TrustSettings
 
 
@@ -42,6 +43,42 @@ def test_buckets_do_not_grow_without_end():
         buckets.take(f"new {number}", 2.0)
     assert buckets.take("busy", 2.0) == 0.0
     assert buckets.take("busy", 2.0) > 0.0, "who was busy a moment ago is not forgotten"
+
+
+@pytest.mark.parametrize(
+    ("address", "bucket"),
+    [
+        ("203.0.113.7", "203.0.113.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::9", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::9", "2001:db8:1:3::/64"),
+        ("::ffff:203.0.113.7", "203.0.113.7"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("a name", "a name"),
+    ],
+)
+def test_an_address_is_counted_by_what_its_owner_cannot_change_at_will(address, bucket):
+    assert bucket_of(address) == bucket
+
+
+@in_a_loop
+async def test_one_network_cannot_enrol_devices_by_changing_its_address(sqlite_store):
+    async with serving(sqlite_store, trust={"enrolment_rate": 0.001, "address_rate": 0.001}) as running:
+        answers = []
+        for number in range(25):
+            transport = httpx.ASGITransport(public_app(running.service), client=(f"2001:db8::{number:x}", 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                answers.append((await client.post("/api/v1/devices", json={})).status_code)
+        assert answers == [201] * 5 + [429] * 20
+
+
+def test_workers_of_one_machine_divide_what_an_address_may_ask():
+    trust = TrustSettings(address_rate=100.0, enrolment_rate=0.2, device_rate=10.0)
+    part = serving_from(json.loads(json.dumps(_plain(Serving(store="sqlite:///x", trust=trust, workers=4)))))
+    assert (part.workers, part.trust.address_rate, part.trust.enrolment_rate) == (1, 25.0, 0.05)
+    assert part.trust.device_rate == 10.0
+    lifted = TrustSettings(address_rate=0, enrolment_rate=0)
+    assert _plain(Serving(store="sqlite:///x", trust=lifted, workers=4))["trust"]["address_rate"] == 0
 
 
 @in_a_loop

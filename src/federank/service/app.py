@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from federank.service.answers import Refusal, answer_json, away
 from federank.service.database import StoreAway
-from federank.service.limits import refuse_haste
+from federank.service.limits import bucket_of, refuse_haste
 from federank.service.openapi import openapi_document
 from federank.service.routes import ADMIN_ROUTES, PUBLIC, PUBLIC_ROUTES, Endpoint, Entry
 from federank.service.service import Service
@@ -129,7 +129,7 @@ class Guard:
         self, found: tuple[str, dict[str, str]] | None, scope: Scope, receive: Receive, send: Send
     ) -> None:
         client = scope.get("client")
-        refuse_haste(self._service.address_buckets, client[0] if client else "unknown")
+        refuse_haste(self._service.address_buckets, bucket_of(client[0]) if client else "unknown")
         if found is None:
             scope["app"] = self  # so that the router raises where it knows no route
             await self._page(scope, receive, send)

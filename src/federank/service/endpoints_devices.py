@@ -15,7 +15,7 @@ from federank.protocol.messages import BadMessage
 from federank.service.answers import Refusal, answer_bytes, answer_json
 from federank.service.database import Connection
 from federank.service.endpoints_public import newest, whole_number
-from federank.service.limits import read_body, refuse_haste
+from federank.service.limits import bucket_of, read_body, refuse_haste
 from federank.service.service import Service
 from federank.service.store import Outcome, Upload, enrol, keep_upload, leave
 from federank.service.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket
@@ -165,4 +165,4 @@ def _nobody() -> Refusal:
 
 def _address(request: Request) -> str:
     client: Any = request.client
-    return client.host if client else "unknown"
+    return bucket_of(client.host) if client else "unknown"

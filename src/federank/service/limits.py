@@ -1,14 +1,17 @@
 """Limits: how often somebody may ask, and how much they may send.
 
 Requests are counted by token buckets: a bucket holds a burst, fills at a steady rate, and a request takes one from it.
-There is one per device and one per address, in this process's memory only; addresses are kept nowhere else. A body is
-counted while it is read, whatever its length was announced as, and has a time in which to arrive.
+There is one per device and one per address, in this process's memory only; addresses are kept nowhere else. Of an IPv6
+address the first half counts: the other half is its owner's to choose anew for every request. A body is counted while
+it is read, whatever its length was announced as, and has a time in which to arrive.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from functools import lru_cache
+from ipaddress import IPv6Address, IPv6Network
 
 from starlette.requests import ClientDisconnect, Request
 
@@ -54,6 +57,18 @@ class Buckets:
         if len(kept) > self._most // 2:
             kept = dict(sorted(kept.items(), key=lambda entry: entry[1])[: self._most // 2])
         self._levels = kept
+
+
+@lru_cache(maxsize=4096)
+def bucket_of(address: str) -> str:
+    """The name of an address's bucket: an IPv4 address itself, the /64 of an IPv6 address."""
+    try:
+        parsed = IPv6Address(address)
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Network((int(parsed) >> 64 << 64, 64)))
 
 
 def refuse_haste(buckets: Buckets, name: str) -> None:

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +191,13 @@ def _start_worker(
 
 
 def _plain(serving: Serving) -> dict[str, Any]:
-    told = asdict(serving) | {"workers": 1}
+    """One worker's part of it: the connections of an address are divided over the workers, and so is what it may ask.
+
+    A device holds one connection, so each worker allows it all that one device may ask.
+    """
+    trust, workers = serving.trust, serving.workers
+    part = replace(trust, address_rate=trust.address_rate / workers, enrolment_rate=trust.enrolment_rate / workers)
+    told = asdict(replace(serving, trust=part, workers=1))
     return {name: str(value) if isinstance(value, Path) else value for name, value in told.items()}
 
 
