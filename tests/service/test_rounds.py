@@ -9,6 +9,7 @@ from safetensors.numpy import load
 from tests.service.federations import recomputed, serving, some_update, stored
 
 from federank.protocol.messages import Update
+from federank.service import rounds
 
 KEEP = {"keep_updates": True}
 PATIENT = {"deadline": 600.0}
@@ -243,6 +244,23 @@ async def test_folded_updates_are_not_kept_unless_the_operator_wants_them(store)
         await device.take_part(some_update(1))
         await running.version(1)
         assert stored(store, "SELECT LENGTH(body) FROM uploads") == [(0,)]
+
+
+@in_a_loop
+async def test_folded_updates_are_in_no_file_of_the_store_after_a_while(sqlite_store, tmp_path, monkeypatch):
+    monkeypatch.setattr(rounds, "CUT_SECONDS", 0.2)
+    update = some_update(1)
+    secret = update.vectors.tobytes()
+
+    def is_there():
+        return any(secret in path.read_bytes() for path in tmp_path.glob("federation.sqlite*"))
+
+    async with serving(sqlite_store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
+        await (await running.device()).take_part(update)
+        assert is_there(), "what is not folded yet must be on the disk"
+        await (await running.device()).take_part(some_update(2))
+        await running.version(1)
+        await running.until(lambda _: not is_there())
 
 
 @in_a_loop

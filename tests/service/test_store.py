@@ -269,6 +269,13 @@ def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite
         ("postgresql://me:secret@host:5/name", "postgresql://me:…@host:5/name"),
         ("postgresql://me@host/name", "postgresql://me@host/name"),
         ("postgresql://host/name?password=secret", "postgresql://host/name"),
+        ("postgresql://host:5/name?p%61ssword=secret&user=me", "postgresql://host:5/name"),
+        ("postgresql://host:5/name?user=me&password=sec@ret", "postgresql://…"),
+        ("postgresql://host/name?sslmode=require", "postgresql://host/name?sslmode=require"),
+        ("postgresql://me:sec/ret@host/name", "postgresql://me:…@host/name"),
+        ("postgresql://me:sec?ret@host/name", "postgresql://me:…@host/name"),
+        ("postgresql://me:sec#ret@host/name", "postgresql://me:…@host/name"),
+        ("postgres://me:se:c@ret@host/name?sslmode=require", "postgres://me:…@host/name?sslmode=require"),
     ],
 )
 def test_no_password_is_shown(address, shown):
@@ -308,6 +315,14 @@ def test_an_address_that_cannot_be_understood_is_refused_without_its_password():
         with pytest.raises(StoreError, match="cannot be understood") as refusal:
             Database(address).connect()
         assert "s3" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("password", ["s3/cret", "1/s3cret", "s3@cret", "s3?cret", "s3#cret", "s3/c?r@et"])
+def test_no_part_of_a_password_is_told_by_a_server_that_is_away(password):
+    with pytest.raises((StoreAway, StoreError)) as refusal:
+        Database(f"postgresql://me:{password}@127.0.0.1:1/name").connect()
+    assert "s3" not in str(refusal.value)
+    assert "cret" not in str(refusal.value)
 
 
 @pytest.mark.slow

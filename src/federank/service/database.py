@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from federank.errors import FedeRankError
-from federank.service.store_address import without_password
+from federank.service.store_address import may_be_misread, without_password
 
 BUSY_SECONDS = 10.0
 CONNECT_SECONDS = 3
 STATEMENT_SECONDS = 15
+CUTTING_SECONDS = 0.2
 
 
 class StoreError(FedeRankError):
@@ -93,6 +94,20 @@ class Connection:
     def update_lock(self) -> str:
         """The same for rows that this transaction is about to change."""
         return "" if self.dialect == "sqlite" else " FOR UPDATE"
+
+    def cut_log(self) -> bool:
+        """Empty the log beside a SQLite file, where what was overwritten lingers; whether nobody was in the way.
+
+        PostgreSQL has no such means: see docs/operating.md for what remains there, and for how long.
+        """
+        if self.dialect != "sqlite":
+            return True
+        self.run(f"PRAGMA busy_timeout = {round(1000 * CUTTING_SECONDS)}")
+        try:
+            row = self.one("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self.run(f"PRAGMA busy_timeout = {round(1000 * BUSY_SECONDS)}")
+        return row is not None and row[0] == 0
 
     def close(self) -> None:
         """Let go of the database."""
@@ -167,7 +182,7 @@ class Database:
             raw = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             raw.execute("PRAGMA journal_mode = WAL")
             raw.execute("PRAGMA synchronous = FULL")  # a commit has reached the disk before it is acknowledged
-            raw.execute("PRAGMA secure_delete = ON")  # a folded Update is overwritten, not only forgotten
+            raw.execute("PRAGMA secure_delete = ON")  # a folded Update is overwritten; see `cut_log` for its copy
         except away as reason:
             raise StoreAway(f"The store {self.path} cannot be opened ({reason}).") from reason
         return Connection(raw, "sqlite", away)
@@ -195,6 +210,11 @@ class Database:
                 "with %25 and the like for special characters in it."
             ) from None
         except away as reason:
+            if may_be_misread(self.address):  # the reason may quote a part of the password
+                raise StoreAway(
+                    f"The PostgreSQL server of {without_password(self.address)} cannot be used; write a / or @ in a "
+                    "password as %2F or %40."
+                ) from None
             raise StoreAway(f"The PostgreSQL server cannot be used ({_first_line(reason)}).") from reason
         forbidden = (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidSchemaName)
         return Connection(raw, "postgresql", away, forbidden)

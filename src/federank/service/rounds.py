@@ -43,6 +43,8 @@ from federank.service.uploads import KINDS, Form
 
 LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""
+CUT_SECONDS = 10.0
+"""How long the store's log may hold bytes of Updates that were folded or given up (see `Connection.cut_log`)."""
 
 
 class Abandoned(Exception):
@@ -99,6 +101,7 @@ class RemoteFleet:
                 return
             if may_end and waited >= self.rounds.deadline:
                 return
+            self._conductor.cut_log(self._connection)
             self._count_until_enough(number, min(LOOK_SECONDS, max(0.001, self.rounds.deadline - waited)))
 
     def _count_until_enough(self, number: int, seconds: float) -> None:
@@ -129,6 +132,7 @@ class Conductor:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._stand_by, name="rounds", daemon=True)
         self.leads = False
+        self._log_to_cut: float | None = None  # when the oldest bytes that linger in the store's log were overwritten
 
     def start(self) -> None:
         """Begin to lead, or to stand by."""
@@ -151,6 +155,17 @@ class Conductor:
         nudged = self._nudged.wait(seconds)
         self._nudged.clear()
         return nudged
+
+    def lingers(self) -> None:
+        """Bytes of Updates were overwritten, and are still in the store's log."""
+        if self._log_to_cut is None:
+            self._log_to_cut = time.monotonic()
+
+    def cut_log(self, connection: Connection) -> None:
+        """Cut the store's log, when it is time to; if somebody is in the way, a second later."""
+        now = time.monotonic()
+        if self._log_to_cut is not None and now - self._log_to_cut >= CUT_SECONDS:
+            self._log_to_cut = None if connection.cut_log() else now - CUT_SECONDS + 1.0
 
     def _stand_by(self) -> None:
         while not self._stopping.is_set():
@@ -176,6 +191,7 @@ class Conductor:
         model = newest_model(connection)
         assert model is not None, "a federation is founded with a model"
         shared = Shared(model.vectors, model.biases, next_round(connection))
+        self.lingers()  # whoever led before may have been cut off
         while True:
             fleet = RemoteFleet(connection, model, self._form, self)
             try:
@@ -183,12 +199,15 @@ class Conductor:
             except Abandoned:
                 self._log.say("round abandoned", round=shared.round_number)
                 shared.round_number += 1
+                self.lingers()
                 self.tell_news()
                 continue
             number = shared.round_number - 1
             before, model = model, model.followed_by(shared.vectors, shared.biases)
             told = {"drift": _drift(before, model), "seconds": time.monotonic() - fleet.opened}
             publish(connection, number, model, told, self._keep)
+            self.lingers()
+            self.cut_log(connection)
             self._log.say("round folded", round=number, version=model.version, **told)
             self.tell_news()
 
