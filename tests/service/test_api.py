@@ -242,7 +242,7 @@ async def test_only_the_operator_sees_the_overview(sqlite_store):
 async def test_the_operator_publishes_accuracy_for_everybody_to_see(sqlite_store):
     async with serving(sqlite_store) as running:
         place = "/admin/api/v1/accuracy"
-        for bad in ({}, {"precision@10": "high"}, {"precision@10": float("nan")}, {"x": True}):
+        for bad in ({}, {"precision@10": "high"}, {"precision@10": float("nan")}, {"x": True}, {"x": 10**400}):
             content = json.dumps(bad)
             answer = await running.admin.post(place, content=content, headers=running.operator)
             assert answer.status_code == 422, bad

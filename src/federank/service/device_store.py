@@ -71,8 +71,8 @@ class DeviceStore:
         with _sentences(path):
             self._sql = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
             try:
-                self._check_format()
-                self._renew_format()
+                if self._checked_format() < FORMAT:
+                    self._renew_format()
                 self._sql.execute("PRAGMA synchronous = EXTRA")
             except BaseException:
                 self._sql.close()
@@ -105,7 +105,7 @@ class DeviceStore:
         found = self.rows(query, *values)
         return found[0] if found else None
 
-    def _check_format(self) -> None:
+    def _checked_format(self) -> int:
         (application,) = self._sql.execute("PRAGMA application_id").fetchone()
         (version,) = self._sql.execute("PRAGMA user_version").fetchone()
         if application != _APPLICATION:
@@ -118,11 +118,12 @@ class DeviceStore:
         (found,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise sqlite3.DatabaseError(found)
+        return int(version)
 
     def _renew_format(self) -> None:
         with self.transaction() as sql:
             (version,) = sql.execute("PRAGMA user_version").fetchone()
-            if version < FORMAT:
+            if version < FORMAT:  # else another process was quicker
                 sql.execute("ALTER TABLE person ADD COLUMN learnt_from TEXT")
                 sql.execute(f"PRAGMA user_version = {FORMAT}")
 

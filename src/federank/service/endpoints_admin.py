@@ -118,15 +118,19 @@ async def close(service: Service, request: Request) -> Response:
     return answer_json({"round": now.number, "closing": True}, 202)
 
 
+def _is_finite(value: Any) -> bool:
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
 async def publish_accuracy(service: Service, request: Request) -> Response:
     """Publish how good the model is, as measured elsewhere: names of metrics and their values."""
     await check_operator(service, request)
     given = await _json(service, request)
     numbers = {name: value for name, value in given.items() if name != "version"}
-    fine = all(
-        len(name) <= 40 and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        for name, value in numbers.items()
-    )
+    fine = all(len(name) <= 40 and _is_finite(value) for name, value in numbers.items())
     version = given.get("version", newest(service).version)
     if not numbers or len(numbers) > 20 or not fine or not isinstance(version, int):
         raise Refusal(422, "malformed", 'Give names of metrics with finite numbers, such as {"precision@10": 0.12}.')
