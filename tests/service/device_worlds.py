@@ -42,6 +42,7 @@ class ScriptedFederation:
         self.stored = {}
         self.address = ""
         self.suggested_policy = None
+        self.founding = "f" * 32
         self.vanishing = 0  # so many times the server is gone in the middle of an upload
 
     def fault(self, method, path, *answers):
@@ -65,6 +66,7 @@ class ScriptedFederation:
             },
             "items": ITEMS,
             "catalogue": "c" * 16,
+            "founding": self.founding,
             "version": self.version,
             "suggested_policy": self.suggested_policy,
         }

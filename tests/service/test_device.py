@@ -288,6 +288,54 @@ def test_a_model_never_goes_back_to_an_older_version(home):
     assert home.everything() == before
 
 
+def test_a_round_that_a_lagging_worker_offers_is_passed_over(home):
+    home.take_part(3)
+    older = json.dumps(home.federation.ticket() | {"ticket": "older", "round": 1, "version": 1}).encode()
+    home.federation.fault("GET", "/work", *[(200, {}, older)] * 3)
+    assert home.take_part(1) == 1
+    assert sum("older model" in told for told in home.told) == 3
+    assert all(ticket != "older" for ticket, _ in home.federation.uploads)
+
+
+def begin_anew(federation):
+    """Another federation at the same address: it has no device, no version and no round of the old one."""
+    federation.founding, federation.version, federation.uploads = "e" * 32, 0, []
+    federation.fault("POST", "/devices", (201, {}, json.dumps({"device": "d2", "token": "t2"}).encode()))
+
+
+def test_a_device_enrols_in_a_federation_that_was_begun_anew_and_keeps_what_is_its_owners(home):
+    home.take_part(3)
+    before = home.everything()
+    sql = sqlite3.connect(home.path)
+    sql.execute("INSERT INTO pending VALUES (1, 'on its way to the old one', 2, x'00')")
+    sql.commit()
+    sql.close()
+    begin_anew(home.federation)
+    asked = len(home.federation.asked)
+    assert home.take_part(1) == 1
+    assert "begun anew" in home.told[-2]
+    after = home.everything()
+    assert home.read(identity_of).token == "t2"
+    assert home.read(model_of, ITEMS, FACTORS).version == 0
+    assert ("GET", "/api/v1/model") in home.federation.asked[asked:], "the whole model, and nothing laid over the old"
+    assert (after["profile"], after["person"][0][1]) == (before["profile"], before["person"][0][1])
+    assert {row[0] for row in before["ledger"]} <= {row[0] for row in after["ledger"]}
+    assert len(home.federation.uploads) == 1
+    first = home.federation.uploads[0][0]
+    assert first != "on its way to the old one"
+    assert home.read(rounds_of) == 1
+
+
+def test_an_enrolment_anew_that_fails_leaves_the_device_as_it_was(home):
+    home.take_part(1)
+    before = home.everything()
+    begin_anew(home.federation)
+    home.federation.fault("GET", "/model", (200, {}, HOSTILE_MODELS["not a number"]))
+    with pytest.raises(BadAnswer):
+        home.take_part(1)
+    assert home.everything() == before
+
+
 def work(**changes):
     return json.dumps(
         {"ticket": "t", "round": 0, "version": 0, "deadline_seconds": 9, "most_rows": 9} | changes
@@ -608,7 +656,7 @@ def test_a_round_that_is_over_before_the_model_came_is_passed_over(home):
     gone = (410, {}, json.dumps({"error": "late", "message": "Over."}).encode())
     home.federation.fault("GET", "/tasks", gone)
     store, client = DeviceStore(home.path), home.client()
-    identity = device_module.settled(store, client)
+    identity = device_module.settled(store, client, home.told.append)
     ticket = device_module.wait_for_work(client)
     assert device_module.prepare(store, client, identity, ticket, time.monotonic() + 9, home.told.append) is None
     client.close()

@@ -16,20 +16,19 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from urllib.parse import quote
 
 from federank.protocol.messages import encode
 from federank.protocol.policy import Outward, outward
 from federank.service.client import Client
 from federank.service.client_answers import BadAnswer, NoAnswer, Refused, Withdrawn
-from federank.service.device_answers import Facts, Ticket, merged, read_facts, read_receipt, read_rows, read_ticket
+from federank.service.device_answers import Ticket, merged, read_receipt, read_rows, read_ticket
 from federank.service.device_round import can_take_part, play
+from federank.service.device_settling import settled
 from federank.service.device_state import (
     Identity,
     Model,
     Pending,
-    identity_of,
     keep_ledger,
     keep_model,
     keep_round_vector,
@@ -40,11 +39,14 @@ from federank.service.device_state import (
     policy_of,
     profile_of,
     round_vector_of,
+    version_of,
 )
-from federank.service.device_store import BadState, DeviceStore
+from federank.service.device_store import DeviceStore
 
 SECONDS_OF_A_POLL = 30
 SECONDS_BETWEEN_POLLS = 1.0
+OLDER_IN_A_ROW = 10
+"""So often in a row the server may offer a round on an older model than the device has."""
 SECONDS_BETWEEN_LOOKS = 5.0
 """How often a paused device looks whether it may go on."""
 
@@ -53,8 +55,8 @@ Note = Callable[[str], None]
 
 def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note) -> int:
     """Take part in this many rounds (or until stopped); how many of its Updates the server has stored."""
-    identity = settled(store, client)
-    stored, played, told = 0, 0, ""
+    identity = settled(store, client, note)
+    stored, played, older, told = 0, 0, 0, ""
     interrupted = pending_of(store)
     if interrupted is not None:
         note(f"Round {interrupted.round_number}: sending again what was interrupted.")
@@ -71,6 +73,11 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
             continue
         ticket = wait_for_work(client)
         if ticket is None:
+            continue
+        older = older + 1 if ticket.version < version_of(store) else 0
+        if older:
+            pass_over(ticket, version_of(store), older, note)
+            client.sleep(SECONDS_BETWEEN_POLLS)
             continue
         until = time.monotonic() + ticket.deadline_seconds
         pending = prepare(store, client, identity, ticket, until, note)
@@ -100,33 +107,6 @@ def outward_profile(store: DeviceStore, identity: Identity) -> Outward | None:
     return taken if can_take_part(taken, policy, n_items) else None
 
 
-def settled(store: DeviceStore, client: Client) -> Identity:
-    """Who this device is, once it is sure that the federation is still the one it enrolled in."""
-    identity = identity_of(store)
-    if not identity.token:
-        raise BadState(f"The device of {store.path} has left its federation; enrol anew with another --state.")
-    told = client.ask("GET", "/federation").content
-    now = read_facts(told)
-    refuse_another_federation(identity.facts, now)
-    if replace(now, version=identity.facts.version) != identity.facts:
-        with store.transaction() as sql:
-            sql.execute("UPDATE identity SET federation = ?", (told.decode(),))
-    return replace(identity, facts=now)
-
-
-def refuse_another_federation(before: Facts, now: Facts) -> None:
-    """A catalogue or vectors of another shape make another federation."""
-    if (now.catalogue, now.n_items, now.settings.factors) != (
-        before.catalogue,
-        before.n_items,
-        before.settings.factors,
-    ):
-        raise BadAnswer(
-            "The server's federation is not the one that this device enrolled in: its catalogue or the size of its "
-            "vectors has changed. Enrol anew with another --state."
-        )
-
-
 def wait_for_work(client: Client) -> Ticket | None:
     """A ticket, or none if there was nothing to do for a while."""
     began = time.monotonic()
@@ -138,6 +118,20 @@ def wait_for_work(client: Client) -> Ticket | None:
     return None
 
 
+def pass_over(ticket: Ticket, have: int, times: int, note: Note) -> None:
+    """A round on an older model than the device has is not for it: one of the server's workers may lag behind.
+
+    Only a server that offers nothing else, time after time, has gone back.
+    """
+    if times == OLDER_IN_A_ROW:
+        raise BadAnswer(
+            f"The server keeps offering work on version {ticket.version} of its model, and this device has version "
+            f"{have} already: versions never go back. Nothing was sent; ask the operator whether a backup was put "
+            "back without --restored."
+        )
+    note(f"Round {ticket.round_number}: it is on an older model than this device has; asking again.")
+
+
 def prepare(
     store: DeviceStore, client: Client, identity: Identity, ticket: Ticket, until: float, note: Note
 ) -> Pending | None:
@@ -147,12 +141,6 @@ def prepare(
         note(f"Round {ticket.round_number}: this device has made its Update already, and makes no other.")
         return None
     have = model_of(store, facts.n_items, facts.settings.factors)
-    if have is not None and ticket.version < have.version:
-        raise BadAnswer(
-            f"The server offers work on version {ticket.version} of its model, and this device has version "
-            f"{have.version} already: versions never go back. Nothing was sent; ask the operator whether the "
-            "federation was reset, and if so enrol anew with another --state."
-        )
     try:
         path = f"/tasks/{quote(ticket.ticket, safe='')}" + (f"?have={have.version}" if have else "")
         content = client.ask("GET", path, most_bytes=facts.most_model_bytes, until=until).content

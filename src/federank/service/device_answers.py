@@ -37,6 +37,7 @@ class Facts:
     triples: int
     n_items: int
     catalogue: str  # digest of the catalogue
+    founding: str  # which federation it is: another word for every founding; none from a server that does not say
     version: int
     suggested_policy: dict[str, Any] | None
 
@@ -105,6 +106,7 @@ def read_facts(content: bytes) -> Facts:
         triples=int(settings.triples),
         n_items=_whole(told.get("items"), 2, MOST_ITEMS),
         catalogue=_text(told.get("catalogue")),
+        founding=_text(told["founding"]) if "founding" in told else "",
         version=_whole(told.get("version"), 0),
         suggested_policy=suggested if isinstance(suggested, dict) else None,
     )

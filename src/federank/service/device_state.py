@@ -210,6 +210,12 @@ def model_of(store: DeviceStore, n_items: int, factors: int) -> Model | None:
     )
 
 
+def version_of(store: DeviceStore) -> int:
+    """The version of the shared model as last received; -1 if none was."""
+    row = store.one("SELECT version FROM model")
+    return -1 if row is None else int(row[0])
+
+
 def keep_model(sql: sqlite3.Connection, model: Model) -> None:
     """Keep a model in the place of the last one."""
     sql.execute(
