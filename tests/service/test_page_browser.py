@@ -14,6 +14,7 @@ from tests.service.page_questions import POLICIES, assert_same_rounds, question_
 
 from federank.protocol.home import home_vector
 from federank.protocol.messages import Broadcast
+from federank.protocol.policy import Policy, outward
 from federank.protocol.recipes import FPLSettings, recipe_for
 
 pytestmark = pytest.mark.slow
@@ -264,6 +265,32 @@ def test_what_has_left_counts_for_life_even_when_it_is_removed_from_the_list(ser
     seen = {ids[item] for update in server.updates() for item, bias in zip(*update[::2], strict=True) if bias > 0}
     assert len(seen) == 2
     assert sent["id"] in seen
+
+
+def test_deniable_sharing_says_what_it_does_not_hide(town, visit):
+    visitor = visit(town).open().pick(6)
+    page = visitor.page
+    page.get_by_text("Other ways to share").click()
+    page.get_by_label("With decoys").check()
+    expect(page.locator("#kinds")).to_contain_text("what you add or remove later")
+    expect(page.locator("#share-sentence")).to_contain_text("what changes later can be noticed")
+    expect(page.locator("#guesses")).to_contain_text("as long as your list and your choices stay")
+    visitor.share(95)
+    rows = page.locator("#yours li")
+    for place in range(6):
+        rows.nth(place).get_by_role("button", name="Never share").click()
+        rows.nth(place).locator("[aria-pressed=true]").wait_for()
+    kept, items = visitor.stored(), town.get("catalogue").json()["items"]
+    ids, identity = [str(item["id"]) for item in items], kept["facts"]["identity"]
+    history = sorted(ids.index(entry["id"]) for entry in kept["history"])
+    chosen = Policy(sharing="deniable", pi=0.95, epsilon=2, basis="shared", never_items=frozenset(history))
+    answered = outward(chosen, identity["seed"], identity["user"], np.array(history, np.int32), len(ids)).profile
+    for place in range(6):
+        title, tag = rows.nth(place).locator(".what").inner_text(), rows.nth(place).locator(".tag").inner_text()
+        number = next(number for number in history if title.startswith(items[number]["title"]))
+        assert tag == ("may be sent as a decoy" if number in answered else "stays here")
+    sent_as_decoys = len(np.intersect1d(answered, history))
+    expect(page.locator(".legend")).to_contain_text(f"stays: {6 - sent_as_decoys}")
 
 
 def test_it_fits_a_narrow_phone(server, visit):

@@ -12,7 +12,9 @@ export async function show(view) {
   const { history, rounds, federation } = view;
   const { noun } = federation;
   const left = history.filter((item) => item.left).length;
-  const mayLeave = history.filter((item) => item.mayLeave && !item.left).length;
+  const isDecoy = (item) => !item.left && !item.mayLeave && (item.asDecoy || item.leftAsDecoy);
+  const decoys = history.filter(isDecoy).length;
+  const mayLeave = history.filter((item) => item.mayLeave && !item.left).length + decoys;
   const stays = history.length - left - mayLeave;
   const sentence = !rounds.length
     ? "Nothing has left this device."
@@ -24,7 +26,7 @@ export async function show(view) {
       disclosedPicture({ left, mayLeave, stays }, `${sentence} ${mayLeave} more may leave, ${stays} stay.`),
       legend([
         ["cell-left", `has left: ${left}`],
-        ["cell-may", `may leave: ${mayLeave}`],
+        ["cell-may", `may leave: ${mayLeave}${decoys ? `, ${decoys} of them as decoys` : ""}`],
         ["cell-stays", `stays: ${stays}`],
       ]),
     );
@@ -114,7 +116,8 @@ async function showGuesses(view) {
 function inGeneral({ sharing, basis }) {
   if (sharing === "as-published")
     return "With a new coin every time, what is kept back today is sent some other day: measured on film ratings with the slider at 10 %, 86 % of people's items had left after twenty passes.";
-  if (sharing === "deniable") return "With decoys, no single item that is seen is surely yours; your taste still shows roughly.";
+  if (sharing === "deniable")
+    return "With decoys, no single item that is seen is surely yours, as long as your list and your choices stay as they were when you joined: what is added later and then turns up for the first time is yours, and what stops turning up was. Your taste still shows roughly.";
   if (basis === "history")
     return "Messages that follow from your whole list never compare with what is yours: what they never name gives the rest away. Measured on film ratings, that was everybody's whole list after five passes.";
   return "What you share is known for certain, and it shows a taste: from a third of your list others can be guessed, as any shop does.";

@@ -78,10 +78,18 @@ function showYours() {
   return fill(byId("yours"), element("ul", { class: "rows" }, ...rows.slice(0, most)), rest, gone);
 }
 
+function whereaboutsOf({ left, leftAsDecoy, mayLeave, asDecoy }) {
+  if (left) return "has left this device";
+  if (mayLeave) return "may leave";
+  if (leftAsDecoy) return "has left as a decoy";
+  return asDecoy ? "may be sent as a decoy" : "stays here";
+}
+
 function yoursRow(item) {
   const never = item.neverSelf || item.neverCategory !== null;
   const words = item.neverCategory !== null && !item.neverSelf ? `never shared: ${item.neverCategory}` : "Never share";
-  const tag = item.left ? element("span", { class: "tag left" }, "has left this device") : item.mayLeave ? element("span", { class: "tag left" }, "may leave") : element("span", { class: "tag" }, "stays here");
+  const whereabouts = whereaboutsOf(item);
+  const tag = element("span", { class: whereabouts === "stays here" ? "tag" : "tag left" }, whereabouts);
   const toggle = () => act("never", { id: item.id, on: !item.neverSelf });
   return element(
     "li",

@@ -6,7 +6,7 @@ import { isBounded, mostChosen } from "./protocol/policy.js";
 const FIRST_EPSILON = 2;
 const KINDS = [
   ["sticky", "A fixed part, for life", "Some of yours are chosen once, by chance. Only those ever leave; the rest never does, however long you take part."],
-  ["deniable", "With decoys", "What leaves is mixed with things you never chose, decided once for life, so that nothing seen is surely yours."],
+  ["deniable", "With decoys", "What leaves is mixed with things you never chose, decided once for life. Of the list you join with, nothing seen is surely yours; what you add or remove later, or another position of the slider, can show. What you mark never to be shared may still be sent as a decoy."],
   ["as-published", "A new coin every time", "As in the research papers. Sooner or later nearly everything you have will have left, however low the slider."],
 ];
 let view = null;
@@ -58,7 +58,7 @@ export function meaningOf({ choice, sharing, history, federation }, pi) {
   if (choice.sharing === "as-published") return `Each of ${many} may leave every time it comes up, with a chance of ${Math.round(pi * 100)} %: over time, nearly all will.`;
   if (choice.sharing === "deniable") {
     const q = (pi * Math.exp(-choice.epsilon)) / (pi * Math.exp(-choice.epsilon) + 1 - pi);
-    return `About ${Math.round(pi * n)} of ${many} may ever leave this device, among about ${counted(Math.round(q * federation.items), noun)} you did not choose.`;
+    return `About ${Math.round(pi * n)} of ${many} may ever leave this device, among about ${counted(Math.round(q * federation.items), noun)} you did not choose. Settle your list first: what changes later can be noticed.`;
   }
   const { before, ever } = sharing;
   const may = mostChosen({ ...choice, pi }, n, before, ever);

@@ -25,11 +25,14 @@ function nounOf(told) {
 export async function viewOf(device, progress) {
   const outward = await device.outward();
   const real = new Set(outward.profile.filter((_, place) => outward.real[place] && outward.allowed[place]));
+  const decoys = new Set(outward.profile.filter((_, place) => !outward.real[place]));
   const at = new Map(device.kept.history.map((record) => [record.id, record]));
   const history = Array.from(device.history, (number) => {
     const entry = device.entries.get(number);
     const item = described(device, number);
-    return { ...item, how: at.get(item.id).how, at: at.get(item.id).at, mayLeave: real.has(number), left: entry?.real === true };
+    // What must never be shared answers, in deniable sharing, as if its owner did not have it: sometimes as a decoy.
+    const decoy = { asDecoy: decoys.has(number), leftAsDecoy: entry?.real === false };
+    return { ...item, ...decoy, how: at.get(item.id).how, at: at.get(item.id).at, mayLeave: real.has(number), left: entry?.real === true };
   });
   const ledger = device.kept.ledger.map((entry) => ({ ...entry, known: device.catalogue.numberOf.has(entry.id) }));
   return {
