@@ -28,7 +28,7 @@ export function answers(protocol, questions) {
       return broadcasts.map((given) => {
         const broadcast = broadcastOf(given);
         const gradients = protocol.compute(worked, device, broadcast);
-        const update = protocol.share(worked, device, broadcast.roundNumber, gradients);
+        const update = protocol.share(worked, device, gradients);
         return {
           positives: [...gradients.positives],
           negatives: [...gradients.negatives],

@@ -21,6 +21,7 @@ def test_a_visitor_of_the_demo_has_company(chromium):
         with browsing(chromium) as browser:
             visitor = Visitor(browser, address).open().pick(4)
             assert visitor.page.locator("#recommended li").count() == 10
+            assert visitor.page.locator("#yours-title").inner_text() == "Your 4 places"
             visitor.take_part().wait_for_rounds(2)
             visitor.close()
         assert _devices_in_the_end(address) > 20

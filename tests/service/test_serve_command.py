@@ -1,6 +1,7 @@
 """`federank serve`: what it refuses before anything begins, and what it does as a process: TLS, workers, restarts."""
 
 import asyncio
+import json
 import signal
 import socket
 import ssl
@@ -44,6 +45,10 @@ def test_help_says_that_nobody_s_history_is_kept():
         (("--device-rate", "-1"), "device_rate"),
         (("--host", "no.such.host.invalid"), "no address of this machine"),
         (("--proxies", "127.0.0.1,localhost"), "--proxies names 'localhost'"),
+        (("--noun", "films"), "such as film/films"),
+        (("--noun", "film/"), "such as film/films"),
+        (("--noun", "a/b/c"), "such as film/films"),
+        (("--noun", f"{'x' * 31}/films"), "at most 30 letters"),
         (("--suggest-pi", "2"), "from 0 to 1"),
         (("--suggest-sharing", "deniable"), "needs --suggest-pi"),
         (("--suggest-epsilon", "2"), "needs --suggest-pi"),
@@ -85,6 +90,17 @@ def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkey
     assert b'"target": 9' in kept["rounds"]
     assert b'"deadline": 7.0' in kept["rounds"]
     assert b'"sticky"' in kept["suggested_policy"]
+
+
+def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, monkeypatch):
+    monkeypatch.setattr("federank.service.server.serve", lambda *_: 0)
+    store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
+    told = []
+    for flags in (("--data", "city"), (), ("--noun", "corner / corners"), ()):
+        assert CliRunner().invoke(federank, ["serve", "--port", "0", "--store", store, *flags]).exit_code == 0
+        told.append(json.loads(dict(stored(store, "SELECT name, value FROM facts"))["noun"]))
+    places, corners = {"one": "place", "many": "places"}, {"one": "corner", "many": "corners"}
+    assert told == [places, places, corners, corners]
 
 
 def test_a_minimum_is_held_against_the_target_that_the_store_has(sqlite_store, monkeypatch):

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from federank.cli.reading import Reading, reads_data_option
-from federank.cli.serve_store import RECIPE, prepare_store, suggestion
+from federank.cli.serve_store import RECIPE, noun_of, prepare_store, suggestion
 from federank.errors import SettingError
 
 _NO_LIMITS = {"device_rate": 0.0, "address_rate": 0.0, "enrolment_rate": 0.0}
@@ -72,6 +72,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                 help="Make a certificate, and write it to the current folder for devices' --ca.",
             ),
             click.option("--name", help="What the federation is called.  [default: the data's name]"),
+            click.option("--noun", metavar="ONE/MANY", help="What its items are called, such as film/films."),
             click.option(
                 "--start-from",
                 type=click.Path(path_type=Path),
@@ -154,7 +155,7 @@ def _serve(
 
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
     rounds = given_settings(RoundSettings, values)
-    suggested = suggestion(values)
+    suggested, noun = suggestion(values), noun_of(values["noun"])
     _refuse_names(proxies)
     certificate, key = _certificate(tls_cert, tls_key, self_signed, host)
     # The token of a federation is shown once, so what can go wrong goes wrong before it is founded.
@@ -163,7 +164,7 @@ def _serve(
         bind(host, port) as public,
         bind(admin_host, after if admin_port is None else admin_port, "--admin-port") as admin,
     ):
-        token = prepare_store(reading, store, rounds, suggested, values)
+        token = prepare_store(reading, store, rounds, suggested, noun, values)
         scheme = "https" if certificate else "http"
         _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
         if certificate is not None and self_signed:

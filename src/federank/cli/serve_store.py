@@ -31,6 +31,9 @@ RECIPE = (
     "initial_biases",
 )
 """The method's settings that a server decides; the others belong to devices or to simulations."""
+NOUNS = {"city": "place/places", "ml": "film/films"}
+"""What the items of known data sets are called, by the beginning of the set's name."""
+LONGEST_NOUN = 30
 
 
 def suggestion(values: dict[str, Any]) -> dict[str, Any] | None:
@@ -51,8 +54,26 @@ def suggestion(values: dict[str, Any]) -> dict[str, Any] | None:
     return told
 
 
+def noun_of(text: str | None) -> dict[str, str] | None:
+    """What the items are called, as devices are told it: `place/places`; None where the operator says nothing."""
+    if text is None:
+        return None
+    one, _, many = (part.strip() for part in text.partition("/"))
+    if not all(word.isprintable() and 0 < len(word) <= LONGEST_NOUN and "/" not in word for word in (one, many)):
+        raise SettingError(
+            f"--noun is {text!r}; two words of at most {LONGEST_NOUN} letters are needed, for one item and for many, "
+            "such as film/films."
+        )
+    return {"one": one, "many": many}
+
+
 def prepare_store(
-    reading: Reading, store: str, rounds: dict[str, Any], suggested: dict[str, Any] | None, values: dict[str, Any]
+    reading: Reading,
+    store: str,
+    rounds: dict[str, Any],
+    suggested: dict[str, Any] | None,
+    noun: dict[str, str] | None,
+    values: dict[str, Any],
 ) -> str | None:
     """Bring the store up to date and found the federation if there is none; the operator's token if it is new."""
     from federank.service.database import Database
@@ -76,9 +97,12 @@ def prepare_store(
                     from federank.service.restoring import jump_ahead
 
                     jump_ahead(connection)
-            if suggested is not None:
-                with connection.transaction():
-                    put_fact(connection, "suggested_policy", suggested)
+            if noun is None and charter is None:
+                noun = noun_of(NOUNS.get(reading.source.partition("-")[0]))
+            for name, told in (("suggested_policy", suggested), ("noun", noun)):
+                if told is not None:
+                    with connection.transaction():
+                        put_fact(connection, name, told)
             return renew_admin_token(connection) if values["new_admin_token"] and token is None else token
     finally:
         database.let_go()

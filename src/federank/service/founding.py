@@ -50,6 +50,7 @@ class Charter(NamedTuple):
     ticket_key: bytes
     admin_hash: bytes
     suggested_policy: dict[str, Any] | None
+    noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
 
     @property
     def most_rows(self) -> int:
@@ -89,6 +90,7 @@ def read_charter(connection: Connection) -> Charter | None:
         ticket_key=bytes.fromhex(told["ticket_key"]),
         admin_hash=bytes.fromhex(get_fact(connection, "admin")),
         suggested_policy=get_fact(connection, "suggested_policy"),
+        noun=get_fact(connection, "noun"),
     )
 
 

@@ -78,6 +78,7 @@ def serve_neighbourhood(
             token = found(connection, settings, data, rounds, name="A city and its neighbours", trained=trained)
             with connection.transaction():
                 put_fact(connection, "suggested_policy", NEIGHBOURS_SHARE)
+                put_fact(connection, "noun", {"one": "place", "many": "places"})
         database.let_go()
         address = f"http://{host}:{public.getsockname()[1]}"
         say(f"Open {address} in a browser: {NEIGHBOURS} virtual neighbours take part with you.")

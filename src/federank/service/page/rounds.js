@@ -102,7 +102,7 @@ async function play(device, token, task, signal, leaving, say) {
   const from = device.learntFrom(outward.profile);
   const person = { seed, user, vector: await device.roundVector(outward.profile), pi: device.policy.pi, triples: device.recipe.triples, ...outward };
   const gradients = compute(device.recipe, person, { ...device.model, roundNumber: task.round });
-  const update = share(device.recipe, person, task.round, gradients);
+  const update = share(device.recipe, person, gradients);
   if (update.items.length > (task.most_rows ?? Infinity))
     throw new WrongAnswer(`The server allows ${task.most_rows} rows, but its own recipe makes ${update.items.length}.`);
 

@@ -24,7 +24,6 @@ export function recipeFor(published) {
     factors: published.factors,
     triples: published.triples,
     summed: published.order === "summed",
-    maskPerRow: published.mask === "per-row",
     initialScale: published.initial_scale,
     learningRate: Math.fround(rate),
     userRegulariser: Math.fround(rate * published.user_regulariser),

@@ -1,27 +1,24 @@
 /* Transmission: what a device lets the server see (protocol/transmission.py).
 
 A device has gradients for the items of its outward profile and for the items it compared them with. It sends all of the
-second kind, and of the first what its owner allows: nothing of what must never leave; of the rest each with a coin of pi
-(as-published: per pair, or once per item and round); or, where it was decided for life, all of it.
+second kind, and of the first what its owner allows: nothing of what must never leave; of the rest each pair's with a coin
+of pi (as-published), or, where it was decided for life, all of it. A federation in the world tosses no coins per row.
 */
 
-import { MASK, happens, words } from "./draws.js";
+import { happens } from "./draws.js";
 
 /** Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item. */
-export function maySend(allowed, perRow, seed, user, roundNumber, item, coin, pi) {
-  if (!allowed) return false;
-  return happens(perRow ? words(seed, user, MASK, roundNumber, item)[0] : coin, pi);
+export function maySend(allowed, coin, pi) {
+  return allowed && happens(coin, pi);
 }
 
 /** The Update: gradients summed per item, without the positives that are held back. */
-export function share(recipe, person, roundNumber, gradients) {
-  const { factors, maskPerRow } = recipe;
-  const { seed, user, allowed } = person;
+export function share({ factors }, person, gradients) {
+  const { allowed } = person;
   const pi = person.lifelong ? 1 : person.pi;
   const rows = [];
   gradients.positives.forEach((item, t) => {
-    if (maySend(allowed[gradients.places[t]], maskPerRow, seed, user, roundNumber, item, gradients.coins[t], pi))
-      rows.push([item, gradients.positiveVectors, t, gradients.slopes[t]]);
+    if (maySend(allowed[gradients.places[t]], gradients.coins[t], pi)) rows.push([item, gradients.positiveVectors, t, gradients.slopes[t]]);
   });
   gradients.negatives.forEach((item, t) => rows.push([item, gradients.negativeVectors, t, -gradients.slopes[t]]));
 
