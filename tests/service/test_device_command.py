@@ -172,6 +172,7 @@ def test_a_policy_is_changed_part_by_part_and_kept_on_the_never_list(enrolled, s
         2.0,
         ["100", "101", "102"],
     )
+    assert "3 items never, or only as decoys" in told("policy", "--state", state).stdout
     assert "epsilon" in complaint("policy", "--state", state, "--sharing", "sticky", "--epsilon", 2)
     assert json.loads(told("policy", "--state", state, "--json").stdout) == now
 

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 from playwright.sync_api import expect
-from tests.service.page_browsing import PATIENCE, Visitor
+from tests.service.page_browsing import PATIENCE, Visitor, serving
 
 from federank.protocol.messages import Broadcast, encode
 
@@ -113,6 +113,30 @@ def test_what_the_owner_has_since_forbidden_is_not_sent_again(server, visit):
     [first] = [played for played in visitor.stored()["rounds"] if played["ticket"] == kept["pending"][0]["ticket"]]
     assert first["outcome"].startswith("held back")
     assert set(first["liked"]) <= {entry["id"] for entry in visitor.stored()["ledger"] if entry["times_liked"]}
+
+
+def test_what_was_computed_from_the_whole_list_is_dropped_once_only_a_part_may_be_used(visit, tmp_path):
+    suggested = {"sharing": "as-published", "pi": 0.01, "basis": "history"}
+    with serving(tmp_path, suggested_policy=suggested) as server:
+        visitor = visit(server).open().pick(5)
+        page = visitor.page
+        visitor.context.route("**/update", lambda route: route.abort())
+        visitor.take_part()
+        visitor.wait_until(lambda kept: len(kept["pending"]) == 1)
+        [pending] = visitor.stored()["pending"]
+        assert pending["from"]["basis"] == "history"
+        page.get_by_text("Other ways to share").click()
+        page.get_by_label("A fixed part, for life").check()
+        visitor.wait_until(lambda kept: kept["facts"]["policy"]["basis"] == "shared")
+        visitor.context.unroute("**/update")
+        visitor.wait_for_rounds(1)
+        kept = visitor.stored()
+        [story] = [played for played in kept["rounds"] if played["ticket"] == pending["ticket"]]
+        assert story["outcome"].startswith("held back")
+        assert (kept["facts"]["vector"]["basis"], len(kept["facts"]["vector"]["ids"])) == ("shared", 1)
+        bodies = [bytes(body) for (body,) in server.rows("SELECT body FROM uploads")]
+        assert bodies
+        assert bytes(pending["body"]) not in bodies
 
 
 def test_a_full_storage_stops_taking_part_before_anything_more_is_sent(server, visit):

@@ -114,7 +114,8 @@ def policy_line(policy: Policy) -> str:
     if policy.budget is not None:
         words.append(f"at most {policy.budget} {_items(policy.budget)} ever")
     if policy.never_items:
-        words.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} never")
+        how = "never, or only as decoys" if policy.sharing == "deniable" else "never"
+        words.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} {how}")
     return ", ".join(words) + (", paused" if policy.paused else "")
 
 
