@@ -326,6 +326,21 @@ def test_a_device_enrols_in_a_federation_that_was_begun_anew_and_keeps_what_is_i
     assert home.read(rounds_of) == 1
 
 
+def test_a_device_that_runs_while_the_federation_is_begun_anew_goes_on_in_the_new_one(home):
+    home.take_part(2)
+    federation = home.federation
+    federation.fault("GET", "/federation", (200, {}, json.dumps(federation.facts()).encode()))
+    begin_anew(federation)
+    nobody = (401, {}, json.dumps({"error": "unknown-device", "message": "Nobody."}).encode())
+    federation.fault("GET", "/work", nobody)
+    assert home.take_part(2) == 2
+    assert any("begun anew" in told for told in home.told)
+    assert home.read(identity_of).token == "t2"
+    federation.fault("GET", "/work", nobody)
+    with pytest.raises(Refused, match="Nobody"):
+        home.take_part(1)
+
+
 def test_an_enrolment_anew_that_fails_leaves_the_device_as_it_was(home):
     home.take_part(1)
     before = home.everything()

@@ -24,7 +24,7 @@ from federank.service.client import Client
 from federank.service.client_answers import BadAnswer, NoAnswer, Refused, Withdrawn
 from federank.service.device_answers import Ticket, merged, read_receipt, read_rows, read_ticket
 from federank.service.device_round import can_take_part, play
-from federank.service.device_settling import settled
+from federank.service.device_settling import settled, settled_again
 from federank.service.device_state import (
     Identity,
     Model,
@@ -71,21 +71,24 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 break
             client.sleep(SECONDS_BETWEEN_LOOKS)
             continue
-        ticket = wait_for_work(client)
-        if ticket is None:
-            continue
-        older = older + 1 if ticket.version < version_of(store) else 0
-        if older:
-            pass_over(ticket, version_of(store), older, note)
-            client.sleep(SECONDS_BETWEEN_POLLS)
-            continue
-        until = time.monotonic() + ticket.deadline_seconds
-        pending = prepare(store, client, identity, ticket, until, note)
-        if pending is None:
-            client.sleep(SECONDS_BETWEEN_POLLS)  # nothing came of it: a server that offers it again is not rushed
-            continue
-        played += 1
-        stored += send_pending(store, client, pending, until, note)
+        try:
+            ticket = wait_for_work(client)
+            if ticket is None:
+                continue
+            older = older + 1 if ticket.version < version_of(store) else 0
+            if older:
+                pass_over(ticket, version_of(store), older, note)
+                client.sleep(SECONDS_BETWEEN_POLLS)
+                continue
+            until = time.monotonic() + ticket.deadline_seconds
+            pending = prepare(store, client, identity, ticket, until, note)
+            if pending is None:
+                client.sleep(SECONDS_BETWEEN_POLLS)  # nothing came of it: a server that offers it again is not rushed
+                continue
+            stored += send_pending(store, client, pending, until, note)
+            played += 1
+        except Refused as refusal:
+            identity = settled_again(store, client, identity, refusal, note)
     return stored
 
 

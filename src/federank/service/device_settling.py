@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from federank.service.client import Client
-from federank.service.client_answers import BadAnswer
+from federank.service.client_answers import BadAnswer, Refused
 from federank.service.device_answers import Facts, merged, read_enrolment, read_facts, read_rows
 from federank.service.device_round import first_vector
 from federank.service.device_state import Identity, Model, identity_of, keep_model
@@ -40,6 +40,18 @@ def settled(store: DeviceStore, client: Client, note: Callable[[str], None]) -> 
         with store.transaction() as sql:
             sql.execute("UPDATE identity SET federation = ?", (told.decode(),))
     return replace(identity, facts=now)
+
+
+def settled_again(
+    store: DeviceStore, client: Client, identity: Identity, refusal: Refused, note: Callable[[str], None]
+) -> Identity:
+    """Who this device is after its token was refused: another, if the federation was begun anew; else it is refused."""
+    if refusal.status != 401:
+        raise refusal
+    renewed = settled(store, client, note)
+    if renewed.token == identity.token:
+        raise refusal
+    return renewed
 
 
 def refuse_another_catalogue(before: Facts, now: Facts) -> None:
