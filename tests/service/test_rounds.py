@@ -246,8 +246,9 @@ async def test_folded_updates_are_not_kept_unless_the_operator_wants_them(store)
         assert stored(store, "SELECT LENGTH(body) FROM uploads") == [(0,)]
 
 
+@pytest.mark.parametrize("paused", [False, True])
 @in_a_loop
-async def test_folded_updates_are_in_no_file_of_the_store_after_a_while(sqlite_store, tmp_path, monkeypatch):
+async def test_folded_updates_are_in_no_file_of_the_store_after_a_while(sqlite_store, tmp_path, monkeypatch, paused):
     monkeypatch.setattr(rounds, "CUT_SECONDS", 0.2)
     update = some_update(1)
     secret = update.vectors.tobytes()
@@ -258,6 +259,7 @@ async def test_folded_updates_are_in_no_file_of_the_store_after_a_while(sqlite_s
     async with serving(sqlite_store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
         await (await running.device()).take_part(update)
         assert is_there(), "what is not folded yet must be on the disk"
+        await running.admin.post("/admin/api/v1/rounds", json={"paused": paused}, headers=running.operator)
         await (await running.device()).take_part(some_update(2))
         await running.version(1)
         await running.until(lambda _: not is_there())

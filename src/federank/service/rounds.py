@@ -70,6 +70,7 @@ class RemoteFleet:
         """Open the round. Who takes part is whoever asks, up to the number of tickets: places, not names."""
         if state_of_round(self._connection, round_number) is None:
             while get_fact(self._connection, "paused"):
+                self._conductor.cut_log(self._connection)
                 self._conductor.wait(LOOK_SECONDS * 4)
         self.rounds = RoundSettings(**get_fact(self._connection, "rounds"))
         open_round(self._connection, round_number, self.model.version)
