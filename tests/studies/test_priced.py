@@ -1,5 +1,7 @@
 """The price of privacy in a report: losses, servers, the goal and the picture."""
 
+from dataclasses import replace
+
 import pytest
 from tests.studies.audited_lines import audited_lines
 from tests.studies.small_results import results_folder
@@ -144,3 +146,11 @@ def test_without_an_audit_there_is_no_picture():
 def test_sums_over_everybody_are_stars_and_each_server_has_a_shape_of_its_own():
     shapes = shapes_of([row for _, row in seen_rows(gather(audited_lines()))])
     assert shapes == {"messages, linked": "o", "one message": "v", "sums over 50": "s", "sums over all": "*"}
+
+
+def test_many_sizes_of_cohorts_have_shapes_too():
+    watched = next(row for _, row in seen_rows(gather(audited_lines())) if row.sees == "sums over 50")
+    sizes = [f"sums over {size}" for size in ("10", "20", "50", "100", "200", "500", "all")]
+    shapes = shapes_of([replace(watched, sees=sees) for sees in sizes])
+    assert list(shapes) == sizes
+    assert len(set(shapes.values())) == len(sizes)

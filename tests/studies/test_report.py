@@ -107,6 +107,25 @@ def test_the_best_point_that_was_chosen_on_validation_is_one_row_and_no_part_of_
     assert len(rows) == 5
 
 
+def test_a_best_row_that_validation_chose_is_not_said_to_be_the_tests(tmp_path):
+    groups = 'groups = ["Popular", "FPL, best pi"]\nbest = "precision@10"'
+    wishes = WISHES.replace('against = "Popular"', groups)
+    label = {"group": "FPL, best pi", "best": True}
+    best = [line("FPL", data=data, seed=1, pi=0.5, id=f"best {data}") | label for data in ("north", "south")]
+    report = make_report(results_folder(tmp_path / "results", wishes, lines=all_lines() + best))
+    assert not any("test part" in warning for warning in report.warnings)
+    assert "test part" not in table_called(report, "Table 2: north").caption
+
+
+def test_tables_without_titles_are_numbered_and_none_overwrites_another(tmp_path):
+    untitled = '[[table]]\nmetrics = ["precision@10"]\n[[table]]\nmetrics = ["recall@10"]\n'
+    folder = results_folder(tmp_path / "results", WISHES + untitled)
+    report = make_report(folder)
+    assert {"Results: north", "Results: north (2)"} <= {table.title for table in report.tables}
+    write_report(folder, csv=tmp_path / "tables")
+    assert len(list((tmp_path / "tables").iterdir())) == len(report.tables)
+
+
 def test_failed_runs_are_told_with_their_reasons_and_leave_the_others_alone(tmp_path):
     failed = line("FPL", seed=3, pi=0.5, status="failed", reason="Training left the range of numbers.", metrics={})
     report = make_report(results_folder(tmp_path / "results", lines=[*all_lines(), failed]))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from federank.studies.figures import Picture, draw_figures
 from federank.studies.results import Results
 from federank.studies.rows import Line, Row, gather
 from federank.studies.run_tables import differences_table, failures_table, privacy_table, runs_table, versions_table
-from federank.studies.tables import Difference, Table, results_table, rows_of_table
+from federank.studies.tables import Difference, Table, chosen_on_test, results_table, rows_of_table
 from federank.studies.wishes import Wishes, read_wishes, tables_wished
 
 
@@ -102,7 +102,7 @@ def make_report(folder: Path) -> Report:
     )
     return Report(
         title=wishes.title,
-        warnings=tuple(_warnings(wishes, lines, results.count() - len({line["id"] for line in results.lines()}))),
+        warnings=tuple(_warnings(wishes, lines, rows, results.count() - len({line["id"] for line in results.lines()}))),
         description=wishes.description,
         results=tuple(tables),
         pictures=tuple(draw_figures(wishes, rows, lines)),
@@ -113,13 +113,15 @@ def make_report(folder: Path) -> Report:
 def _results(
     wishes: Wishes, rows: Sequence[Row], users_of: Callable[[str], Any]
 ) -> tuple[list[Table], list[Difference]]:
-    tables, differences = [], []
+    tables: list[Table] = []
+    differences: list[Difference] = []
     for wish in tables_wished(wishes, rows):
         for data in wish.get("data") or list(dict.fromkeys(row.data for row in rows)):
             shown = rows_of_table(wish, rows, data)
             if shown:
                 table, found = results_table(wish, wishes, shown, data, users_of)
-                tables.append(table)
+                same = sum(other.title == table.title or other.title.startswith(f"{table.title} (") for other in tables)
+                tables.append(replace(table, title=f"{table.title} ({same + 1})") if same else table)
                 differences += found
     return tables, differences
 
@@ -144,7 +146,7 @@ def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
     return users_of
 
 
-def _warnings(wishes: Wishes, lines: Sequence[Line], to_come: int) -> list[str]:
+def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_come: int) -> list[str]:
     told = []
     if lines and to_come > 0:
         told.append(
@@ -152,7 +154,8 @@ def _warnings(wishes: Wishes, lines: Sequence[Line], to_come: int) -> list[str]:
         )
     if any(line.get("chosen_on") == "test" for line in lines):
         told.append("Settings were chosen on the test part: these figures flatter the methods.")
-    if any("best" in table for table in wishes.tables):
+    known = {row.data for row in rows}
+    if any(chosen_on_test(wish, rows_of_table(wish, rows, data)) for wish in wishes.tables for data in known):
         told.append("The best row of a sweep was chosen on the test part, as the papers did: it flatters the method.")
     failed = sum(line.get("status") == "failed" for line in lines)
     if failed:

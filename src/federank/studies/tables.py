@@ -96,6 +96,11 @@ def rows_of_table(wish: Mapping[str, Any], rows: Sequence[Row], data: str) -> li
     return best_of_sweeps(chosen, lambda row: score(metric, row.mean(metric) or 0.0))
 
 
+def chosen_on_test(wish: Mapping[str, Any], shown: Sequence[Row]) -> bool:
+    """Whether a table shows the best point of a sweep that nothing but the test part has chosen."""
+    return "best" in wish and any(row.swept and not row.is_best for row in shown)
+
+
 def results_table(
     wish: Mapping[str, Any], wishes: Wishes, rows: Sequence[Row], data: str, users_of: Callable[[str], Any]
 ) -> tuple[Table, list[Difference]]:
@@ -178,7 +183,7 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wis
         told.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")
     elif seeds:
         told.append("One run each: differences of some percent may be luck.")
-    if wish.get("best"):
+    if chosen_on_test(wish, rows):
         told.append(f"Of each sweep the row with the best {words_of(wish['best']).short} on the test part.")
     told.append("Bold: the best of a column.")
     if reference is not None:

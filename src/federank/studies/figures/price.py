@@ -8,6 +8,7 @@ everything was sent there is nothing left to hide: such rows are crosses at the 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,8 @@ GOAL = 0.02
 """An attacker that is at most so much above popularity has learnt next to nothing."""
 GAIN = "audit:gain_held_back"
 _SHAPES = {"messages, linked": "o", "one message": "v"}
-_SHAPES_OF_SUMS = ("s", "D", "P", "*")
+_SHAPES_OF_SUMS = ("s", "D", "P", "X", "^", "h", "<", ">", "p", "d")
+_SHAPE_OF_ALL = "*"
 _BENDS = 0.05  # below it, gains are drawn to scale; above it, by their logarithm
 _BAND: dict[str, Any] = {"color": FAINT, "alpha": 0.13, "linewidth": 0}
 _FRONT: dict[str, Any] = {"color": FAINT, "alpha": 0.4, "linewidth": 4}
@@ -53,7 +55,7 @@ def draw_price(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishe
         axes.plot(*zip(*front, strict=True), zorder=1, **_FRONT)
     for row in seen:
         color, gain, pi = colors[family_of(row, starts)], row.mean(GAIN), row.at("pi")
-        size = (9 if shapes[row.sees] == "*" else 5) + 4 * (pi if isinstance(pi, float) else 0.5)
+        size = (9 if shapes[row.sees] == _SHAPE_OF_ALL else 5) + 4 * (pi if isinstance(pi, float) else 0.5)
         mark: dict[str, Any] = {"marker": shapes[row.sees], "markersize": size, "markeredgecolor": PAPER}
         if gain is None:
             mark = {"marker": "x", "markersize": 6, "markeredgecolor": color, "clip_on": False}
@@ -103,9 +105,9 @@ def shapes_of(rows: Sequence[Row]) -> dict[str, str]:
     sums = sorted(
         (sees for sees in seen if sees not in _SHAPES), key=lambda sees: (sees.endswith("all"), len(sees), sees)
     )
-    some = dict(zip(sums, _SHAPES_OF_SUMS, strict=False))
+    some = dict(zip(sums, itertools.cycle(_SHAPES_OF_SUMS), strict=False))
     if sums and sums[-1].endswith("all"):
-        some[sums[-1]] = _SHAPES_OF_SUMS[-1]
+        some[sums[-1]] = _SHAPE_OF_ALL
     return {sees: shape for sees, shape in _SHAPES.items() if sees in seen} | some
 
 
