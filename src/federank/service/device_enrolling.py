@@ -48,8 +48,12 @@ def enrol(
     *,
     ca: str | None = None,
     insecure: bool = False,
+    random_bits: Callable[[int], int] = secrets.randbits,
 ) -> tuple[Matched, Chosen, Facts]:
-    """Make a device of this history at this path; what of the history the federation knows, and the policy."""
+    """Make a device of this history at this path; what of the history the federation knows, and the policy.
+
+    `random_bits` makes the secret words that name its draws: a rehearsal that must come out the same gives its own.
+    """
     if path.exists():
         raise BadState(f"{path} is there already; a new device needs another --state.")
     told = client.ask("GET", "/federation", tries=_TRIES).content
@@ -73,7 +77,7 @@ def enrol(
         facts.n_items,
     )
     model = Model(rows.version, *merged(rows, None, facts.n_items))
-    seed, user = secrets.randbits(32), secrets.randbits(31)
+    seed, user = random_bits(32), random_bits(31)
     vector = first_vector(facts, seed, user)
     with created(path) as sql:
         headers = {"Content-Type": "application/json"}
