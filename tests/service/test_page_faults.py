@@ -2,6 +2,7 @@
 
 Nothing is lost, and nothing is sent twice."""
 
+import json
 import signal
 
 import numpy as np
@@ -219,6 +220,26 @@ def test_other_wrong_answers_get_a_sentence_too(town, visit, path, body, sentenc
     visitor.context.route(f"**/api/v1/{path}", lambda route: route.fulfill(body=body))
     visitor.page.goto(town.public)
     expect(visitor.page.locator("#trouble")).to_contain_text(sentence, timeout=PATIENCE)
+
+
+def test_a_round_that_a_lagging_worker_offers_is_passed_over(server, visit):
+    visitor = visit(server).open().pick(5).take_part().wait_for_rounds(2)
+    offered = []
+
+    def lag(route):
+        if len(offered) == 2:
+            return route.continue_()
+        offered.append("older")
+        work = {"ticket": "older", "round": 0, "version": 0, "deadline_seconds": 5, "most_rows": 24}
+        return route.fulfill(body=json.dumps(work))
+
+    visitor.context.route("**/api/v1/work*", lag)
+    before = visitor.received(visitor.stored())
+    visitor.wait_for_rounds(before + 2)
+    rest(visitor)
+    assert offered == ["older"] * 2
+    assert not any("/tasks/older" in request.url for request in visitor.requests)
+    assert_told_once(visitor, server)
 
 
 def test_a_ticket_that_came_too_late_is_told_and_not_sent_again(server, visit):
