@@ -146,7 +146,8 @@ def play(asked: argparse.Namespace, address: str, data: Path, seconds: float, *m
 
 def measure_load(asked: argparse.Namespace, data: Path, store: str) -> dict[str, Any]:
     rounds = ["--mode", asked.mode, "--target", str(asked.target), "--fold-every", str(asked.target)]
-    rounds += ["--over-selection", "1.1", "--deadline", "10", "--workers", str(asked.workers)]
+    # Devices of a fleet that has ended hold tickets of the open round: it waits for them until its deadline.
+    rounds += ["--over-selection", "1.1", "--deadline", "1", "--workers", str(asked.workers)]
     with server(asked, data, store, *rounds) as (address, watched):
         play(asked, address, data, 2)  # whatever is made on first use is made now
         half = asked.seconds / 2
