@@ -425,6 +425,7 @@ def test_the_papers_split_of_amazon_has_their_counts(real_data, monkeypatch):
 # as a process of its own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -442,6 +443,7 @@ def test_a_mistake_is_one_sentence_on_stderr_and_exit_code_2(words, sentence):
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.slow
 def test_results_go_to_stdout_alone():
     answer = python("data", "stats", "city", "--json")
     assert (answer.returncode, answer.stderr) == (0, "")

@@ -89,6 +89,7 @@ def test_training_holds_out_what_it_is_told_to(shop, tmp_path):
         load_split(tmp_path / "all")
 
 
+@pytest.mark.slow
 def test_somebody_new_is_recommended_their_taste(shop, tmp_path):
     told("train", "fpl", "--data", shop, "--out", tmp_path / "run", "--factors", "4", "--epochs", "40", "--quiet")
     listed = json.loads(

@@ -39,6 +39,7 @@ def test_users_and_items_are_numbered_in_the_order_of_their_ids():
     assert data.categories.of(1) == ("y", "x")
 
 
+@pytest.mark.slow
 @given(rows=ROWS, seed=st.integers(0, 99))
 def test_the_order_of_rows_changes_nothing(rows, seed):
     users, items = zip(*rows, strict=True)

@@ -51,6 +51,7 @@ def test_every_interaction_lands_in_exactly_one_part(way, data):
     assert set.union(*(pairs_of(part) for part in parts)) == pairs_of(data)
 
 
+@pytest.mark.slow
 @given(data=histories(), share=st.floats(0, 0.99))
 def test_each_user_gives_the_floor_of_their_share(data, share):
     split = split_temporal(data, test=share)

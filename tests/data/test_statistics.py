@@ -172,6 +172,7 @@ def test_a_picture_that_cannot_be_drawn_leaves_the_old_one(small, tmp_path):
     assert path.read_text() == "old"
 
 
+@pytest.mark.slow
 def test_names_with_control_characters_dollars_and_foreign_scripts_still_give_a_readable_file(tmp_path):
     data = Interactions.from_columns(
         [1, 1, 2],

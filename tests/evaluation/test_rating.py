@@ -19,6 +19,7 @@ def test_errors_are_those_of_scikit_learn(rows):
     assert rmse(guesses, truths) == pytest.approx(root_mean_squared_error(truths, guesses))
 
 
+@pytest.mark.slow
 @given(rows=pairs)
 def test_clipping_to_the_scale_never_makes_an_error_larger(rows):
     guesses, truths = rows.T

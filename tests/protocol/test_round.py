@@ -104,6 +104,7 @@ def test_every_positive_leaves_the_device_when_pi_is_one(mask):
         assert sorted(np.sign(update.biases)) == [-1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", ["per-triple", "per-row"])
 def test_about_a_share_of_pi_of_the_positives_leaves(mask):
     fleet, _ = recorded(random_world(), rounds=60, pi=0.3, mask=mask, clients_per_round="all", triples=1)
@@ -119,6 +120,7 @@ def test_each_person_is_held_to_their_own_pi():
         assert np.any(update.biases > 0) == (number % data.n_users >= 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pi", [0.0, 0.3, 0.5, 1.0])
 def test_a_sticky_decision_lets_exactly_its_share_of_items_ever_leave(pi):
     data = random_world()

@@ -239,6 +239,7 @@ async def test_only_the_operator_sees_the_overview(sqlite_store):
     assert folded["drift"] > 0
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_the_operator_publishes_accuracy_for_everybody_to_see(sqlite_store):
     async with serving(sqlite_store) as running:

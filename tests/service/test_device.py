@@ -187,6 +187,7 @@ def test_a_budget_holds_for_life(federation, tmp_path):
     assert len(liked) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("taking_back", ["forbidden", "removed"])
 def test_what_was_sent_counts_for_life_when_its_owner_takes_it_back(federation, tmp_path, taking_back):
     budgeted = Policy(sharing="as-published", pi=1.0, basis="history", budget=2)

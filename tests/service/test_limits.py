@@ -152,6 +152,7 @@ def told(answer):
     return int(head[9:12]), json.loads(body)["error"] if body else ""
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_a_body_that_dribbles_in_is_given_up(sqlite_store):
     impatient = {"body_seconds": 0.3}
@@ -163,6 +164,7 @@ async def test_a_body_that_dribbles_in_is_given_up(sqlite_store):
         assert (await device.send(ticket, some_update(1))).status_code == 201
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_headers_that_dribble_in_are_cut_off(sqlite_store):
     async with serving(sqlite_store) as running, on_a_socket(running, header_seconds=0.3) as port:
@@ -172,6 +174,7 @@ async def test_headers_that_dribble_in_are_cut_off(sqlite_store):
         assert answer.startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_a_second_request_on_a_connection_has_its_own_time(sqlite_store):
     request = b"GET /health HTTP/1.1\r\nHost: test\r\n\r\n"

@@ -39,6 +39,7 @@ async def test_a_device_with_several_tickets_has_one_voice_in_a_fold(store):
         assert running.service.view.model.version == 2
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_who_reported_with_an_older_ticket_waits_for_the_next_fold(store):
     async with serving(store, BUFFERED, KEEP) as running:
@@ -53,6 +54,7 @@ async def test_who_reported_with_an_older_ticket_waits_for_the_next_fold(store):
         assert (await slow.work(wait=10)).status_code == 200
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_another_worker_gives_no_ticket_to_who_has_reported(store):
     async with serving(store, BUFFERED, KEEP) as running, serving(store) as another:

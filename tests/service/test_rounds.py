@@ -127,6 +127,7 @@ async def test_a_ticket_is_good_for_the_device_it_was_given_to_only(store):
         assert (await one.send(ticket[:-2] + "AA", some_update(1))).status_code == 404
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_no_more_devices_than_the_over_selection_are_given_a_round(store):
     async with serving(store, {"target": 2, "over_selection": 1.5} | PATIENT) as running:
@@ -178,6 +179,7 @@ async def test_many_that_wait_are_all_served_in_their_turn(sqlite_store):
                 await running.version(number + 1)
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_a_deadline_begins_with_the_first_ticket(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "minimum": 1, "deadline": 0.3}) as running:
@@ -210,6 +212,7 @@ async def test_buffered_updates_are_folded_every_so_many_and_may_be_some_version
         assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_a_buffer_below_its_minimum_is_kept_and_not_thrown_away(sqlite_store):
     rounds = {"mode": "buffered", "fold_every": 3, "minimum": 2, "deadline": 0.2}
@@ -265,6 +268,7 @@ async def test_folded_updates_are_in_no_file_of_the_store_after_a_while(sqlite_s
         await running.until(lambda _: not is_there())
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_a_pause_keeps_the_next_round_from_opening(sqlite_store):
     async with serving(sqlite_store, {"target": 1} | PATIENT) as running:

@@ -145,6 +145,7 @@ def test_a_figure_on_a_page_takes_all_its_colours_from_the_page_and_has_its_own_
     assert ElementTree.fromstring(inline.replace("xlink:href", "href")).tag.endswith("svg")
 
 
+@pytest.mark.slow
 def test_names_of_methods_are_drawn_as_they_are_not_as_formulas_or_markup():
     lines = [one | {"group": f"{one['group']} $x^ <b> \x07"} for one in all_lines()]
     for kind in ("f1-against-pi", "precision-against-coverage", "bias-disparity", "convergence"):

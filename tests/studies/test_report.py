@@ -82,6 +82,7 @@ def test_nothing_is_flagged_when_everything_was_chosen_on_validation(report):
     assert report.warnings == ()
 
 
+@pytest.mark.slow
 def test_choosing_on_the_test_part_is_said_under_the_title(tmp_path):
     lines = all_lines()
     lines[3]["chosen_on"] = "test"
@@ -107,6 +108,7 @@ def test_the_best_point_that_was_chosen_on_validation_is_one_row_and_no_part_of_
     assert len(rows) == 5
 
 
+@pytest.mark.slow
 def test_a_best_row_that_validation_chose_is_not_said_to_be_the_tests(tmp_path):
     groups = 'groups = ["Popular", "FPL, best pi"]\nbest = "precision@10"'
     wishes = WISHES.replace('against = "Popular"', groups)
@@ -117,6 +119,7 @@ def test_a_best_row_that_validation_chose_is_not_said_to_be_the_tests(tmp_path):
     assert "test part" not in table_called(report, "Table 2: north").caption
 
 
+@pytest.mark.slow
 def test_tables_without_titles_are_numbered_and_none_overwrites_another(tmp_path):
     untitled = '[[table]]\nmetrics = ["precision@10"]\n[[table]]\nmetrics = ["recall@10"]\n'
     folder = results_folder(tmp_path / "results", WISHES + untitled)
@@ -126,6 +129,7 @@ def test_tables_without_titles_are_numbered_and_none_overwrites_another(tmp_path
     assert len(list((tmp_path / "tables").iterdir())) == len(report.tables)
 
 
+@pytest.mark.slow
 def test_failed_runs_are_told_with_their_reasons_and_leave_the_others_alone(tmp_path):
     failed = line("FPL", seed=3, pi=0.5, status="failed", reason="Training left the range of numbers.", metrics={})
     report = make_report(results_folder(tmp_path / "results", lines=[*all_lines(), failed]))
@@ -140,6 +144,7 @@ def test_failed_runs_are_told_with_their_reasons_and_leave_the_others_alone(tmp_
     assert "1 of 17 runs failed" in report.warnings[0]
 
 
+@pytest.mark.slow
 def test_audited_runs_make_a_table_of_what_a_server_learns(tmp_path):
     audit = line("FPL", pi=0.5, id="audit", task="audit") | {
         "group": "As published",
@@ -202,6 +207,7 @@ def test_the_page_is_whole_and_asks_nobody_for_anything(folder, tmp_path):
     assert not re.search(r"url\((?!#)|@import", text)
 
 
+@pytest.mark.slow
 def test_names_out_of_somebodys_study_have_no_power_over_any_form(tmp_path):
     evil = 'A <b>|"&_${x}%\\~ *'
     lines = [one | {"group": one["group"].replace("Popular", evil)} for one in all_lines()]
@@ -257,6 +263,7 @@ def test_one_file_for_all_tables_where_a_file_is_named(folder, tmp_path):
     assert (tmp_path / "all.tex").read_text(encoding="utf-8").count(r"\end{table}") >= 4
 
 
+@pytest.mark.slow
 def test_the_same_results_make_the_same_report_byte_for_byte(folder, tmp_path):
     for name in ("one.html", "two.html"):
         write_report(folder, html=tmp_path / name)
@@ -319,6 +326,7 @@ def test_settings_that_go_along_with_rho_are_not_told_beside_it(tmp_path):
     assert [row[0].text for row in report.results[0].rows] == ["Popular, rho = 0", "Popular, rho = 1"]
 
 
+@pytest.mark.slow
 def test_a_study_that_was_stopped_says_how_much_is_still_to_come(tmp_path):
     folder, lines = tmp_path / "results", all_lines()
     results_folder(folder, lines=lines)

@@ -56,6 +56,7 @@ def test_the_chosen_values_are_the_best_on_validation_and_never_saw_the_test_par
         assert (tested["chosen"], tested["epoch"]) == (winner["chosen"], winner["epoch"])
 
 
+@pytest.mark.slow
 def test_the_best_of_a_sweep_is_the_best_on_validation(done):
     value = {
         line["swept"]["pi"]: max(
