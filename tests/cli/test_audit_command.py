@@ -68,12 +68,12 @@ def test_what_does_not_go_together_is_refused_in_a_sentence(shop, arguments, wor
     ("arguments", "words"),
     [
         (["--sees", "sums"], "`--cohort K` makes rounds of K devices"),
-        (["--clip", "1", "--noise", "0.1"], "averaged over\nrounds"),
+        (["--clip", "1", "--noise", "0.1"], "averaged over rounds"),
     ],
 )
 def test_another_server_than_was_asked_for_is_told(shop, arguments, words):
     answer = told("fpl", "--data", shop, "--epochs", 2, "--quiet", *arguments)
-    assert words in answer
+    assert words in " ".join(answer.split())
     assert "A curious server that keeps every message" in answer
     assert "averaged" not in told("fpl", "--data", shop, "--epochs", 2, "--quiet")
 

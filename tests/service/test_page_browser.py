@@ -73,16 +73,22 @@ def test_a_first_visit_leads_to_recommendations_that_python_would_give(town, vis
 def test_yes_no_and_been_there_shape_what_is_recommended(town, visit):
     visitor = visit(town).open().pick(3)
     page = visitor.page
-    first, second, third = page.locator("#recommended .title").all_inner_texts()[:3]
-    for name, answer in ((first, "Yes"), (second, "No"), (third, "Been there")):
-        page.locator("#recommended li", has_text=name).get_by_role("button").filter(has_text=answer).click()
-        expect(page.locator("#recommended .title", has_text=name)).to_have_count(0)
+    told = {"Yes": "yes", "No": None, "Been there": "been there"}
+    for answer, how in told.items():  # of whatever is first by then: every answer changes the list
+        page.locator("#recommended li").first.get_by_role("button").filter(has_text=answer).click()
+        visitor.wait_until(lambda kept, how=how: kept["dismissed"] if how is None else titles_of(kept, how))
     stored = visitor.stored()
-    assert {entry["title"]: entry["how"] for entry in stored["history"]}.items() >= {
-        first: "yes",
-        third: "been there",
-    }.items()
-    assert [entry["title"] for entry in stored["dismissed"]] == [second]
+    answered = [titles_of(stored, "yes"), titles_of(stored, "been there"), [e["title"] for e in stored["dismissed"]]]
+    assert [len(titles) for titles in answered] == [1, 1, 1]
+    assert len(stored["history"]) == 5
+    for [title] in answered:
+        expect(page.locator("#recommended .title", has_text=title)).to_have_count(0)
+    assert page.locator("#recommended li").count() == 10
+
+
+def titles_of(stored, how):
+    """What is on the list because of this answer."""
+    return [entry["title"] for entry in stored["history"] if entry["how"] == how]
 
 
 def test_the_browser_plays_rounds_as_python_does(town, visit):
