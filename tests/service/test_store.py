@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import numpy as np
@@ -60,6 +61,18 @@ def test_migrations_are_made_once_by_whoever_comes_first(store):
     for thread in threads:
         thread.join()
     assert sorted(had) == [0] + [len(MIGRATIONS)] * 3
+
+
+def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
+    def looked_into(path):
+        database = Database(f"sqlite:///{path}")
+        with database.connection() as connection:
+            migrate(connection)
+        database.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(60):
+            list(threads.map(looked_into, [tmp_path / f"{number}.sqlite"] * 6))
 
 
 def test_a_store_is_brought_from_an_older_version_to_a_newer_one_with_its_content(database):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -180,7 +181,7 @@ class Database:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             raw = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            raw.execute("PRAGMA journal_mode = WAL")
+            _log_ahead(raw)
             raw.execute("PRAGMA synchronous = FULL")  # a commit has reached the disk before it is acknowledged
             raw.execute("PRAGMA secure_delete = ON")  # a folded Update is overwritten; see `cut_log` for its copy
         except away as reason:
@@ -228,3 +229,16 @@ def _first_line(reason: Exception) -> str:
 def _spoken(statement: str, dialect: str) -> str:
     """A statement in the words of a dialect."""
     return statement if dialect == "sqlite" else statement.replace("?", "%s")
+
+
+def _log_ahead(raw: sqlite3.Connection) -> None:
+    """Write-ahead logging. Where two connections turn it on at once SQLite refuses one of them without waiting."""
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as reason:
+            if reason.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                raise
+        time.sleep(0.01)
