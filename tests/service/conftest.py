@@ -2,7 +2,7 @@
 the page, a browser and servers that serve it."""
 
 import pytest
-from tests.service.page_browsing import browsing, serving
+from tests.service.page_browsing import Visitor, browsing, serving
 from tests.service.postgres import PostgreSQL
 
 
@@ -48,3 +48,17 @@ def town(tmp_path_factory):
     """A server for those who leave no trace on it."""
     with serving(tmp_path_factory.mktemp("town")) as started:
         yield started
+
+
+@pytest.fixture
+def visit(browser):
+    """People who visit, whatever their browsers complain about."""
+    visitors = []
+
+    def visit(server):
+        visitors.append(Visitor(browser, server.public))
+        return visitors[-1]
+
+    yield visit
+    for visitor in visitors:
+        visitor.close()

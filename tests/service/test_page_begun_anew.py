@@ -7,23 +7,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 from safetensors.numpy import load
-from tests.service.page_browsing import PATIENCE, Visitor, serving
+from tests.service.page_browsing import PATIENCE, serving
 from tests.service.test_page_faults import rest
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def visit(browser):
-    visitors = []
-
-    def visit(server):
-        visitors.append(Visitor(browser, server.public))
-        return visitors[-1]
-
-    yield visit
-    for visitor in visitors:
-        visitor.close()
 
 
 def assert_same_model(kept, server):

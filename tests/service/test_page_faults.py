@@ -8,24 +8,11 @@ import signal
 import numpy as np
 import pytest
 from playwright.sync_api import expect
-from tests.service.page_browsing import PATIENCE, Visitor, serving
+from tests.service.page_browsing import PATIENCE, serving
 
 from federank.protocol.messages import Broadcast, encode
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def visit(browser):
-    visitors = []
-
-    def visit(server):
-        visitors.append(Visitor(browser, server.public))
-        return visitors[-1]
-
-    yield visit
-    for visitor in visitors:
-        visitor.close()
 
 
 def assert_told_once(visitor, server):
