@@ -20,12 +20,13 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
 
 def take_pictures(chromium, folder):
     """Draw every picture into a folder; their paths."""
+    told = {"name": "A city and its neighbours", "noun": {"one": "place", "many": "places"}}
     rounds = {"target": 6, "over_selection": 1.5, "deadline": 10.0}
     program = Path(__file__).with_name("page_neighbours.py")
     with (
         tempfile.TemporaryDirectory() as store,
         browsing(chromium) as browser,
-        serving(store, rounds=rounds, learnt=True, name="A city and its neighbours") as server,
+        serving(store, rounds=rounds, learnt=True, **told) as server,
     ):
         neighbours = subprocess.Popen([sys.executable, str(program), server.public, str(NEIGHBOURS), "10000", "8"])
         try:

@@ -43,6 +43,8 @@ def main(folder, options):
         data = world(options)
         trained = FPL(factors=settings.factors, epochs=60).fit(data) if options.get("learnt") else None
         token = found(connection, settings, data, rounds, name=options.get("name", "Testville"), trained=trained)
+        if "noun" in options:
+            put_fact(connection, "noun", options["noun"])
         with connection.transaction():
             put_fact(connection, "suggested_policy", options.get("suggested_policy"))
     public, admin = bind("127.0.0.1", options.get("port", 0)), bind("127.0.0.1", 0)
