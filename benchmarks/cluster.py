@@ -17,9 +17,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from federank.engines import compiled
-from federank.engines.cluster_opening import opened
-from federank.engines.federation import Federation
+from federank.engines.cluster.opening import opened
+from federank.engines.pairs import compiled
+from federank.engines.pairs.federation import Federation
 from training import founded, training_part
 
 

@@ -33,8 +33,8 @@ import psutil
 
 import federank as fr
 from datasets import benchmark_data
-from federank.service.device_answers import read_enrolment
-from federank.service.fleet_line import Line
+from federank.service.device.messages import read_enrolment
+from federank.service.fleet.line import Line
 
 
 class Watched:

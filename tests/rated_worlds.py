@@ -3,8 +3,8 @@
 import numpy as np
 
 from federank.data.interactions import Interactions
-from federank.engines.rating_federation import RatingFederation
-from federank.protocol.rating_recipes import PMFSettings, SVDPlusPlusSettings
+from federank.engines.ratings.federation import RatingFederation
+from federank.protocol.ratings.recipes import PMFSettings, SVDPlusPlusSettings
 
 
 def rated_world(users=12, items=30, ratings=150, seed=0):

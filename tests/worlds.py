@@ -3,9 +3,9 @@
 import numpy as np
 
 from federank.data.interactions import Interactions
-from federank.engines.federation import Federation
+from federank.engines.pairs.federation import Federation
 from federank.protocol.choices import Choices, coins, everyones_outward
-from federank.protocol.recipes import FPLSettings, recipe_for
+from federank.protocol.pairs.recipes import FPLSettings, recipe_for
 
 
 def random_world(users=12, items=30, interactions=150, seed=0):

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from federank.data.city import city as city
+    from federank.data.city.city import city as city
     from federank.data.interactions import Interactions as Interactions
     from federank.data.loading import load as load
     from federank.data.splits import Split as Split
@@ -23,42 +23,42 @@ if TYPE_CHECKING:
     from federank.data.splits import split_random as split_random
     from federank.data.splits import split_temporal as split_temporal
     from federank.data.splits import split_temporal_global as split_temporal_global
-    from federank.data.statistics import statistics as statistics
+    from federank.data.statistics.statistics import statistics as statistics
     from federank.errors import FedeRankError as FedeRankError
     from federank.evaluation.evaluate import Evaluation as Evaluation
     from federank.evaluation.evaluate import evaluate as evaluate
-    from federank.recommenders.bpr import BPR as BPR
     from federank.recommenders.enrolling import enrol as enrol
-    from federank.recommenders.fcf import FCF as FCF
-    from federank.recommenders.fpl import FPL as FPL
-    from federank.recommenders.neighbours import ItemKNN as ItemKNN
-    from federank.recommenders.neighbours import UserKNN as UserKNN
-    from federank.recommenders.pmf import PMF as PMF
-    from federank.recommenders.popular import MostPopular as MostPopular
-    from federank.recommenders.popular import Random as Random
-    from federank.recommenders.storage import load_model as load_model
-    from federank.recommenders.storage import load_split as load_split
-    from federank.recommenders.svdpp import SVDPlusPlus as SVDPlusPlus
-    from federank.recommenders.vae import MultVAE as MultVAE
+    from federank.recommenders.methods.bpr import BPR as BPR
+    from federank.recommenders.methods.fcf import FCF as FCF
+    from federank.recommenders.methods.fpl import FPL as FPL
+    from federank.recommenders.methods.neighbours import ItemKNN as ItemKNN
+    from federank.recommenders.methods.neighbours import UserKNN as UserKNN
+    from federank.recommenders.methods.pmf import PMF as PMF
+    from federank.recommenders.methods.popular import MostPopular as MostPopular
+    from federank.recommenders.methods.popular import Random as Random
+    from federank.recommenders.methods.svdpp import SVDPlusPlus as SVDPlusPlus
+    from federank.recommenders.methods.vae import MultVAE as MultVAE
+    from federank.recommenders.stored.model_folder import load_model as load_model
+    from federank.recommenders.stored.model_folder import load_split as load_split
 
 _HOMES = {
     "FedeRankError": "federank.errors",
-    "BPR": "federank.recommenders.bpr",
-    "city": "federank.data.city",
+    "BPR": "federank.recommenders.methods.bpr",
+    "city": "federank.data.city.city",
     "enrol": "federank.recommenders.enrolling",
     "evaluate": "federank.evaluation.evaluate",
     "Evaluation": "federank.evaluation.evaluate",
-    "FCF": "federank.recommenders.fcf",
-    "FPL": "federank.recommenders.fpl",
+    "FCF": "federank.recommenders.methods.fcf",
+    "FPL": "federank.recommenders.methods.fpl",
     "Interactions": "federank.data.interactions",
-    "ItemKNN": "federank.recommenders.neighbours",
+    "ItemKNN": "federank.recommenders.methods.neighbours",
     "load": "federank.data.loading",
-    "load_model": "federank.recommenders.storage",
-    "load_split": "federank.recommenders.storage",
-    "MostPopular": "federank.recommenders.popular",
-    "MultVAE": "federank.recommenders.vae",
-    "PMF": "federank.recommenders.pmf",
-    "Random": "federank.recommenders.popular",
+    "load_model": "federank.recommenders.stored.model_folder",
+    "load_split": "federank.recommenders.stored.model_folder",
+    "MostPopular": "federank.recommenders.methods.popular",
+    "MultVAE": "federank.recommenders.methods.vae",
+    "PMF": "federank.recommenders.methods.pmf",
+    "Random": "federank.recommenders.methods.popular",
     "Split": "federank.data.splits",
     "split_folds": "federank.data.splits",
     "split_given": "federank.data.splits",
@@ -66,9 +66,9 @@ _HOMES = {
     "split_random": "federank.data.splits",
     "split_temporal": "federank.data.splits",
     "split_temporal_global": "federank.data.splits",
-    "statistics": "federank.data.statistics",
-    "SVDPlusPlus": "federank.recommenders.svdpp",
-    "UserKNN": "federank.recommenders.neighbours",
+    "statistics": "federank.data.statistics.statistics",
+    "SVDPlusPlus": "federank.recommenders.methods.svdpp",
+    "UserKNN": "federank.recommenders.methods.neighbours",
 }
 
 __all__ = list(_HOMES)

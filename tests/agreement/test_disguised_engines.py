@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.engines import compiled, reference
+from federank.engines.pairs import compiled, reference
 
 pytestmark = pytest.mark.slow
 

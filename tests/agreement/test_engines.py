@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.engines import compiled, pairs, reference
+from federank.engines.pairs import compiled, reference
+from federank.engines.pairs import triples as pairs
+from federank.protocol.pairs.recipes import PRESETS
 from federank.protocol.policy import Policy
-from federank.protocol.recipes import PRESETS
 
 TOLERANCE = 2e-5
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
-from federank.engines import rating_compiled, rating_reference
+from federank.engines.ratings import compiled as rating_compiled
+from federank.engines.ratings import reference as rating_reference
 
 TOLERANCE = 2e-5
 

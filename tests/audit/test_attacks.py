@@ -8,9 +8,9 @@ from tests.worlds import federation, random_world
 from federank.audit.attacks import ATTACKS
 from federank.audit.attacks.fused import CERTAIN, fused, profile_sizes
 from federank.audit.attacks.vector import recovered_vectors
-from federank.audit.traffic import Observer
+from federank.audit.pairs.traffic import Observer
 from federank.audit.views import views
-from federank.engines import compiled
+from federank.engines.pairs import compiled
 
 ONE_BY_ONE = ATTACKS["updates"]
 

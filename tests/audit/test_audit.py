@@ -9,7 +9,7 @@ from tests.worlds import two_tastes
 
 from federank import BPR, FPL
 from federank.audit.attacks import ATTACKS, BASELINE
-from federank.audit.audit import audit_model, audit_training
+from federank.audit.pairs.audit import audit_model, audit_training
 from federank.cli import federank
 from federank.errors import ModelError, SettingError
 

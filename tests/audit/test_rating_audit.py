@@ -8,16 +8,16 @@ from click.testing import CliRunner
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank import PMF, SVDPlusPlus
-from federank.audit.attacks.two_steps import two_steps
-from federank.audit.rating_audit import audit_rating_model, audit_rating_training
-from federank.audit.rating_traffic import RatingObserver
-from federank.audit.rating_updates import two_answers
+from federank.audit.ratings.audit import audit_rating_model, audit_rating_training
+from federank.audit.ratings.traffic import RatingObserver
+from federank.audit.ratings.two_steps import two_steps
+from federank.audit.ratings.updates import two_answers
 from federank.cli import federank
-from federank.engines.rating_reference import RatersInMemory
+from federank.engines.ratings.reference import RatersInMemory
 from federank.errors import SettingError
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.rating_aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
-from federank.protocol.rating_round import choose_raters
+from federank.protocol.ratings.aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
+from federank.protocol.ratings.round import choose_raters
 
 pytestmark = pytest.mark.slow
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from federank.engines.reference import FleetInMemory
-from federank.protocol.aggregation import Shared, aggregate
+from federank.engines.pairs.reference import FleetInMemory
 from federank.protocol.choices import Choices
-from federank.protocol.distribution import make_broadcast
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.recipes import FPLSettings
+from federank.protocol.pairs.aggregation import Shared, aggregate
+from federank.protocol.pairs.distribution import make_broadcast
+from federank.protocol.pairs.recipes import FPLSettings
 
 CONFIGURATIONS = {
     "one pair of one client": {"pi": 0.4},

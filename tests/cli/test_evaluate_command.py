@@ -7,7 +7,7 @@ import pytest
 
 import federank as fr
 from federank.cli import main
-from federank.recommenders.popular import MostPopular, Random
+from federank.recommenders.methods.popular import MostPopular, Random
 
 
 @pytest.fixture

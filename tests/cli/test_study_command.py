@@ -10,8 +10,8 @@ from tests.studies.worlds import Here, small_data, small_study
 
 from federank.cli import federank
 from federank.errors import FedeRankError
-from federank.studies.results import Results
-from federank.studies.toml_text import toml_text
+from federank.studies.plan.toml_text import toml_text
+from federank.studies.results.results import Results
 
 
 def asked(*words):
@@ -28,7 +28,7 @@ def study_file(tmp_path):
 @pytest.fixture
 def in_this_process(monkeypatch):
     """Runs are carried out here: no processes of their own for what is not about them."""
-    monkeypatch.setattr("federank.studies.pool.Pool", lambda _: Here())
+    monkeypatch.setattr("federank.studies.run.pool.Pool", lambda _: Here())
 
 
 def test_the_list_names_the_packaged_studies_and_what_is_missing(tmp_path, monkeypatch):

@@ -14,8 +14,8 @@ from tests.worlds import two_tastes
 from federank.cli import federank
 from federank.cli.settings_flags import field_texts
 from federank.errors import FedeRankError, ModelError, SettingError
-from federank.protocol.recipes import FPLSettings
-from federank.recommenders.storage import load_model, load_split
+from federank.protocol.pairs.recipes import FPLSettings
+from federank.recommenders.stored.model_folder import load_model, load_split
 
 QUICK = ("--factors", "4", "--epochs", "2", "--quiet")
 

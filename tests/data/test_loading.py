@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 from federank.data.interactions import Interactions
-from federank.data.known import KNOWN
+from federank.data.known.sets import KNOWN
 from federank.data.loading import load
-from federank.data.writing import write_tsv
+from federank.data.stored.text import write_tsv
 from federank.errors import BadFile, DataError, SettingError, UnknownDataset
 
 USERS = [2, 1, 1, 3]

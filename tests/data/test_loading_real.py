@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from federank.data.loading import load
-from federank.data.sources.movielens_folds import read_movielens_folds
+from federank.data.sources.formats.movielens_folds import read_movielens_folds
 
 
 @pytest.mark.parametrize(

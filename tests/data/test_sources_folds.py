@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from federank.data.loading import load
-from federank.data.sources.movielens_folds import read_movielens_folds
+from federank.data.sources.formats.movielens_folds import read_movielens_folds
 from federank.errors import BadFile
 
 ROWS = [f"{user}\t{item}\t{1 + (user + item) % 5}\t{1000 + user}" for user in (3, 1, 2) for item in (7, 5, 6, 9, 8)]

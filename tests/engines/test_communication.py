@@ -5,12 +5,12 @@ import pytest
 from tests.protocol.test_round import Recorder
 from tests.worlds import federation, random_world
 
-from federank.engines.communication import count_communication
-from federank.engines.pairs import choose_one_each, draw_pairs, pairs_of_shard, room_for_pairs
-from federank.engines.reference import FleetInMemory
-from federank.protocol.aggregation import Shared
+from federank.engines.pairs.communication import count_communication
+from federank.engines.pairs.reference import FleetInMemory
+from federank.engines.pairs.triples import choose_one_each, draw_pairs, pairs_of_shard, room_for_pairs
 from federank.protocol.messages import Update, broadcast_bytes, encode
-from federank.protocol.recipes import PRESETS
+from federank.protocol.pairs.aggregation import Shared
+from federank.protocol.pairs.recipes import PRESETS
 from federank.protocol.round import play_round
 
 DATA = random_world()

@@ -14,7 +14,7 @@ from scipy.stats import beta
 from tests.worlds import federation
 
 from federank.data.interactions import Interactions
-from federank.engines.pairs import BLOCK, BOTH, draw_pairs, pairs_of_shard, room_for_pairs
+from federank.engines.pairs.triples import BLOCK, BOTH, draw_pairs, pairs_of_shard, room_for_pairs
 
 PEOPLE, ITEMS, ROUNDS, TRIPLES = 60_000, 16, 12, 4
 CONFIDENCE = 0.999

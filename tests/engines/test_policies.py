@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.engines.pairs import BOTH, draw_pairs, next_block, pairs_of_shard, room_for_pairs
-from federank.engines.reference import FleetInMemory
-from federank.protocol.aggregation import Shared
+from federank.engines.pairs.reference import FleetInMemory
+from federank.engines.pairs.triples import BOTH, draw_pairs, next_block, pairs_of_shard, room_for_pairs
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ledger import Entry, Ledger
 from federank.protocol.messages import Update
+from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.policy import Policy
 from federank.protocol.round import play_round
 

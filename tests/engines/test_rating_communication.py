@@ -3,12 +3,12 @@ import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank.data.interactions import Interactions
-from federank.engines.rating_communication import bytes_of_paper, count_rating_communication
-from federank.engines.rating_reference import RatersInMemory
+from federank.engines.ratings.communication import bytes_of_paper, count_rating_communication
+from federank.engines.ratings.reference import RatersInMemory
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.rating_aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
-from federank.protocol.rating_messages import encode_rating_message
-from federank.protocol.rating_round import choose_raters
+from federank.protocol.ratings.aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
+from federank.protocol.ratings.messages import encode_rating_message
+from federank.protocol.ratings.round import choose_raters
 
 
 def test_the_papers_formula_counts_rows_up_and_the_whole_model_down():

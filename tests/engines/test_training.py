@@ -11,7 +11,7 @@ from tests.worlds import federation, random_world
 from federank.engines.checkpoint import save_checkpoint
 from federank.engines.training import Conduct, Stopped, train
 from federank.errors import Diverged, ModelError, SettingError
-from federank.recommenders.fpl import FPL
+from federank.recommenders.methods.fpl import FPL
 
 DATA = random_world()
 

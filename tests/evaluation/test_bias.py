@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import federank as fr
 from federank.data.categories import Categories
 from federank.data.interactions import Interactions
-from federank.data.statistics import statistics
+from federank.data.statistics.statistics import statistics
 from federank.errors import BadFile, DataError
 from federank.evaluation.bias import bias, bias_disparity, bias_table
 from federank.evaluation.categories import (

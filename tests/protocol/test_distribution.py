@@ -6,7 +6,7 @@ from scipy.stats import binom
 from tests.worlds import federation, random_world
 
 from federank.compiling import compiled
-from federank.protocol.distribution import choose_clients
+from federank.protocol.pairs.distribution import choose_clients
 
 DATA = random_world()
 

@@ -8,13 +8,13 @@ from dp_accounting import dp_event, rdp
 from scipy.stats import norm
 from tests.worlds import federation, random_world
 
-from federank.engines.disguised import participations
+from federank.engines.pairs.disguised import participations
 from federank.errors import SettingError
 from federank.protocol.accountant import epsilon_of, privacy_figure
 from federank.protocol.messages import Update, check_update
-from federank.protocol.noise import clipped, disguise
-from federank.protocol.recipes import FPLSettings
-from federank.recommenders.fpl import FPL
+from federank.protocol.pairs.noise import clipped, disguise
+from federank.protocol.pairs.recipes import FPLSettings
+from federank.recommenders.methods.fpl import FPL
 
 DATA = random_world()
 LARGE = Update(

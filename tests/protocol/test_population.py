@@ -6,7 +6,7 @@ import pytest
 from federank.data.interactions import Interactions
 from federank.errors import BadFile
 from federank.protocol.policy import Policy
-from federank.protocol.population import read_choices
+from federank.recommenders.people.policies import read_choices
 
 SETTINGS = {"sharing": "as-published", "epsilon": None, "basis": "default", "budget": None}
 GENRES = {0: ["comedy"], 1: ["horror"], 2: ["horror", "comedy"], 3: ["drama"], 4: []}

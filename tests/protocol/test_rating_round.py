@@ -5,19 +5,19 @@ import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank.data.interactions import Interactions
-from federank.engines import rating_reference
+from federank.engines.ratings import reference as rating_reference
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import BadMessage
-from federank.protocol.rating_aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
-from federank.protocol.rating_computation import compute_ratings
-from federank.protocol.rating_messages import (
+from federank.protocol.ratings.aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
+from federank.protocol.ratings.computation import compute_ratings
+from federank.protocol.ratings.messages import (
     RatingUpdate,
     encode_rating_message,
     rating_broadcast_bytes,
     rating_update_bytes,
 )
-from federank.protocol.rating_round import choose_raters
-from federank.protocol.rating_transmission import share_ratings
+from federank.protocol.ratings.round import choose_raters
+from federank.protocol.ratings.transmission import share_ratings
 
 
 def one_person(**settings):

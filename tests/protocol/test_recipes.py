@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from federank.errors import SettingError
-from federank.protocol.recipes import PRESETS, FPLSettings, recipe_for
+from federank.protocol.pairs.recipes import PRESETS, FPLSettings, recipe_for
 
 SIZES = np.array([3, 5, 10, 2])
 

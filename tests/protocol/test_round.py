@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world, two_tastes
 
-from federank.engines.reference import FleetInMemory
-from federank.protocol.aggregation import Shared, aggregate
-from federank.protocol.computation import compute
+from federank.engines.pairs.reference import FleetInMemory
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import BadMessage, Broadcast, Update
+from federank.protocol.pairs.aggregation import Shared, aggregate
+from federank.protocol.pairs.computation import compute
+from federank.protocol.pairs.transmission import share
 from federank.protocol.round import play_round
-from federank.protocol.transmission import share
 
 
 class Recorder:

@@ -13,12 +13,12 @@ from federank.data.loading import load
 from federank.data.splits import split_temporal
 from federank.errors import Diverged, SettingError
 from federank.evaluation.evaluate import evaluate
-from federank.recommenders.fcf import FCF
-from federank.recommenders.neighbours import ItemKNN, UserKNN
-from federank.recommenders.popular import MostPopular, Random
+from federank.recommenders.methods.fcf import FCF
+from federank.recommenders.methods.neighbours import ItemKNN, UserKNN
+from federank.recommenders.methods.popular import MostPopular, Random
+from federank.recommenders.methods.vae import MultVAE
 from federank.recommenders.registry import METHODS, recommender_class
-from federank.recommenders.storage import load_model
-from federank.recommenders.vae import MultVAE
+from federank.recommenders.stored.model_folder import load_model
 
 TASTES = two_tastes()
 
@@ -213,7 +213,7 @@ def test_a_trained_vae_can_be_used_without_jax(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_jax_is_not_imported_before_it_is_needed():
-    program = "import sys, federank.recommenders.vae; sys.exit('jax' in sys.modules)"
+    program = "import sys, federank.recommenders.methods.vae; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

@@ -9,7 +9,7 @@ from federank.data.interactions import Interactions
 from federank.data.splits import split_random
 from federank.errors import DataError, ModelError, SettingError, UnknownId
 from federank.recommenders.registry import METHODS, recommender_class
-from federank.recommenders.storage import load_model
+from federank.recommenders.stored.model_folder import load_model
 
 SETTINGS = {
     "fpl": {"factors": 4, "epochs": 30},

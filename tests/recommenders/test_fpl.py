@@ -7,11 +7,11 @@ from tests.worlds import federation, random_world, two_tastes
 from federank.data.interactions import Interactions
 from federank.errors import BadFile, SettingError, UnknownId
 from federank.models.bpr import item_gradient, pair_slope, user_gradient
-from federank.protocol.computation import NO_BITS, draw_pair
 from federank.protocol.draws import SELECT, SERVER, below, words, words_wrap_around
-from federank.recommenders.bpr import BPR
+from federank.protocol.pairs.computation import NO_BITS, draw_pair
 from federank.recommenders.enrolling import enrol
-from federank.recommenders.fpl import FPL
+from federank.recommenders.methods.bpr import BPR
+from federank.recommenders.methods.fpl import FPL
 
 TASTES = two_tastes()
 

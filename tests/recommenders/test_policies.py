@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world, two_tastes
 
-from federank.engines.home import home_vectors
+from federank.engines.pairs.home import home_vectors
 from federank.errors import ModelError, SettingError
-from federank.protocol.distribution import make_broadcast
-from federank.protocol.home import home_vector
+from federank.protocol.pairs.distribution import make_broadcast
+from federank.protocol.pairs.home import home_vector
 from federank.protocol.policy import Policy
-from federank.recommenders.fpl import FPL
-from federank.recommenders.storage import load_model
+from federank.recommenders.methods.fpl import FPL
+from federank.recommenders.stored.model_folder import load_model
 
 TASTES = two_tastes()
 PUBLISHED = Policy(sharing="as-published", pi=1.0, basis="history")

@@ -11,7 +11,7 @@ from federank.data.interactions import Interactions
 from federank.engines.training import Stopped
 from federank.errors import DataError, Diverged, ModelError, UnknownId
 from federank.evaluation.prediction import prediction_errors
-from federank.recommenders.storage import load_model
+from federank.recommenders.stored.model_folder import load_model
 
 QUICK = {"factors": 4, "initial_range": 0.5, "decay": 0.98}
 KINDS = {

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from federank.data.interactions import Interactions
 from federank.errors import BadFile
-from federank.recommenders.recommendation_files import read_recommendations, write_whole
 from federank.recommenders.recommendations import Recommendations, match_ids
+from federank.recommenders.stored.recommendation_files import read_recommendations, write_whole
 
 TEXT = np.dtypes.StringDType()
 

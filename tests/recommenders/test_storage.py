@@ -12,10 +12,10 @@ from tests.worlds import two_tastes
 
 from federank.data.splits import split_random
 from federank.errors import FedeRankError, ModelError
-from federank.recommenders.fcf import FCF
-from federank.recommenders.neighbours import UserKNN
-from federank.recommenders.popular import MostPopular
-from federank.recommenders.storage import digest_of_description, is_model, load_model, load_split
+from federank.recommenders.methods.fcf import FCF
+from federank.recommenders.methods.neighbours import UserKNN
+from federank.recommenders.methods.popular import MostPopular
+from federank.recommenders.stored.model_folder import digest_of_description, is_model, load_model, load_split
 
 WORLD = two_tastes()
 

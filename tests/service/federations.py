@@ -20,14 +20,14 @@ import numpy as np
 
 from federank.data.interactions import Interactions
 from federank.protocol.messages import Update, decode_update, encode
-from federank.protocol.recipes import FPLSettings
-from federank.service.app import admin_app, public_app
-from federank.service.database import Database
-from federank.service.founding import found, read_charter
-from federank.service.logs import Log
-from federank.service.schema import migrate
-from federank.service.service import open_service
-from federank.service.settings import RoundSettings, TrustSettings
+from federank.protocol.pairs.recipes import FPLSettings
+from federank.service.server.app import admin_app, public_app
+from federank.service.server.founding import found, read_charter
+from federank.service.server.logs import Log
+from federank.service.server.service import open_service
+from federank.service.server.settings import RoundSettings, TrustSettings
+from federank.service.server.store.database import Database
+from federank.service.server.store.schema import migrate
 
 ITEMS, FACTORS, TRIPLES = 12, 3, 4
 TENSORS = {"Content-Type": "application/octet-stream"}

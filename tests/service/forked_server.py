@@ -8,9 +8,8 @@ import json
 import os
 import sys
 
-from federank.service import app, service  # noqa: F401 (imported before the fork)
-from federank.service.server import Serving, asyncio_run, bind
-from federank.service.settings import TrustSettings
+from federank.service.server.processes import Serving, asyncio_run, bind
+from federank.service.server.settings import TrustSettings
 
 
 def main(store):

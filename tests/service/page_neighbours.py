@@ -2,7 +2,7 @@
 
 import sys
 
-from federank.data.city import city
+from federank.data.city.city import city
 from federank.service.neighbourhood import live
 
 if __name__ == "__main__":

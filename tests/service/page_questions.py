@@ -6,15 +6,15 @@ sum of products once, Python after every step, so that a vector that moved 132 t
 
 import numpy as np
 
-from federank.protocol.computation import compute
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
-from federank.protocol.home import home_vector
 from federank.protocol.initial import normal_rows
 from federank.protocol.ledger import Ledger
 from federank.protocol.messages import Broadcast, Private
+from federank.protocol.pairs.computation import compute
+from federank.protocol.pairs.home import home_vector
+from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import Policy, outward
-from federank.protocol.recipes import FPLSettings, recipe_for
-from federank.protocol.transmission import share
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 ITEMS, SEED, USER = 60, 11, 2_000_000_123

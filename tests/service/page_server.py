@@ -8,16 +8,16 @@ import json
 import sys
 from pathlib import Path
 
-from federank.data.city import city
+from federank.data.city.city import city
 from federank.data.interactions import Interactions
-from federank.protocol.recipes import FPLSettings
-from federank.recommenders.fpl import FPL
-from federank.service.database import Database
-from federank.service.founding import found
-from federank.service.schema import migrate
-from federank.service.server import Serving, bind, serve
-from federank.service.settings import RoundSettings, TrustSettings
-from federank.service.store import put_fact
+from federank.protocol.pairs.recipes import FPLSettings
+from federank.recommenders.methods.fpl import FPL
+from federank.service.server.founding import found
+from federank.service.server.processes import Serving, bind, serve
+from federank.service.server.settings import RoundSettings, TrustSettings
+from federank.service.server.store.database import Database
+from federank.service.server.store.schema import migrate
+from federank.service.server.store.statements import put_fact
 
 
 def world(options):

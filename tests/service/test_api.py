@@ -14,10 +14,10 @@ from tests.service.federations import ITEMS, TENSORS, serving, small_world, some
 from tests.service.test_rounds import PATIENT, in_a_loop
 
 from federank.protocol.messages import Update, encode
-from federank.service.app import admin_app, public_app
-from federank.service.logs import Log
-from federank.service.openapi import openapi_document
-from federank.service.routes import ADMIN_ROUTES, PUBLIC_ROUTES
+from federank.service.server.app import admin_app, public_app
+from federank.service.server.endpoints.openapi import openapi_document
+from federank.service.server.endpoints.routes import ADMIN_ROUTES, PUBLIC_ROUTES
+from federank.service.server.logs import Log
 
 
 @in_a_loop

@@ -14,21 +14,20 @@ import pytest
 from tests.service.device_worlds import FACTORS, ITEMS, packed, rows, scripted_federation
 
 from federank.errors import SettingError
-from federank.protocol.computation import compute
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import Broadcast, Private, decode_update
+from federank.protocol.pairs.computation import compute
+from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import Policy, outward
-from federank.protocol.transmission import share
-from federank.service import device as device_module
-from federank.service.client import Client
-from federank.service.client_answers import BadAnswer, NoAnswer, Refused
-from federank.service.device import take_part
-from federank.service.device_answers import read_catalogue, read_facts
-from federank.service.device_enrolling import Chosen, enrol, suggested
-from federank.service.device_leaving import exported, leave
-from federank.service.device_recommending import recommend
-from federank.service.device_round import recipe_of
-from federank.service.device_state import (
+from federank.service.device import life as device_module
+from federank.service.device.client import Client
+from federank.service.device.enrolment import Chosen, enrol, suggested
+from federank.service.device.leaving import exported, leave
+from federank.service.device.life import take_part
+from federank.service.device.messages import read_catalogue, read_facts
+from federank.service.device.recommending import recommend
+from federank.service.device.round import recipe_of
+from federank.service.device.state import (
     home_of,
     identity_of,
     keep_profile,
@@ -41,7 +40,8 @@ from federank.service.device_state import (
     set_policy,
     vector_of,
 )
-from federank.service.device_store import BadState, DeviceStore
+from federank.service.device.store import BadState, DeviceStore
+from federank.service.device.transfer import BadAnswer, NoAnswer, Refused
 
 HISTORY = [1, 4, 6, 9]
 ALL_OF_IT = Policy(sharing="as-published", pi=1.0, basis="history")
@@ -443,9 +443,9 @@ def test_a_full_disk_keeps_a_round_from_being_sent(home):
     program = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.client import Client\n"
-        "from federank.service.device import take_part\n"
-        "from federank.service.device_store import BadState, DeviceStore\n"
+        "from federank.service.device.client import Client\n"
+        "from federank.service.device.life import take_part\n"
+        "from federank.service.device.store import BadState, DeviceStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "client = Client(sys.argv[2], token='t1')\n"
@@ -482,9 +482,9 @@ def test_a_device_killed_while_it_sends_goes_on_with_the_same_bytes(home):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.client import Client\n"
-        "from federank.service.device import take_part\n"
-        "from federank.service.device_store import DeviceStore\n"
+        "from federank.service.device.client import Client\n"
+        "from federank.service.device.life import take_part\n"
+        "from federank.service.device.store import DeviceStore\n"
         "client = Client(sys.argv[2], token='t1', sleep=lambda _: os.kill(os.getpid(), signal.SIGKILL))\n"
         "take_part(DeviceStore(Path(sys.argv[1])), client, 1, print)\n"
     )

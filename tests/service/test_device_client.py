@@ -11,8 +11,8 @@ import pytest
 from tests.service.device_worlds import scripted_federation
 
 from federank.errors import SettingError
-from federank.service.client import LONGEST_PAUSE, Client, checked_address
-from federank.service.client_answers import BadAnswer, NoAnswer, Refused, Withdrawn
+from federank.service.device.client import LONGEST_PAUSE, Client, checked_address
+from federank.service.device.transfer import BadAnswer, NoAnswer, Refused, Withdrawn
 
 
 @pytest.fixture

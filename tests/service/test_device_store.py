@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from federank.service.device_store import FORMAT, BadState, DeviceStore, created, taking_part
+from federank.service.device.store import FORMAT, BadState, DeviceStore, created, taking_part
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_process_killed_inside_a_transaction_changes_nothing(path):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device_store import DeviceStore\n"
+        "from federank.service.device.store import DeviceStore\n"
         "with DeviceStore(Path(sys.argv[1])).transaction() as sql:\n"
         "    sql.execute('PRAGMA cache_size = 1')\n"
         "    sql.executemany('INSERT INTO profile VALUES (?)', [(n,) for n in range(100, 50_000)])\n"
@@ -125,7 +125,7 @@ def test_a_second_process_cannot_take_part_with_the_same_file(path):
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device_store import taking_part\n"
+        "from federank.service.device.store import taking_part\n"
         "with taking_part(Path(sys.argv[1])):\n"
         "    print('in', flush=True)\n"
         "    sys.stdin.read()\n"
@@ -159,7 +159,7 @@ def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(path):
     program = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device_store import DeviceStore, BadState\n"
+        "from federank.service.device.store import DeviceStore, BadState\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"

@@ -17,8 +17,8 @@ from tests.service.federations import Served, found_small, recomputed, serving, 
 from tests.service.test_rounds import PATIENT, in_a_loop, same_bits
 
 from federank.protocol.messages import encode
-from federank.service.database import Database
-from federank.service.store_versions import newest_model
+from federank.service.server.store.database import Database
+from federank.service.server.store.versions import newest_model
 
 
 class Persistent(threading.Thread):

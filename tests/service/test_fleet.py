@@ -13,27 +13,27 @@ from tests.service.device_worlds import FACTORS, ITEMS, rows, scripted_federatio
 
 import federank as fr
 from federank.data.interactions import Interactions
-from federank.engines import compiled
+from federank.engines.pairs import compiled
 from federank.errors import DataError
-from federank.protocol.computation import compute
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import Broadcast, Private
+from federank.protocol.pairs.computation import compute
+from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import outward
-from federank.protocol.transmission import share
-from federank.service import fleet as fleet_module
-from federank.service.client import Client
-from federank.service.client_answers import BadAnswer, NoAnswer
-from federank.service.device_answers import read_facts, read_rows
-from federank.service.fleet import Fleet, Plan, Tally
-from federank.service.fleet_devices import Models, VirtualDevices
-from federank.service.fleet_line import Line
-from federank.service.fleet_processes import (
+from federank.service.device.client import Client
+from federank.service.device.messages import read_facts, read_rows
+from federank.service.device.transfer import BadAnswer, NoAnswer
+from federank.service.fleet import rehearsal as fleet_module
+from federank.service.fleet.devices import Models, VirtualDevices
+from federank.service.fleet.line import Line
+from federank.service.fleet.processes import (
     Rehearsal,
     fetched_model,
     found_federation,
     recommendations,
     rehearse,
 )
+from federank.service.fleet.rehearsal import Fleet, Plan, Tally
 
 # Engines and server add the same numbers in another order; factors are of size one.
 TOLERANCE = 2e-5

@@ -12,10 +12,10 @@ from tests.service.test_rounds import PATIENT, in_a_loop
 
 from federank.data.interactions import Interactions
 from federank.protocol.messages import encode
-from federank.service.app import public_app
-from federank.service.limits import Buckets, bucket_of
-from federank.service.server import Serving, _plain, _uvicorn, bind, serving_from
-from federank.service.settings import TrustSettings
+from federank.service.server.app import public_app
+from federank.service.server.processes import Serving, _plain, _uvicorn, bind, serving_from
+from federank.service.server.rate_limits import Buckets, bucket_of
+from federank.service.server.settings import TrustSettings
 
 
 def test_a_bucket_lets_a_burst_through_and_then_a_steady_rate():

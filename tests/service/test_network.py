@@ -12,8 +12,8 @@ from tests.service.federations import found_small, persistent_life, recomputed, 
 from tests.service.test_limits import on_a_socket
 from tests.service.test_rounds import PATIENT, in_a_loop, same_bits
 
-from federank.service.database import Database
-from federank.service.store_versions import newest_model
+from federank.service.server.store.database import Database
+from federank.service.server.store.versions import newest_model
 
 DEVICES = """
 import asyncio, sys

@@ -6,10 +6,10 @@ import pytest
 from tests.service.federations import found_small, serving, some_update, stored
 from tests.service.test_rounds import KEEP, PATIENT, in_a_loop
 
-from federank.service import store as statements
-from federank.service.database import Database
-from federank.service.schema import MIGRATIONS, migrate
-from federank.service.tickets import make_ticket
+from federank.service.server.store import statements
+from federank.service.server.store.database import Database
+from federank.service.server.store.schema import MIGRATIONS, migrate
+from federank.service.server.tickets import make_ticket
 
 BUFFERED = {"mode": "buffered", "fold_every": 2, "staleness": 4} | PATIENT
 

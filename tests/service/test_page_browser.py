@@ -12,10 +12,10 @@ from safetensors.numpy import load
 from tests.service.page_browsing import PATIENCE, Visitor, serving
 from tests.service.page_questions import POLICIES, assert_same_rounds, question_of_rounds
 
-from federank.protocol.home import home_vector
 from federank.protocol.messages import Broadcast
+from federank.protocol.pairs.home import home_vector
+from federank.protocol.pairs.recipes import FPLSettings, recipe_for
 from federank.protocol.policy import Policy, outward
-from federank.protocol.recipes import FPLSettings, recipe_for
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from tests.service.test_rounds import PATIENT
 
 from federank.cli import federank
 from federank.errors import FedeRankError
-from federank.service.tls import TLSError, self_signed, server_context
+from federank.service.server.tls import TLSError, self_signed, server_context
 
 
 def refused(*flags):
@@ -82,7 +82,7 @@ def test_a_port_in_use_is_told_before_a_federation_is_founded_whose_token_nobody
 
 def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkeypatch):
     found_small(sqlite_store, {"target": 5, "deadline": 7.0})
-    monkeypatch.setattr("federank.service.server.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     assert "but 5 reports end a round" in refused("--store", sqlite_store, "--minimum", "6")
     flags = ("--port", "0", "--store", sqlite_store, "--target", "9", "--suggest-pi", "0.3")
     assert CliRunner().invoke(federank, ["serve", *flags]).exit_code == 0
@@ -93,7 +93,7 @@ def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkey
 
 
 def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, monkeypatch):
-    monkeypatch.setattr("federank.service.server.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
     told = []
     for flags in (("--data", "city"), (), ("--noun", "corner / corners"), ()):
@@ -105,7 +105,7 @@ def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, 
 
 def test_a_minimum_is_held_against_the_target_that_the_store_has(sqlite_store, monkeypatch):
     found_small(sqlite_store, {"target": 60})
-    monkeypatch.setattr("federank.service.server.serve", lambda *_: 0)
+    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     flags = ("--port", "0", "--store", sqlite_store, "--minimum", "50")
     assert CliRunner().invoke(federank, ["serve", *flags]).exit_code == 0
     assert b'"minimum": 50' in dict(stored(sqlite_store, "SELECT name, value FROM facts"))["rounds"]
@@ -125,7 +125,7 @@ def test_a_made_certificate_is_for_its_owner_alone_and_used_again(tmp_path):
 
 
 def test_a_made_certificate_whose_time_is_over_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("federank.service.tls.VALID_DAYS", -0.5)
+    monkeypatch.setattr("federank.service.server.tls.VALID_DAYS", -0.5)
     self_signed(tmp_path, ("localhost",))
     with pytest.raises(TLSError, match="was valid until"):
         self_signed(tmp_path, ("localhost",))

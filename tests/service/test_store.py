@@ -13,17 +13,17 @@ from tests.service.federations import ITEMS, found_small, small_world, some_upda
 
 from federank.errors import ModelError, SettingError
 from federank.protocol.messages import Update, encode
-from federank.protocol.recipes import FPLSettings, recipe_for
-from federank.service import store as stored
-from federank.service import store_versions as versions
-from federank.service.database import Database, StoreAway, StoreError
-from federank.service.founding import first_model, found, read_charter, renew_admin_token
-from federank.service.published import EncodedRows, Published
-from federank.service.schema import MIGRATIONS, migrate
-from federank.service.settings import RoundSettings, TrustSettings
-from federank.service.store_address import without_password
-from federank.service.tickets import TICKET_BYTES, make_ticket, read_ticket
-from federank.service.uploads import Form, shortened
+from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.service.server.founding import first_model, found, read_charter, renew_admin_token
+from federank.service.server.published import EncodedRows, Published
+from federank.service.server.settings import RoundSettings, TrustSettings
+from federank.service.server.store import statements as stored
+from federank.service.server.store import versions
+from federank.service.server.store.address import without_password
+from federank.service.server.store.database import Database, StoreAway, StoreError
+from federank.service.server.store.schema import MIGRATIONS, migrate
+from federank.service.server.tickets import TICKET_BYTES, make_ticket, read_ticket
+from federank.service.server.uploads import Form, shortened
 
 KEY = b"k" * 32
 
@@ -220,7 +220,7 @@ def test_encoded_rows_are_made_once_and_kept_within_their_room():
 
 @pytest.mark.slow
 def test_the_first_model_is_the_one_of_a_simulation():
-    from federank.engines.federation import Federation
+    from federank.engines.pairs.federation import Federation
 
     for biases in ("normal", "zero"):
         settings = FPLSettings(factors=5, seed=9, initial_biases=biases)
@@ -257,7 +257,7 @@ def test_a_server_cannot_follow_sizes_of_histories_it_does_not_know(sqlite_store
 
 @pytest.mark.slow
 def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite_store):
-    from federank.recommenders.fpl import FPL
+    from federank.recommenders.methods.fpl import FPL
 
     data = small_world()
     trained = FPL(factors=2, epochs=1).fit(data.take(data.items != 3).compact())

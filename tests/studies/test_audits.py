@@ -3,11 +3,11 @@
 import pytest
 from tests.studies.worlds import carried_out, small_study
 
-from federank.audit.audit import audit_model
+from federank.audit.pairs.audit import audit_model
 from federank.recommenders.registry import recommender_class
-from federank.studies.audits import AUDITED
-from federank.studies.plan import plan_study, run_that_tests
-from federank.studies.sources import part_of
+from federank.studies.plan.plan import plan_study, run_that_tests
+from federank.studies.plan.sources import part_of
+from federank.studies.run.audits import AUDITED
 
 ONCE = {"seeds": [1], "choose": {"best_epoch": False, "epochs": 2}}
 STICKY = {"factors": 4, "sharing": "sticky", "pi": 0.5}
@@ -68,6 +68,6 @@ def test_runs_that_learn_ratings_can_be_watched_too(tmp_path):
 
 
 def test_only_methods_that_are_audited_elsewhere_can_be_audited_in_a_study():
-    from federank.cli.audit import _METHODS
+    from federank.cli.audit.command import _METHODS
 
     assert set(AUDITED) == set(_METHODS)

@@ -1,8 +1,8 @@
 import pytest
 from tests.studies.worlds import small_study
 
-from federank.studies.choose import Choice, NoChoice, best_of_sweep, choose
-from federank.studies.plan import plan_study
+from federank.studies.plan.plan import plan_study
+from federank.studies.run.choose import Choice, NoChoice, best_of_sweep, choose
 
 
 def told(case, curves, metric="precision@5"):

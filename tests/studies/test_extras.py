@@ -5,8 +5,8 @@ import pytest
 
 import federank as fr
 from federank.errors import SettingError
-from federank.studies.extras import extras, largest_shares, wanted_by
-from federank.studies.item_updates import count_item_updates
+from federank.studies.run.extras import extras, largest_shares, wanted_by
+from federank.studies.run.item_updates import count_item_updates
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from federank.studies.figures import KINDS, draw_figures
 from federank.studies.figures.convergence import shared_beginning
 from federank.studies.figures.cost import pareto_front
 from federank.studies.figures.style import BLUE, THEME, themed
-from federank.studies.rows import gather
-from federank.studies.wishes import Wishes
+from federank.studies.plan.wishes import Wishes
+from federank.studies.results.rows import gather
 
 
 def pictures(*figures, lines=None, **wishes):

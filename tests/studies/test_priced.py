@@ -9,11 +9,11 @@ from tests.studies.small_results import results_folder
 from federank.errors import SettingError
 from federank.studies.figures import draw_figures
 from federank.studies.figures.price import shapes_of
-from federank.studies.metric_words import words_of
-from federank.studies.priced import seen_rows, with_losses
-from federank.studies.report import make_report, write_report
-from federank.studies.rows import gather
-from federank.studies.wishes import Wishes
+from federank.studies.plan.wishes import Wishes
+from federank.studies.report.metric_words import words_of
+from federank.studies.report.report import make_report, write_report
+from federank.studies.results.priced import seen_rows, with_losses
+from federank.studies.results.rows import gather
 
 PRICES = """
 title = "Prices"

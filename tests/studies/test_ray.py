@@ -14,7 +14,7 @@ from tests.studies.worlds import carried_out, content, small_data, small_study
 from tests.two_nodes import TwoNodes
 
 from federank.errors import SettingError
-from federank.studies.ray_executor import RayExecutor, refuse_unreachable_python
+from federank.studies.run.ray_executor import RayExecutor, refuse_unreachable_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -150,10 +150,10 @@ from tests.studies.test_ray import MODELS
 from tests.studies.worlds import Silent, small_study
 from tests.two_nodes import STORE
 
-from federank.engines.cluster_ray import ClusterGone
-from federank.studies.ray_executor import RayExecutor
-from federank.studies.results import Results
-from federank.studies.run import carry_out_study
+from federank.engines.cluster.machines import ClusterGone
+from federank.studies.run.ray_executor import RayExecutor
+from federank.studies.results.results import Results
+from federank.studies.run.run import carry_out_study
 
 class Unlucky(Silent):
     def finished(self, line, *, ours):

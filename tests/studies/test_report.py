@@ -8,8 +8,8 @@ import pytest
 from tests.studies.small_results import WISHES, all_lines, line, results_folder
 
 from federank.errors import BadFile, SettingError
-from federank.studies.report import make_report, write_report
-from federank.studies.results import Results
+from federank.studies.report.report import make_report, write_report
+from federank.studies.results.results import Results
 
 
 @pytest.fixture(scope="module")

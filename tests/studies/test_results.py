@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from federank.errors import BadFile
-from federank.studies.results import Results
+from federank.studies.results.results import Results
 
 
 def line(identity, **facts):

@@ -8,9 +8,9 @@ from federank.data.loading import load
 from federank.data.splits import split_temporal
 from federank.errors import BadFile
 from federank.evaluation.evaluate import evaluate
-from federank.recommenders.fpl import FPL
-from federank.studies.results import Results
-from federank.studies.run import carry_out_study
+from federank.recommenders.methods.fpl import FPL
+from federank.studies.results.results import Results
+from federank.studies.run.run import carry_out_study
 
 
 @pytest.fixture
@@ -198,8 +198,8 @@ def test_a_folder_of_another_study_is_refused(tmp_path):
 def test_data_that_changes_under_a_study_fails_its_runs(tmp_path):
     from dataclasses import replace
 
-    from federank.studies.plan import plan_study, run_that_tests
-    from federank.studies.task import carry_out
+    from federank.studies.plan.plan import plan_study, run_that_tests
+    from federank.studies.run.task import carry_out
 
     case = plan_study(small_study(tmp_path)).cases[0]
     found = carry_out(replace(run_that_tests(case, {}, None, 1), fingerprint="0" * 32))
@@ -215,8 +215,8 @@ def test_lines_are_json_without_anything_that_is_no_number(done):
 
 
 def test_the_study_is_kept_as_it_was_run(tmp_path):
-    from federank.studies.plan import plan_study
-    from federank.studies.study_file import read_study
+    from federank.studies.plan.plan import plan_study
+    from federank.studies.plan.study_file import read_study
 
     study = small_study(tmp_path)
     carried_out(study, tmp_path / "r")

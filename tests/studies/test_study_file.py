@@ -1,10 +1,10 @@
 import pytest
 
 from federank.errors import BadFile, SettingError
-from federank.studies.overrides import changed, quick, read_change
-from federank.studies.ranges import crossed, points, several
-from federank.studies.study_file import as_study, read_study
-from federank.studies.toml_text import toml_text
+from federank.studies.plan.overrides import changed, quick, read_change
+from federank.studies.plan.ranges import crossed, points, several
+from federank.studies.plan.study_file import as_study, read_study
+from federank.studies.plan.toml_text import toml_text
 
 SMALL = {"data": ["city"], "model": [{"method": "popular"}]}
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from federank.arrays import IntVector
 from federank.errors import SettingError
-from federank.protocol.recipes import Recipe
+from federank.protocol.pairs.recipes import Recipe
 
 MOST_CELLS = 2**27
 """Unless told otherwise, notes are kept of so many (person, item) cells at most: about 150 megabytes."""

@@ -14,13 +14,13 @@ import numpy as np
 from federank.arrays import IntVector
 from federank.audit.attacks.neighbours import Senders
 from federank.audit.attacks.vector import recovered_vectors
-from federank.audit.sums import SumsObserver
-from federank.audit.traffic import Observer
-from federank.audit.updates import next_updates
+from federank.audit.pairs.traffic import Observer
+from federank.audit.pairs.updates import next_updates
+from federank.audit.sums.view import SumsObserver
 from federank.audit.view import AnyView, KnownPolicies, Lessons, SumsView, View
-from federank.engines.federation import Federation
+from federank.engines.pairs.federation import Federation
 from federank.protocol.choices import Choices
-from federank.protocol.distribution import make_broadcast
+from federank.protocol.pairs.distribution import make_broadcast
 from federank.protocol.policy import decoy_rate
 
 _BLOCK_CELLS = 2**20

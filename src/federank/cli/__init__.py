@@ -16,18 +16,24 @@ import click
 from federank.errors import FedeRankError
 
 COMMANDS = {
-    "data": ("federank.cli.data", "Known data sets: list, get, look at, split; and the synthetic city."),
-    "split": ("federank.cli.split", "A data set as files to train on and to test on (`data split`)."),
-    "train": ("federank.cli.train", "Train a method and keep it in a folder."),
+    "data": ("federank.cli.data.command", "Known data sets: list, get, look at, split; and the synthetic city."),
+    "split": ("federank.cli.data.split", "A data set as files to train on and to test on (`data split`)."),
+    "train": ("federank.cli.train.command", "Train a method and keep it in a folder."),
     "recommend": ("federank.cli.recommend", "Recommendations of a trained model, for one person or for all."),
     "predict": ("federank.cli.predict", "The rating that a person would give an item (pmf and svdpp models)."),
-    "evaluate": ("federank.cli.evaluate", "How good a model's recommendations are, or those in a file."),
+    "evaluate": ("federank.cli.evaluate.command", "How good a model's recommendations are, or those in a file."),
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
-    "audit": ("federank.cli.audit", "What a curious server would learn from a federation's messages."),
-    "device": ("federank.cli.device", "One person's device in a federation: take part, ledger, recommend, policy."),
+    "audit": ("federank.cli.audit.command", "What a curious server would learn from a federation's messages."),
+    "device": (
+        "federank.cli.device.command",
+        "One person's device in a federation: take part, ledger, recommend, policy.",
+    ),
     "fleet": ("federank.cli.fleet", "Many virtual devices against a server: rehearsal and load test."),
-    "study": ("federank.cli.study", "Studies: the papers' tables and figures, or your own, from one file each."),
-    "serve": ("federank.cli.serve", "A federation in the world: a server for devices and browsers."),
+    "study": (
+        "federank.cli.study.command",
+        "Studies: the papers' tables and figures, or your own, from one file each.",
+    ),
+    "serve": ("federank.cli.serve.command", "A federation in the world: a server for devices and browsers."),
     "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),
 }
 """Each command's file and its one line of help, so that the list needs no import."""

@@ -27,7 +27,7 @@ from federank.errors import BadFile
 
 if TYPE_CHECKING:
     from federank.data.splits import Split
-    from federank.studies.rows import Line, Row
+    from federank.studies.results.rows import Line, Row
 
 MARK = "made-by-federank-demo.txt"
 """The file by which the demo knows a folder of its own."""
@@ -74,9 +74,9 @@ def demo(out: Path, seed: int, serve: bool, port: int) -> None:
 
 def _tell_story(folder: Path, seed: int) -> None:
     from federank.cli.tables import new_table, show, show_statistics
-    from federank.data.statistics import statistics
-    from federank.studies.report import write_report
-    from federank.studies.results import Results
+    from federank.data.statistics.statistics import statistics
+    from federank.studies.report.report import write_report
+    from federank.studies.results.results import Results
 
     click.echo("1. A city. It is synthetic: made-up people check in at made-up places.\n")
     data, split = _city_and_split()
@@ -109,7 +109,7 @@ def _tell_story(folder: Path, seed: int) -> None:
 
 
 def _city_and_split() -> tuple[Any, Split]:
-    from federank.data.city import city
+    from federank.data.city.city import city
     from federank.data.splits import split_temporal
 
     data = city()
@@ -120,11 +120,11 @@ def _learn(results: Path, seed: int) -> list[Row]:
     """Carry out the demo's study in a process of its own; the rows of its tables."""
     from importlib.resources import as_file, files
 
-    from federank.studies.pool import Pool
-    from federank.studies.progress import Bar
-    from federank.studies.rows import gather
-    from federank.studies.run import carry_out_study
-    from federank.studies.study_file import as_study, read_document
+    from federank.studies.plan.study_file import as_study, read_document
+    from federank.studies.results.rows import gather
+    from federank.studies.run.pool import Pool
+    from federank.studies.run.progress import Bar
+    from federank.studies.run.run import carry_out_study
 
     with as_file(files("federank.studies").joinpath("demo.toml")) as path:
         document = read_document(path) | {"seeds": [seed]}
@@ -187,10 +187,10 @@ def _audited(name: str, settings: dict[str, Any], split: Split, seed: int) -> di
     """Train once more under the eyes of a curious server: what it found, as a line of the study's results."""
     import hashlib
 
-    from federank.audit.audit import audit_training
+    from federank.audit.pairs.audit import audit_training
     from federank.evaluation.evaluate import evaluate
-    from federank.recommenders.fpl import FPL
-    from federank.studies.audits import marks_of
+    from federank.recommenders.methods.fpl import FPL
+    from federank.studies.run.audits import marks_of
 
     model = FPL(epochs=60, seed=seed, **settings)
     findings, about = audit_training(model, split.train)

@@ -69,9 +69,9 @@ def fleet(
     from federank.checks import positive, whole, within
     from federank.data.loading import load
     from federank.data.splits import split_temporal
-    from federank.service.client import Client, checked_address
-    from federank.service.fleet import Plan
-    from federank.service.fleet_processes import Rehearsal, accuracy, found_federation, rehearse
+    from federank.service.device.client import Client, checked_address
+    from federank.service.fleet.processes import Rehearsal, accuracy, found_federation, rehearse
+    from federank.service.fleet.rehearsal import Plan
 
     if rounds is None and seconds is None:
         raise SettingError("When should the fleet end? Say --rounds N or --seconds X.")

@@ -11,7 +11,7 @@ import click
 from federank.errors import SettingError, UnknownId
 
 if TYPE_CHECKING:
-    from federank.recommenders.ratings import RatingFactors
+    from federank.recommenders.methods.ratings import RatingFactors
 
 
 @click.command()
@@ -48,9 +48,9 @@ def predict(model: Path, user: str, item: str, as_json: bool) -> None:
 
 
 def _models(folder: Path) -> list[RatingFactors]:
-    from federank.recommenders.folds import folds_in, is_folds
-    from federank.recommenders.ratings import RatingFactors
-    from federank.recommenders.storage import load_model
+    from federank.recommenders.methods.ratings import RatingFactors
+    from federank.recommenders.stored.folds import folds_in, is_folds
+    from federank.recommenders.stored.model_folder import load_model
 
     models = [load_model(place) for place in (folds_in(folder) if is_folds(folder) else [folder])]
     found = [model for model in models if isinstance(model, RatingFactors)]

@@ -33,10 +33,10 @@ def recommend(
       federank recommend runs/city --like 3 --like 42
       federank recommend runs/city --all --out recommendations.tsv
     """
-    from federank.recommenders.bpr import BPR
     from federank.recommenders.enrolling import enrol
-    from federank.recommenders.fpl import FPL
-    from federank.recommenders.storage import load_model
+    from federank.recommenders.methods.bpr import BPR
+    from federank.recommenders.methods.fpl import FPL
+    from federank.recommenders.stored.model_folder import load_model
 
     if (user is not None) + bool(likes) + everyone != 1:
         raise SettingError("Say for whom: --user ID, or --like ITEM for somebody new, or --all; one of them.")

@@ -19,15 +19,15 @@ import numpy as np
 import polars as pl
 
 from federank.data.interactions import Interactions, Repeats
-from federank.data.known import KNOWN
-from federank.data.sources.arrays import read_arrays
+from federank.data.known.sets import KNOWN
 from federank.data.sources.asked import Asked, Choice, Choices
 from federank.data.sources.columns import Columns, as_interactions
-from federank.data.sources.contents import read_text
 from federank.data.sources.detect import read_place
-from federank.data.sources.frames import is_pandas, read_pandas, read_polars
-from federank.data.sources.item_files import read_items
+from federank.data.sources.formats.item_files import read_items
+from federank.data.sources.memory.arrays import read_arrays
+from federank.data.sources.memory.frames import is_pandas, read_pandas, read_polars
 from federank.data.sources.places import find_place, name_of
+from federank.data.sources.text.contents import read_text
 from federank.errors import BadFile, DataError, SettingError
 
 
@@ -99,6 +99,6 @@ def _with_items(columns: Columns, item_file: str | os.PathLike[str]) -> Columns:
 
 
 def _generated() -> Interactions:
-    from federank.data.city import city
+    from federank.data.city.city import city
 
     return city()

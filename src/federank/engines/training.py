@@ -18,10 +18,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from federank.engines import compiled, reference
 from federank.engines.checkpoint import Federated, resume, save_checkpoint
-from federank.engines.cluster_ray import ClusterGone
-from federank.engines.federation import Federation
+from federank.engines.cluster.machines import ClusterGone
+from federank.engines.pairs import compiled, reference
+from federank.engines.pairs.federation import Federation
 from federank.errors import Diverged, SettingError
 
 EngineName = Literal["compiled", "reference", "cluster"]
@@ -117,7 +117,7 @@ def _opened(
     if conduct.engine != "cluster":
         yield engines[conduct.engine], lambda: None
         return
-    from federank.engines.cluster_opening import opened
+    from federank.engines.cluster.opening import opened
 
     if not isinstance(federation, Federation):
         raise SettingError(

@@ -22,8 +22,8 @@ import polars as pl
 from federank.data.categories import Categories
 from federank.data.interactions import Interactions
 from federank.errors import BadFile
-from federank.recommenders.recommendation_files import numbered_lines
 from federank.recommenders.recommendations import match_ids
+from federank.recommenders.stored.recommendation_files import numbered_lines
 
 _NEEDED = "an item, a tab and a category are needed on every line, and no header"
 

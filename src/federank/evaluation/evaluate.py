@@ -35,7 +35,7 @@ from federank.evaluation.bias import EVERYBODY, bias_table
 from federank.evaluation.categories import items_without_category, top_categories
 from federank.evaluation.lists import lists_of
 from federank.evaluation.ranking import RANKING, find_hits
-from federank.recommenders.recommendation_files import write_whole
+from federank.recommenders.stored.recommendation_files import write_whole
 
 Part = Literal["test", "validation"]
 EXPOSURE = ("item_coverage", "item_coverage_share", "gini", "gini_standard", "epc", "arp", "popularity_lift")

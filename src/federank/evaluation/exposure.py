@@ -23,7 +23,7 @@ import numpy as np
 
 from federank.arrays import IntMatrix, IntVector, LongVector, RealVector
 from federank.data.interactions import Profiles
-from federank.data.statistics import gini as corrected_gini
+from federank.data.statistics.statistics import gini as corrected_gini
 
 
 def count_items(items: IntMatrix | IntVector, n_items: int) -> LongVector:

@@ -22,9 +22,9 @@ from federank.data.interactions import Interactions
 from federank.data.splits import Split
 from federank.errors import BadSplit, DataError, SettingError, UnknownId
 from federank.evaluation.ranking import find_hits
-from federank.recommenders.recommendation_files import read_recommendations
 from federank.recommenders.recommendations import Recommendations, match_ids
 from federank.recommenders.recommender import Recommender
+from federank.recommenders.stored.recommendation_files import read_recommendations
 
 
 def lists_of(source: Any, split: Split, users: IntVector, n: int) -> IntMatrix:

@@ -14,7 +14,7 @@ import numpy as np
 from federank.data.interactions import Interactions
 from federank.errors import DataError
 from federank.evaluation.rating import mae, rmse
-from federank.recommenders.ratings import RatingFactors
+from federank.recommenders.methods.ratings import RatingFactors
 
 
 class PredictionErrors(NamedTuple):

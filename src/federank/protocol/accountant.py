@@ -20,7 +20,7 @@ import numpy as np
 
 from federank.arrays import LongVector
 from federank.errors import SettingError
-from federank.protocol.recipes import FPLSettings, Recipe
+from federank.protocol.pairs.recipes import FPLSettings, Recipe
 
 _SEES = {
     "all-rows": "each device's Updates, linkable over rounds",

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from federank.arrays import IntVector
-from federank.protocol.aggregation import Shared, aggregate
-from federank.protocol.distribution import make_broadcast
 from federank.protocol.messages import Broadcast, Update
-from federank.protocol.recipes import Recipe
+from federank.protocol.pairs.aggregation import Shared, aggregate
+from federank.protocol.pairs.distribution import make_broadcast
+from federank.protocol.pairs.recipes import Recipe
 
 
 class Fleet(Protocol):

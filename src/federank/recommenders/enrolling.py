@@ -17,13 +17,13 @@ from federank.checks import whole
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.models.topn import top_n
-from federank.protocol.computation import compute
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
 from federank.protocol.initial import normal_rows
 from federank.protocol.messages import Broadcast, Private
-from federank.protocol.recipes import FPLSettings, recipe_for
-from federank.recommenders.bpr import BPR
-from federank.recommenders.fpl import FPL
+from federank.protocol.pairs.computation import compute
+from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.recommenders.methods.bpr import BPR
+from federank.recommenders.methods.fpl import FPL
 from federank.recommenders.recommendations import Recommendations, Recommended
 
 

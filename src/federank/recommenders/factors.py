@@ -8,10 +8,10 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions
-from federank.engines.federation import Federation
+from federank.engines.pairs.federation import Federation
 from federank.engines.training import Conduct, train
 from federank.errors import ModelError
-from federank.protocol.recipes import FPLSettings, Recipe
+from federank.protocol.pairs.recipes import FPLSettings, Recipe
 from federank.recommenders.identity import run_identity
 from federank.recommenders.recommender import Arrays, Recommender
 

@@ -76,7 +76,7 @@ class Recommendations:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the three-column file, whole or not at all."""
-        from federank.recommenders.recommendation_files import write_recommendations
+        from federank.recommenders.stored.recommendation_files import write_recommendations
 
         write_recommendations(self, path)
 

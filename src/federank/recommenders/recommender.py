@@ -147,7 +147,7 @@ class Recommender(ABC):
 
         An older model there gives way, unless `replaces` is false.
         """
-        from federank.recommenders.storage import save_model
+        from federank.recommenders.stored.model_folder import save_model
 
         self._fitted()
         save_model(self, Path(folder), split, replaces=replaces)

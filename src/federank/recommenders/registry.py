@@ -12,24 +12,40 @@ if TYPE_CHECKING:
     from federank.recommenders.recommender import Recommender
 
 METHODS = {
-    "fpl": ("federank.recommenders.fpl", "FPL", "Federated pair-wise learning: FPL / FedeRank."),
+    "fpl": ("federank.recommenders.methods.fpl", "FPL", "Federated pair-wise learning: FPL / FedeRank."),
     "bpr": (
-        "federank.recommenders.bpr",
+        "federank.recommenders.methods.bpr",
         "BPR",
         "BPR-MF, centralised: the same maths with everyone's history in one place.",
     ),
-    "pmf": ("federank.recommenders.pmf", "PMF", "FedRec: federated rating prediction by matrix factorisation."),
+    "pmf": ("federank.recommenders.methods.pmf", "PMF", "FedRec: federated rating prediction by matrix factorisation."),
     "svdpp": (
-        "federank.recommenders.svdpp",
+        "federank.recommenders.methods.svdpp",
         "SVDPlusPlus",
         "FedRec with SVD++: which items a person has rated counts too.",
     ),
-    "popular": ("federank.recommenders.popular", "MostPopular", "The most popular items, for everyone the same."),
-    "random": ("federank.recommenders.popular", "Random", "Items at random: the floor under every method."),
-    "userknn": ("federank.recommenders.neighbours", "UserKNN", "What similar users have (cosine)."),
-    "itemknn": ("federank.recommenders.neighbours", "ItemKNN", "What is similar to what the user has (cosine)."),
-    "vae": ("federank.recommenders.vae", "MultVAE", "Mult-VAE: a variational autoencoder (needs the extra `vae`)."),
-    "fcf": ("federank.recommenders.fcf", "FCF", "Federated collaborative filtering (Ammad-ud-din et al., 2019)."),
+    "popular": (
+        "federank.recommenders.methods.popular",
+        "MostPopular",
+        "The most popular items, for everyone the same.",
+    ),
+    "random": ("federank.recommenders.methods.popular", "Random", "Items at random: the floor under every method."),
+    "userknn": ("federank.recommenders.methods.neighbours", "UserKNN", "What similar users have (cosine)."),
+    "itemknn": (
+        "federank.recommenders.methods.neighbours",
+        "ItemKNN",
+        "What is similar to what the user has (cosine).",
+    ),
+    "vae": (
+        "federank.recommenders.methods.vae",
+        "MultVAE",
+        "Mult-VAE: a variational autoencoder (needs the extra `vae`).",
+    ),
+    "fcf": (
+        "federank.recommenders.methods.fcf",
+        "FCF",
+        "Federated collaborative filtering (Ammad-ud-din et al., 2019).",
+    ),
 }
 """For each method its file, its class and one line of help."""
 

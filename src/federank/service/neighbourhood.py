@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from federank.data.city import city
+from federank.data.city.city import city
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 
@@ -33,10 +33,10 @@ ASKS_A_SECOND = 4.0
 
 def live(address: str, data: Interactions, people: int, *, rounds: int | None = None, rate: float | None = None) -> int:
     """Let the first people of a data set take part in the federation at this address; how often they did."""
-    from federank.service.client import Client
-    from federank.service.fleet import Fleet, Plan
-    from federank.service.fleet_devices import Models, VirtualDevices
-    from federank.service.fleet_processes import found_federation
+    from federank.service.device.client import Client
+    from federank.service.fleet.devices import Models, VirtualDevices
+    from federank.service.fleet.processes import found_federation
+    from federank.service.fleet.rehearsal import Fleet, Plan
 
     client = Client(address)
     try:
@@ -57,13 +57,13 @@ def serve_neighbourhood(
     for package in ("httptools", "httpx", "prometheus_client", "starlette", "uvicorn", "uvloop"):
         if find_spec(package) is None:
             raise SettingError(f'The service needs {package}: pip install "federank[service]".')
-    from federank.recommenders.fpl import FPL
-    from federank.service.database import Database
-    from federank.service.founding import found
-    from federank.service.schema import migrate
-    from federank.service.server import Serving, bind, serve
-    from federank.service.settings import RoundSettings, TrustSettings
-    from federank.service.store import put_fact
+    from federank.recommenders.methods.fpl import FPL
+    from federank.service.server.founding import found
+    from federank.service.server.processes import Serving, bind, serve
+    from federank.service.server.settings import RoundSettings, TrustSettings
+    from federank.service.server.store.database import Database
+    from federank.service.server.store.schema import migrate
+    from federank.service.server.store.statements import put_fact
 
     public, admin = bind(host, port), bind("127.0.0.1", port + 1 if port else 0)
     say("A synthetic city learns its places in a simulation ...")

@@ -9,15 +9,15 @@ from federank.audit.attacks.absence import absence
 from federank.audit.attacks.accumulation import accumulation
 from federank.audit.attacks.frequency import frequency
 from federank.audit.attacks.fused import fused
-from federank.audit.attacks.fused_sums import fused_sums
 from federank.audit.attacks.learned import held_back, learned
 from federank.audit.attacks.magnitude import magnitude
-from federank.audit.attacks.membership import membership
 from federank.audit.attacks.neighbours import neighbours
 from federank.audit.attacks.popularity import popularity
 from federank.audit.attacks.sign import sign
-from federank.audit.attacks.sum_vector import sum_vector
 from federank.audit.attacks.vector import vector_recovery
+from federank.audit.sums.fused import fused_sums
+from federank.audit.sums.membership import membership
+from federank.audit.sums.vector import sum_vector
 from federank.audit.view import Guess
 
 Attack = Callable[[Any], Guess]

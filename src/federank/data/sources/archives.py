@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from federank.data.sources.contents import Text, as_text, read_text, too_large, unpacked_limit
+from federank.data.sources.text.contents import Text, as_text, read_text, too_large, unpacked_limit
 from federank.errors import BadFile
 
 Files = dict[str, Callable[[], Text]]

@@ -11,11 +11,11 @@ from pathlib import Path
 from federank.data.sources.archives import Files, file_and_neighbours, files_in
 from federank.data.sources.asked import Asked
 from federank.data.sources.columns import Columns
-from federank.data.sources.contents import PARQUET, ZIP, Text, first_bytes
-from federank.data.sources.delimited import read_delimited
-from federank.data.sources.frames import read_parquet
-from federank.data.sources.movielens import EDITIONS, find_movielens, read_movielens
-from federank.data.sources.recbole import find_recbole, item_file_of, read_recbole
+from federank.data.sources.formats.movielens import EDITIONS, find_movielens, read_movielens
+from federank.data.sources.formats.recbole import find_recbole, item_file_of, read_recbole
+from federank.data.sources.memory.frames import read_parquet
+from federank.data.sources.text.contents import PARQUET, ZIP, Text, first_bytes
+from federank.data.sources.text.delimited import read_delimited
 from federank.errors import BadFile
 
 TABLES = (".csv", ".tsv", ".dat", ".data", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst")

@@ -10,7 +10,7 @@ import os
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from federank.data import known
+from federank.data.known import sets as known
 from federank.errors import BadFile, UnknownDataset
 
 

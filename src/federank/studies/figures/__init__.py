@@ -12,13 +12,13 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federank.errors import SettingError
-from federank.studies.rows import best_of_sweeps
+from federank.studies.results.rows import best_of_sweeps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from federank.studies.rows import Line, Row
-    from federank.studies.wishes import Wishes
+    from federank.studies.plan.wishes import Wishes
+    from federank.studies.results.rows import Line, Row
 
 
 class Panel(NamedTuple):

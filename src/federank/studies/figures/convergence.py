@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from federank.studies.figures.style import MOST_SERIES, legend_below, look, new_panel
-from federank.studies.metric_words import score, words_of, written
-from federank.studies.rows import Line, Row, best_of_sweeps
-from federank.studies.wishes import Wishes
+from federank.studies.plan.wishes import Wishes
+from federank.studies.report.metric_words import score, words_of, written
+from federank.studies.results.rows import Line, Row, best_of_sweeps
 
 Curve = dict[int, float]
 

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from federank.studies.figures.coverage import draw_path
 from federank.studies.figures.style import ORANGE, legend_below, new_panel
 from federank.studies.figures.sweep import swept_families
-from federank.studies.metric_words import words_of
-from federank.studies.rows import Row
-from federank.studies.wishes import Wishes
+from federank.studies.plan.wishes import Wishes
+from federank.studies.report.metric_words import words_of
+from federank.studies.results.rows import Row
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from federank.studies.figures.style import FAINT, PAPER, legend_below, legible, look, new_panel
 from federank.studies.figures.sweep import level_rows, swept_families
-from federank.studies.metric_words import words_of
-from federank.studies.rows import Row
-from federank.studies.wishes import Wishes
+from federank.studies.plan.wishes import Wishes
+from federank.studies.report.metric_words import words_of
+from federank.studies.results.rows import Row
 
 
 def draw_coverage(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:

@@ -13,9 +13,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from federank.studies.figures.style import INK, PAPER, legend_below, legible, look, new_panel
-from federank.studies.metric_words import parts
-from federank.studies.rows import Row
-from federank.studies.wishes import Wishes
+from federank.studies.plan.wishes import Wishes
+from federank.studies.report.metric_words import parts
+from federank.studies.results.rows import Row
 
 _HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 

@@ -18,10 +18,10 @@ from matplotlib.patches import Patch
 
 from federank.studies.figures.cost import pareto_front
 from federank.studies.figures.style import FAINT, INK, PAPER, legend_of, look, new_panel
-from federank.studies.metric_words import words_of
-from federank.studies.priced import seen_rows
-from federank.studies.rows import Row
-from federank.studies.wishes import Wishes
+from federank.studies.plan.wishes import Wishes
+from federank.studies.report.metric_words import words_of
+from federank.studies.results.priced import seen_rows
+from federank.studies.results.rows import Row
 
 GOAL = 0.02
 """An attacker that is at most so much above popularity has learnt next to nothing."""

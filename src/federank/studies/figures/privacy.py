@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from federank.studies.figures.style import BLUE, FAINT, ORANGE, PAPER, VERMILLION, legend_below, legible, new_panel
-from federank.studies.rows import Line
+from federank.studies.results.rows import Line
 
 BARS = (
     ("disclosed_share", "sent openly", ORANGE, ".."),

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from federank.studies.figures.style import INK, VERMILLION, legend_below, new_panel, ramp
-from federank.studies.rows import Row
-from federank.studies.wishes import Wishes
+from federank.studies.plan.wishes import Wishes
+from federank.studies.results.rows import Row
 
 MOST_CURVES = 6
 _POINTS = 120

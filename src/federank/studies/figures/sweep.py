@@ -14,9 +14,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from federank.studies.figures.style import FAINT, INK, label_beside, legend_below, look, new_panel
-from federank.studies.metric_words import score, words_of, written
-from federank.studies.rows import Row
-from federank.studies.wishes import Wishes, published
+from federank.studies.plan.wishes import Wishes, published
+from federank.studies.report.metric_words import score, words_of, written
+from federank.studies.results.rows import Row
 
 SWEEPS = {
     "pi": "π: how often a liked item's update may leave the device",

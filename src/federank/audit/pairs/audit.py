@@ -1,0 +1,208 @@
+"""The audit of a run: what a curious server could learn about the people behind the devices.
+
+1. Follow people: everybody, or a drawn sample where people x items would pass a budget. A few devices are the
+   attacker's own: it practises on them, and they are not judged.
+2. Watch: note what their Updates show (traffic.py), or the sums over cohorts (sums.py), and get one more Update of each
+   (updates.py).
+3. Attack: each attack sees the same View (views.py) and answers with a Guess (attacks/).
+4. Judge the guesses by the true histories (scoring.py), and put the means beside what popularity alone tells
+   (marks.py).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank.arrays import IntVector
+from federank.audit.attacks import ATTACKS, BASELINE
+from federank.audit.attacks.learned import learn
+from federank.audit.attributes import judge_shares, table_of
+from federank.audit.following import follow
+from federank.audit.marks import Means, best_of, means_of
+from federank.audit.pairs.traffic import Observer
+from federank.audit.scoring import Marks, judge
+from federank.audit.sums.view import SumsObserver
+from federank.audit.view import Lessons
+from federank.audit.views import THREAT_MODELS, views
+from federank.data.interactions import Interactions
+from federank.engines.pairs.federation import Federation
+from federank.errors import SettingError
+from federank.protocol.pairs.recipes import Recipe
+from federank.recommenders.methods.fpl import FPL
+
+_BLOCK = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What the attacks have found by the end of an epoch: means over the people followed."""
+
+    epoch: int
+    disclosed_share: float
+    base_rate: float
+    attacks: Means
+    best: dict[str, Any]
+    categories: dict[str, dict[str, float]] | None
+    ratings: dict[str, dict[str, float]] | None = None
+
+
+def audit_training(
+    model: FPL,
+    train: Interactions,
+    *,
+    sees: str = "updates",
+    people: int | None = None,
+    per_epoch: bool = False,
+    **how: Any,
+) -> tuple[list[Findings], dict[str, Any]]:
+    """Train a model and watch its run: findings (of each epoch if asked, else of the last), and about the audit."""
+    findings: list[Findings] = []
+    seconds = 0.0
+    audit: _Audit | None = None
+
+    def look(epoch: int) -> None:
+        nonlocal audit, seconds
+        started = time.perf_counter()
+        if audit is None:
+            audit = _Audit(model, sees, people, looks=model.settings.epochs if per_epoch else 1)
+        if per_epoch or epoch == model.settings.epochs:
+            findings.append(audit.look(epoch))
+        seconds += time.perf_counter() - started
+
+    model.fit(train, after_epoch=look, **how)
+    assert audit is not None  # every run has an epoch
+    return findings, audit.about(seconds)
+
+
+def audit_model(
+    model: FPL, *, sees: str = "updates", people: int | None = None
+) -> tuple[list[Findings], dict[str, Any]]:
+    """Audit a trained model by making its run's draws again (and for sums its rounds)."""
+    started = time.perf_counter()
+    audit = _Audit(model, sees, people, looks=1)
+    findings = [audit.look(model.settings.epochs)]
+    return findings, audit.about(time.perf_counter() - started)
+
+
+class _Audit:
+    """An audit while it runs: the observers, and who is attacked at each look."""
+
+    def __init__(self, model: FPL, sees: str, wanted: int | None, looks: int) -> None:
+        if sees not in THREAT_MODELS:
+            raise SettingError(f"No server sees {sees!r}; there are {', '.join(THREAT_MODELS)}.")
+        self._model, data = model, model.training
+        recipe, tables = model.recipe(data), (model.item_vectors, model.item_biases, model.user_vectors)
+        self._federation = Federation(recipe, data.profiles, *tables)
+        self._sees = _as_seen(sees, recipe)
+        triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.settings.epochs / looks
+        self._followed = follow(recipe, data.n_items, wanted, triples, sums=self._sees == "sums")
+        self._observer = Observer(self._federation, self._followed.everyone)
+        self._sums: SumsObserver | None = None
+        if self._sees == "sums":
+            founded = Federation.founded(model.settings, recipe, data.profiles, data.n_items)
+            self._sums = SumsObserver(founded, self._followed.everyone)
+        self._table = None if data.categories is None else table_of(data.categories)
+
+    def look(self, epoch: int) -> Findings:
+        """Watch until the end of this epoch, run all attacks, and judge them."""
+        federation, followed, profiles = self._federation, self._followed, self._model.training.profiles
+        federation.round_number = epoch * federation.rounds_per_epoch
+        for observer in (self._observer, self._sums):
+            if observer is not None:
+                observer.watch_until(federation.round_number)
+        lessons = self._lessons()
+        untaught = {name for name, lesson in zip(("learned", "held_back"), lessons, strict=True) if lesson is None}
+        attacks = {name: attack for name, attack in ATTACKS[self._sees].items() if name not in untaught}
+        marks: dict[str, list[Marks]] = {name: [] for name in attacks}
+        kinds: dict[str, list[tuple[float, float]]] = {BASELINE: [], "fused": []}
+        for rows, view in self._views(followed.attacked, lessons):
+            histories, sent = [profiles.of(person) for person in followed.everyone[rows]], self._really_sent(rows)
+            for name, attack in attacks.items():
+                guess = attack(view)
+                marks[name].append(judge(guess, histories, sent))
+                if self._table is not None and name in kinds:
+                    kinds[name] += judge_shares(guess, histories, self._table, view.typical_size)
+        targets = followed.everyone[followed.targets]
+        means = means_of(marks)
+        return Findings(
+            epoch=epoch,
+            disclosed_share=self._disclosed_share(),
+            base_rate=float(np.mean(profiles.sizes[targets]) / self._model.training.n_items),
+            attacks=means,
+            best=best_of(means),
+            categories={
+                name: dict(zip(("error", "correlation"), np.mean(judged, axis=0).tolist(), strict=True))
+                for name, judged in kinds.items()
+                if judged
+            }
+            or None,
+        )
+
+    def _disclosed_share(self) -> float:
+        """The mean share of a history that was sent as liked at least once, over all who are followed."""
+        everyone, profiles, shares = self._followed.everyone, self._model.training.profiles, []
+        for start in range(0, len(self._followed.targets), _BLOCK):
+            rows = self._followed.targets[start : start + _BLOCK]
+            sent = self._really_sent(rows)
+            shares += [np.mean(sent[place, profiles.of(person)]) for place, person in enumerate(everyone[rows])]
+        return float(np.mean(shares))
+
+    def _views(self, rows: IntVector, lessons: tuple[Lessons | None, Lessons | None]) -> Any:
+        choices = self._model.choices
+        return views(self._sees, self._federation, self._observer, self._sums, rows, choices, lessons)
+
+    def _really_sent(self, rows: IntVector) -> NDArray[np.bool_]:
+        """People x items: what was sent as liked because it is; a decoy shares nothing, even if it is liked too."""
+        sent: NDArray[np.bool_] = self._observer.sightings.as_positive[rows] > 0
+        outward = self._federation.recipe.outward
+        if len(outward.real) and not outward.real.all():
+            for row, person in enumerate(self._followed.everyone[rows]):
+                here = slice(outward.starts[person], outward.starts[person + 1])
+                sent[row, outward.items[here][~outward.real[here]]] = False
+        return sent
+
+    def _lessons(self) -> tuple[Lessons | None, Lessons | None]:
+        """What the attacker's own devices teach it: about everything, and about what is held back."""
+        shadows, profiles = self._followed.shadows, self._model.training.profiles
+        if not len(shadows):
+            return None, None
+        rows, view = next(self._views(shadows, (None, None)))
+        histories = [profiles.of(person) for person in self._followed.everyone[rows]]
+        seed = self._federation.recipe.seed
+        return learn(view, histories, seed), learn(view, histories, seed, self._really_sent(rows))
+
+    def about(self, seconds: float) -> dict[str, Any]:
+        """What there is to tell about the audit itself."""
+        data, recipe = self._model.training, self._federation.recipe
+        return {
+            "sees": self._sees,
+            "threat_model": THREAT_MODELS[self._sees],
+            "cohort": recipe.clients_per_round,
+            "data": data.name,
+            "users": data.n_users,
+            "items": data.n_items,
+            "people_followed": len(self._followed.targets),
+            "people_attacked": len(self._followed.attacked),
+            "attackers_own_devices": len(self._followed.shadows),
+            "rounds": self._observer.round_number,
+            "seconds": {"training": self._model.report["seconds"], "audit": seconds},
+        }
+
+
+def _as_seen(sees: str, recipe: Recipe) -> str:
+    """The threat model whose attacks fit: the sum over one device is its Update, and a noisy Update is like a sum."""
+    one = recipe.clients_per_round == 1
+    if recipe.deviation == 0:
+        return "updates" if sees == "sums" and one else sees
+    # Signs of noisy rows are no certain marks: linked Updates are averaged over rounds, as sums are.
+    if sees == "updates" and not one:
+        raise SettingError(
+            f"Noisy Updates can be linked in an audit only where a round has one device, and here it has "
+            f"{recipe.clients_per_round:,}; ask for sums, for anonymous, or for --clients-per-round 1."
+        )
+    return "sums" if sees == "updates" else sees

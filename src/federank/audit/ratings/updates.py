@@ -1,0 +1,64 @@
+"""Two Updates of a device that learns ratings, from two rounds in which it took part one after the other.
+
+The run is played again by the compiled engine up to each of these rounds; there the device answers the Broadcast as the
+protocol tells it (protocol/rating_computation.py), on a copy of its state, so nothing of the run changes. Early rounds
+are taken, while vectors still move: late in a run two answers are nearly the same and tell no more than one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from federank.arrays import FloatMatrix, IntVector
+from federank.engines.ratings import compiled as rating_compiled
+from federank.engines.ratings.federation import RatingFederation
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.ratings.computation import compute_ratings
+from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, RatingUpdate
+from federank.protocol.ratings.round import choose_raters
+from federank.protocol.ratings.transmission import share_ratings
+
+
+class Answer(NamedTuple):
+    """An Update, and the public item vectors it answers to."""
+
+    update: RatingUpdate
+    vectors: FloatMatrix
+
+
+def two_answers(
+    founded: RatingFederation, people: IntVector, first_iteration: int, last_round: int
+) -> dict[int, list[Answer]]:
+    """The first two Updates of each of these people from an iteration on; of a federation before its first round."""
+    recipe, wanted = founded.recipe, {int(person) for person in people}
+    answers: dict[int, list[Answer]] = {person: [] for person in wanted}
+    for number in range(first_iteration * recipe.rounds_per_epoch, last_round):
+        with words_wrap_around():
+            chosen = [int(user) for user in choose_raters(recipe, number) if int(user) in wanted]
+        if chosen:
+            rating_compiled.play(founded, number - founded.round_number)
+        for user in chosen:
+            answers[user].append(_answer(founded, user))
+            if len(answers[user]) == 2:
+                wanted.discard(user)
+        if not wanted:
+            break
+    return answers
+
+
+def _answer(federation: RatingFederation, user: int) -> Answer:
+    recipe, factors = federation.recipe, federation.recipe.factors
+    start, end = federation.profiles.starts[user], federation.profiles.starts[user + 1]
+    device = RatingPrivate(
+        user,
+        federation.user_vectors[user, :factors].copy(),
+        federation.profiles.of(user).copy(),
+        federation.ratings[start:end].copy(),
+        federation.means[user],
+        int(recipe.virtual[user]),
+        int(federation.participations[user]),
+    )
+    vectors = federation.item_vectors[:, :factors].copy()
+    broadcast = RatingBroadcast(federation.round_number, vectors, federation.implicit_vectors[:, :factors].copy())
+    with words_wrap_around():
+        return Answer(share_ratings(compute_ratings(recipe, device, broadcast)), vectors)

@@ -1,0 +1,180 @@
+"""`federank audit fpl` and `federank audit DIR`: what would a curious server learn about the people in a run?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from federank.cli.audit.report import tell_audit
+from federank.cli.reading import Reading, reads_data_option
+from federank.cli.settings_flags import given_settings, settings_options
+from federank.errors import ModelError, SettingError
+from federank.protocol.pairs.recipes import PRESETS, FPLSettings
+from federank.protocol.ratings.recipes import PMFSettings, SVDPlusPlusSettings
+
+if TYPE_CHECKING:
+    from federank.audit.pairs.audit import Findings
+    from federank.data.interactions import Interactions
+
+_OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "threads", "quiet", "as_json"}
+"""The options that are about the audit; all others are about the training."""
+
+
+_OF_FPL = {field.name for field in fields(FPLSettings)}
+
+_METHODS = {"fpl": FPLSettings, "pmf": PMFSettings, "svdpp": SVDPlusPlusSettings}
+"""What can be trained and audited, and its settings."""
+
+
+@click.command(
+    params=[
+        *settings_options(FPLSettings),
+        *(option for option in settings_options(PMFSettings) if option.name not in _OF_FPL),
+        click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name."),
+    ]
+)
+@click.argument("what", metavar="fpl|pmf|svdpp|DIR")
+@click.option(
+    "--split",
+    "way",
+    type=click.Choice(["temporal", "random", "none"]),
+    default="temporal",
+    show_default=True,
+    help="How a fifth of each history is kept out of training, as `train` does; or none.",
+)
+@click.option(
+    "--sees",
+    type=click.Choice(["updates", "anonymous", "sums"]),
+    default="updates",
+    show_default=True,
+    help="The curious server: it links each device's messages; sees one at a time; or only each round's sum.",
+)
+@click.option(
+    "--cohort",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="With `--sees sums`: rounds of K devices, whose sum is seen.",
+)
+@click.option("--per-epoch", is_flag=True, help="What the server knows after each epoch, not only after the last.")
+@click.option("--people", type=int, metavar="N", help="Follow and attack so many people, drawn with the seed.")
+@click.option("--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@reads_data_option
+def audit(
+    reading: Reading,
+    what: str,
+    way: str,
+    sees: str,
+    cohort: int | None,
+    per_epoch: bool,
+    people: int | None,
+    threads: int,
+    quiet: bool,
+    as_json: bool,
+    preset: str | None,
+    **values: Any,
+) -> None:
+    """What a curious server would learn from a federation's messages.
+
+    `fpl`, `pmf` and `svdpp` train with the settings given and watch; DIR is a model that `federank train` has kept: its
+    run is watched once more. The server keeps to the protocol but remembers each device's messages, tries several
+    attacks, and is judged by the true histories. Nothing is written.
+
+    \b
+    Examples:
+      federank audit fpl --data city --pi 0.1 --triples mean --epochs 2
+      federank audit fpl --data city --pi 0.1 --triples mean --epochs 2 --sees sums --cohort 50
+      federank audit pmf --data ml-100k --rho 2 --style batch --iterations 20
+      federank audit runs/city --json
+    """
+    from federank.cli.train.command import watching
+    from federank.recommenders.registry import recommender_class
+
+    if what in _METHODS:
+        settings = _settings(what, values if what == "fpl" else values | {"preset": preset, "cohort": cohort})
+        settings = (PRESETS[preset] if preset else {}) | settings
+        if cohort is not None:
+            settings["clients_per_round"] = _cohort(cohort, sees, settings.get("clients_per_round"))
+        model, part = recommender_class(what)(**settings), _training_part(reading, way)
+    else:
+        model, part = _kept_model(what), None
+    with watching(type(model), quiet or as_json) as watch:
+        how = {"threads": threads, "watch": watch}
+        findings, about = _audit(model, part, sees, people, per_epoch, how)
+    if as_json:
+        each = {"per_epoch": [asdict(found) for found in findings]} if per_epoch else {}
+        click.echo(json.dumps({**asdict(findings[-1]), **about, **each}, indent=2))
+    else:
+        tell_audit(findings, about, sees)
+
+
+def _audit(
+    model: Any, part: Interactions | None, sees: str, people: int | None, per_epoch: bool, how: dict[str, Any]
+) -> tuple[list[Findings], dict[str, Any]]:
+    """Train and watch, or watch once more what has been trained."""
+    if hasattr(model, "predict"):
+        from federank.audit.ratings.audit import audit_rating_model, audit_rating_training
+
+        if per_epoch:
+            raise SettingError(f"An audit of {model.name} looks once, at the end of the run; leave out --per-epoch.")
+        if part is None:
+            return audit_rating_model(model, sees=sees, people=people)
+        return audit_rating_training(model, part, sees=sees, people=people, **how)
+    from federank.audit.pairs.audit import audit_model, audit_training
+
+    if part is None and not per_epoch:
+        return audit_model(model, sees=sees, people=people)
+    data = model.training if part is None else part
+    return audit_training(model, data, sees=sees, people=people, per_epoch=per_epoch, **how)
+
+
+def _settings(what: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The settings that were given, if all of them are this method's."""
+    settings = given_settings(_METHODS[what], values)
+    others = [name for name, value in values.items() if value is not None]
+    if others:
+        raise SettingError(f"{what} has no setting --{others[0].replace('_', '-')}; leave it out.")
+    return settings
+
+
+def _cohort(cohort: int, sees: str, clients: Any) -> str:
+    """Rounds of so many clients as a sum is taken over."""
+    if sees != "sums":
+        raise SettingError(f"--cohort is about sums, and the server sees {sees}; add `--sees sums`, or leave it out.")
+    if clients is not None and str(clients) != str(cohort):
+        raise SettingError(
+            f"A sum over {cohort} devices needs rounds of {cohort}, but --clients-per-round is {clients}; give one."
+        )
+    return str(cohort)
+
+
+def _training_part(reading: Reading, way: str) -> Interactions:
+    from federank.data.splits import split_random, split_temporal
+
+    data = reading.interactions()
+    return data if way == "none" else (split_temporal if way == "temporal" else split_random)(data).train
+
+
+def _kept_model(what: str) -> Any:
+    from federank.recommenders.registry import METHODS
+    from federank.recommenders.stored.model_folder import load_model
+
+    if what in METHODS and not Path(what).exists():
+        raise SettingError(f"{what} cannot be audited, only {', '.join(_METHODS)}, or the folder of a model of these.")
+    context = click.get_current_context()
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name not in _OF_AN_AUDIT:
+            raise SettingError(
+                f"{what} was trained with data and settings of its own; leave out {option.opts[0]}, or name a method."
+            )
+    model = load_model(what)
+    if model.name not in _METHODS:
+        raise ModelError(f"{what} holds a model of {model.name}; only those of {', '.join(_METHODS)} can be audited.")
+    return model

@@ -1,0 +1,145 @@
+"""How an audit is told to a person: who guesses how well, and what it means."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from federank.audit.pairs.audit import Findings
+
+ROWS = {
+    "popularity": "What is popular anyway",
+    "sign": "One message, its signs",
+    "accumulation": "All messages, their signs",
+    "frequency": "Sent more than once",
+    "magnitude": "Size of the gradients",
+    "absence": "Never sent as a negative",
+    "vector_recovery": "One row gives the vector",
+    "presence": "Named in one message",
+    "intersection": "Named in every message",
+    "second_rows": "Rows of the second kind",
+    "membership": "Sums with and without",
+    "sum_vector": "Sums give the vector",
+    "neighbours": "Those who send alike",
+    "learned": "Learnt on own devices",
+    "held_back": "Learnt, of what was kept",
+    "fused": "All of these together",
+}
+"""What each attack is called in a table."""
+
+_SERVERS = {
+    "updates": "A curious server that keeps every message",
+    "anonymous": "A curious server that sees one message at a time",
+    "sums": "A curious server that sees only sums over rounds of {cohort:,} devices",
+}
+"""How a report begins."""
+
+_INSTEAD = {
+    ("sums", "updates"): "A round has one device here, and the sum over one device is its message:\nthe server sees"
+    " every message. `--cohort K` makes rounds of K devices.\n",
+    ("updates", "sums"): "Noise hides the signs of a message, so the messages of a device are averaged\nover rounds,"
+    " as sums over one device.\n",
+}
+"""What was asked for, what was audited in its place, and why."""
+
+
+def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> None:
+    """Print the findings of the last epoch as a table, and of each epoch if there are several.
+
+    `asked` is the threat model that was asked for; another may have been audited in its place.
+    """
+    from federank.cli.tables import new_table, plain, show
+
+    found, seen = findings[-1], about["sees"]
+    if (asked, seen) in _INSTEAD:
+        click.echo(_INSTEAD[asked, seen])
+        seen = "updates"
+    heading = (
+        f"{_SERVERS[seen].format(**about)} of {plain(about['data'])} ({about['users']:,} people, "
+        f"{about['items']:,} items) after {found.epoch} epoch{'s' * (found.epoch > 1)} of training:"
+    )
+    click.echo(f"{fill(heading, 79)}\n")
+    table = new_table("How it guesses", "Right>", "Found>", "Order>", "Kept back>", "Gain>")
+    for name, marks in found.attacks.items():
+        table.add_row(
+            ROWS[name],
+            _percent(marks["precision"]),
+            _percent(marks["recall"]),
+            *("-" if marks[mark] is None else f"{marks[mark]:.3f}" for mark in ("auc", "auc_held_back")),
+            "-" if marks["gain"] is None else f"{marks['gain']:+.3f}",
+        )
+    show(table)
+    click.echo(
+        "  Right: of the items it names, those a person has (at random: "
+        f"{found.base_rate:.1%}).\n"
+        "  Found: of a person's items, those it names. Order: how often it ranks one of\n"
+        "  a person's items above another item (0.5: chance, 1: always). Kept back: order\n"
+        "  of those never sent as liked. Gain: order beyond popularity or chance.\n"
+    )
+    if len(findings) > 1:
+        _tell_epochs(findings)
+    _tell_more(found)
+    best = found.attacks[_strongest(found)]
+    click.echo(
+        f"What it means: {found.disclosed_share:.1%} of a person's items were sent openly at least once. With\n"
+        f"everything it saw, the server names {_percent(best['recall'])} of a person's items, and\n"
+        f"{_percent(best['precision'])} of what it names is right."
+    )
+    if about["people_attacked"] < about["users"]:
+        click.echo(
+            f"Means over {about['people_followed']:,} followed and {about['people_attacked']:,} attacked "
+            f"of {about['users']:,} people."
+        )
+        if about["attackers_own_devices"]:
+            click.echo(f"{about['attackers_own_devices']:,} devices are the server's own, to learn on.")
+
+
+def _tell_epochs(findings: list[Findings]) -> None:
+    from federank.cli.tables import new_table, show
+
+    table = new_table("Epoch>", "Sent openly>", "All together: right>", "Found>", "Order>", "Gain>")
+    for found in findings:
+        best = found.attacks[_strongest(found)]
+        table.add_row(
+            str(found.epoch),
+            f"{found.disclosed_share:.1%}",
+            _percent(best["precision"]),
+            _percent(best["recall"]),
+            f"{best['auc']:.3f}",
+            f"{best['gain']:+.3f}",
+        )
+    show(table)
+
+
+def _tell_more(found: Findings) -> None:
+    """The headline, and what the guesses tell beyond items."""
+    best = found.best
+    if best["gain_held_back"] is not None:
+        click.echo(
+            f"The best guess at what was kept back: {ROWS[best['by_auc_held_back']].lower()},\n"
+            f"{best['auc_held_back']:.3f}, {best['gain_held_back']:+.3f} beyond popularity or chance."
+        )
+    if found.categories is not None:
+        plainly, told = found.categories["popularity"], found.categories["fused"]
+        click.echo(
+            f"Shares of categories: off by {told['error']:.3f} on average (popularity: {plainly['error']:.3f}),\n"
+            f"correlation {told['correlation']:.2f} ({plainly['correlation']:.2f})."
+        )
+    if found.ratings:
+        told, plainly = found.ratings["two_steps"], found.ratings["mean"]
+        click.echo(
+            f"Ratings from two messages: {_percent(told['exact'])} exact, off by {told['error']:.2f} "
+            f"(the mean: {_percent(plainly['exact'])}, {plainly['error']:.2f})."
+        )
+
+
+def _strongest(found: Findings) -> str:
+    """The attack that speaks for all: the fused one, or the best in order."""
+    return "fused" if "fused" in found.attacks else str(found.best["by_auc"])
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"

@@ -1,0 +1,195 @@
+"""What an owner chooses for a device: options of a policy, and the commands that change it, pause, and leave."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from federank.errors import SettingError
+
+if TYPE_CHECKING:
+    from federank.protocol.policy import Policy
+    from federank.service.device.enrolment import Chosen
+    from federank.service.device.messages import Catalogue, Facts
+    from federank.service.device.store import DeviceStore
+
+_POLICY_OPTIONS = (
+    click.option("--pi", type=float, metavar="X", help="How much of what you like may be sent: 0 nothing, 1 all."),
+    click.option(
+        "--sharing",
+        type=click.Choice(["as-published", "sticky", "deniable"]),
+        help="Decide every time anew, once for life, or once for life with decoys.  [default: sticky]",
+    ),
+    click.option("--epsilon", type=float, metavar="X", help="Deniable sharing: smaller hides more."),
+    click.option(
+        "--basis",
+        type=click.Choice(["history", "shared"]),
+        help="Compute Updates from the whole history, or from what is shared alone.",
+    ),
+    click.option("--budget", type=int, metavar="N", help="At most N of your items are ever sent."),
+    click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this one as liked; repeat for more."),
+    click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any of this category."),
+)
+STATE = click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The device's file.  [default: in your data folder]",
+)
+
+
+def policy_options(command: Any) -> Any:
+    """Give a command the options of a policy."""
+    for option in reversed(_POLICY_OPTIONS):
+        command = option(command)
+    return command
+
+
+def state_path(state: Path | None) -> Path:
+    """The device's file: the one that was named, or the one in the user's data folder."""
+    if state is not None:
+        return state
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("federank")) / "device.sqlite"
+
+
+def note(text: str) -> None:
+    """Progress, on stderr."""
+    click.echo(text, err=True)
+
+
+def opened(state: Path | None) -> DeviceStore:
+    """The device's file, open until the command ends."""
+    from federank.service.device.store import DeviceStore
+
+    store = DeviceStore(state_path(state))
+    click.get_current_context().call_on_close(store.close)
+    return store
+
+
+def chosen_policy(facts: Facts, catalogue: Catalogue, wishes: dict[str, Any]) -> Chosen:
+    """The owner's policy where one is named, and otherwise the federation's suggestion as it is."""
+    from federank.service.device.enrolment import Chosen, suggested
+
+    if not any_wish(wishes):
+        return suggested(facts)
+    if wishes["pi"] is None:
+        raise SettingError("A policy needs --pi: how much of what you like may be sent, from 0 to 1.")
+    return Chosen(wished(None, catalogue, wishes), "owner")
+
+
+def wished(before: Policy | None, catalogue: Catalogue, wishes: dict[str, Any]) -> Policy:
+    """The policy that was wished for; what was not named stays as it was."""
+    from federank.service.device.history import never_items
+    from federank.service.device.state import policy_from_values
+
+    values = {name: wishes[name] for name in ("pi", "sharing", "epsilon", "basis", "budget")}
+    given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    never = never_items(catalogue, list(wishes["never_items"]), list(wishes["never_categories"]))
+    if before is None:
+        return policy_from_values({"sharing": "sticky"} | given | {"never_items": never})
+    if given.get("sharing", before.sharing) != before.sharing:
+        # Another kind of sharing has its own epsilon, basis and budget.
+        kept: dict[str, Any] = {"pi": before.pi, "paused": before.paused}
+        return policy_from_values(kept | given | {"never_items": before.never_items | never})
+    return replace(before, **given, never_items=before.never_items | never)
+
+
+def any_wish(wishes: dict[str, Any]) -> bool:
+    """Whether any part of a policy was named."""
+    return any(value is not None and value != () for value in wishes.values())
+
+
+def policy_line(policy: Policy) -> str:
+    """A policy in words."""
+    words = [f"{policy.sharing} sharing, pi {policy.pi:g}, computed from the {policy.basis}"]
+    words[0] += " profile" if policy.basis == "shared" else ""
+    if policy.epsilon is not None:
+        words.append(f"epsilon {policy.epsilon:g}")
+    if policy.budget is not None:
+        words.append(f"at most {policy.budget} {_items(policy.budget)} ever")
+    if policy.never_items:
+        how = "never, or only as decoys" if policy.sharing == "deniable" else "never"
+        words.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} {how}")
+    return ", ".join(words) + (", paused" if policy.paused else "")
+
+
+def _items(n: int) -> str:
+    return "item" if n == 1 else "items"
+
+
+@click.command()
+@policy_options
+@STATE
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
+    """What may leave this device; with options, change it. A running device follows from its next round.
+
+    What has left already stays in the ledger and cannot be taken back. Never-lists only grow.
+
+    \b
+    Examples:
+      federank device policy
+      federank device policy --sharing sticky --pi 0.1
+    """
+    from federank.service.device.leaving import exported_policy
+    from federank.service.device.state import catalogue_of, policy_of, set_policy
+
+    store = opened(state)
+    now, chosen_by = policy_of(store)
+    if any_wish(wishes):
+        now, chosen_by = wished(now, catalogue_of(store), wishes), "owner"
+        set_policy(store, now)
+    if as_json:
+        click.echo(json.dumps(exported_policy(store)))
+    else:
+        click.echo(f"{policy_line(now)} ({'your choice' if chosen_by == 'owner' else 'as the federation suggested'})")
+
+
+@click.command()
+@STATE
+def pause(state: Path | None) -> None:
+    """Take no part for now; a running device begins no other round, and tries no message again."""
+    _set_paused(state, True)
+
+
+@click.command()
+@STATE
+def resume(state: Path | None) -> None:
+    """Take part again."""
+    _set_paused(state, False)
+
+
+def _set_paused(state: Path | None, paused: bool) -> None:
+    from federank.service.device.state import policy_of, set_policy
+
+    store = opened(state)
+    now, chosen_by = policy_of(store)
+    set_policy(store, replace(now, paused=paused), chosen_by)
+    click.echo(
+        "Paused: nothing more is sent until `federank device resume`. What is on the line this moment may still arrive."
+        if paused
+        else "Takes part again."
+    )
+
+
+@click.command()
+@STATE
+@click.option("--erase", is_flag=True, help="Also remove the device's file, with its history and ledger.")
+def leave(state: Path | None, erase: bool) -> None:
+    """Leave the federation: the server forgets the device's token. What was learnt from it cannot be unlearnt.
+
+    The file stays, for its ledger and for recommending, unless --erase is given.
+    """
+    from federank.service.device.leaving import leave as leave_federation
+
+    path = state_path(state)
+    leave_federation(path, note)
+    if erase:
+        path.unlink()
+    click.echo(f"Left. {path} is {'removed' if erase else 'kept, for its ledger and for recommending'}.")

@@ -1,0 +1,171 @@
+"""`federank device`: one person's device, which learns at home and sends only what its owner allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from federank.cli.device.choices import (
+    STATE,
+    any_wish,
+    chosen_policy,
+    leave,
+    note,
+    pause,
+    policy,
+    policy_line,
+    policy_options,
+    resume,
+    state_path,
+)
+from federank.cli.device.looks import export, ledger, recommend
+from federank.errors import SettingError
+
+
+@click.group(invoke_without_command=True)
+@click.option("--server", metavar="ADDRESS", help="Where the federation is, such as https://example.org:8470.")
+@click.option("--profile", type=click.Path(path_type=Path), metavar="CSV", help="Your history: ids or titles (`item`).")
+@policy_options
+@STATE
+@click.option("--rounds", type=int, metavar="N", help="Take part in N rounds.  [default: until Ctrl-C]")
+@click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's.")
+@click.option("--insecure", is_flag=True, help="Allow plain http to another machine.")
+@click.pass_context
+def device(context: click.Context, /, **given: Any) -> None:
+    """Take part in a federation with your own history, which stays in one file on this machine.
+
+    The first time, it enrols and needs --server and --profile; afterwards it goes on from its file. A policy that you
+    do not name is the federation's suggestion, shown before it is taken.
+
+    \b
+    Examples:
+      federank device --server https://example.org:8470 --profile me.csv --pi 0.3
+      federank device ledger
+      federank device recommend -n 5
+    """
+    if context.invoked_subcommand is None:
+        _take_part(**given)
+    elif any(value for value in given.values()):
+        raise SettingError(f"Write options after the word: `federank device {context.invoked_subcommand} ...`.")
+
+
+def _take_part(
+    server: str | None,
+    profile: Path | None,
+    state: Path | None,
+    rounds: int | None,
+    ca: str | None,
+    insecure: bool,
+    **wishes: Any,
+) -> None:
+    from federank.checks import whole
+    from federank.service.device.client import Client
+    from federank.service.device.life import take_part
+    from federank.service.device.state import identity_of
+    from federank.service.device.store import DeviceStore, taking_part
+
+    if rounds is not None:
+        whole("--rounds", rounds, 0)
+    path = state_path(state)
+    if not path.exists():
+        _enrol(path, server, profile, ca, insecure, wishes)
+    else:
+        _refuse_second_enrolment(path, server, wishes)
+        if profile is not None:
+            _renew_profile(path, profile)
+    with taking_part(path):
+        store = DeviceStore(path)
+        try:
+            identity = identity_of(store)
+            client = Client(
+                identity.server, ca=identity.ca, insecure=identity.insecure, token=identity.token, note=note
+            )
+            try:
+                stored = take_part(store, client, rounds, note)
+            finally:
+                client.close()
+        finally:
+            store.close()
+    click.echo(f"{stored} {'Update was' if stored == 1 else 'Updates were'} sent and stored.")
+
+
+def _enrol(
+    path: Path, server: str | None, profile: Path | None, ca: str | None, insecure: bool, wishes: dict[str, Any]
+) -> None:
+    from federank.service.device.client import Client
+    from federank.service.device.enrolment import enrol
+
+    if server is None or profile is None:
+        raise SettingError(
+            f"There is no device at {path} yet: --server says where the federation is and --profile which file has "
+            "your history."
+        )
+
+    ca = None if ca is None else str(Path(ca).absolute())  # the device may be started from another folder next time
+    client = Client(server, ca=ca, insecure=insecure, note=note)
+    try:
+        matched, chosen, facts = enrol(
+            client,
+            path,
+            profile,
+            lambda facts, catalogue: chosen_policy(facts, catalogue, wishes),
+            ca=ca,
+            insecure=insecure,
+        )
+    finally:
+        client.close()
+    note(f"Enrolled in {facts.name or 'a federation'} of {facts.n_items:,} items; the device's file is {path}.")
+    _tell_matched(matched)
+    who = "you chose" if chosen.by == "owner" else "the federation suggests, as you named none"
+    note(f"Policy ({who}): {policy_line(chosen.policy)}. `federank device policy` shows and changes it.")
+
+
+def _refuse_second_enrolment(path: Path, server: str | None, wishes: dict[str, Any]) -> None:
+    from federank.service.device.state import identity_of
+    from federank.service.device.store import DeviceStore
+
+    store = DeviceStore(path)
+    try:
+        identity = identity_of(store)
+    finally:
+        store.close()
+    if server is not None and server.rstrip("/") != identity.server:
+        raise SettingError(
+            f"The device of {path} is enrolled at {identity.server}; for another server, name another --state."
+        )
+    if any_wish(wishes):
+        raise SettingError("This device has a policy already; change it with `federank device policy`.")
+
+
+def _renew_profile(path: Path, profile: Path) -> None:
+    """A history that has grown takes the place of the one that is kept; what has left stays in the ledger."""
+    from federank.service.device.enrolment import refuse_empty
+    from federank.service.device.history import read_profile
+    from federank.service.device.state import catalogue_of, identity_of, keep_profile
+    from federank.service.device.store import DeviceStore, taking_part
+
+    with taking_part(path):
+        store = DeviceStore(path)
+        try:
+            matched = read_profile(profile, catalogue_of(store))
+            refuse_empty(profile, matched, identity_of(store).facts)
+            keep_profile(store, matched.profile)
+        finally:
+            store.close()
+    _tell_matched(matched)
+
+
+def _tell_matched(matched: Any) -> None:
+    from federank.cli.tables import plain
+
+    note(f"Matched {matched.named - len(matched.unknown)} of {matched.named} items of your history.")
+    if matched.unknown:
+        shown = ", ".join(str(plain(text[:60])) for text in matched.unknown[:10])
+        more = f" and {len(matched.unknown) - 10} more" if len(matched.unknown) > 10 else ""
+        note(f"Unknown here, kept out and sent nowhere: {shown}{more}.")
+
+
+for _command in (ledger, recommend, policy, pause, resume, leave, export):
+    device.add_command(_command)

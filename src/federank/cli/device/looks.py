@@ -1,0 +1,97 @@
+"""Looking into a device's file: the ledger, recommendations, and all of it as JSON. None of it needs the network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from federank.cli.device.choices import STATE, opened
+
+
+@click.command()
+@STATE
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write it whole, as CSV or .json, for your eyes alone.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
+    """What has left this device: item by item, as liked or as compared with.
+
+    \b
+    Example:
+      federank device ledger --out ledger.csv
+    """
+    from federank.cli.tables import new_table, plain, show
+    from federank.service.device.leaving import exported_ledger, ledger_as_text, write_private
+    from federank.service.device.state import catalogue_of, ledger_of, profile_of, rounds_of
+
+    store = opened(state)
+    kept, history = ledger_of(store), profile_of(store)
+    if out is not None:
+        write_private(out, ledger_as_text(store, out.suffix == ".json"))
+        click.echo(f"{len(kept.entries):,} lines are in {out}.")
+        return
+    if as_json:
+        disclosed = kept.disclosed(history)
+        click.echo(json.dumps({"rounds": rounds_of(store), "disclosed": disclosed, "entries": exported_ledger(store)}))
+        return
+    catalogue = catalogue_of(store)
+    liked = [entry for entry in kept.entries.values() if entry.times_liked]
+    rounds, share = rounds_of(store), kept.disclosed(history)
+    click.echo(
+        f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. Of your {len(history):,} items {share:.1%} have left as "
+        f"liked; {len(kept.entries) - len(liked):,} other items were sent as compared with."
+    )
+    if liked:
+        shown = new_table("Item", "Title", "Times>", "First round>", "Last round>", "Yours")
+        for entry in sorted(liked, key=lambda entry: (-entry.times_liked, entry.item)):
+            names = plain(catalogue.ids[entry.item]), plain(catalogue.titles[entry.item])
+            counts = (str(entry.times_liked), str(entry.first_round), str(entry.last_round))
+            shown.add_row(*names, *counts, "yes" if entry.real else "a decoy")
+        show(shown)
+
+
+@click.command()
+@STATE
+@click.option("-n", "n", type=int, metavar="N", default=10, show_default=True, help="How many items.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def recommend(state: Path | None, n: int, as_json: bool) -> None:
+    """The best items that you do not have, from the model as last received; works offline.
+
+    \b
+    Example:
+      federank device recommend -n 5
+    """
+    from federank.checks import whole
+    from federank.cli.tables import new_table, plain, show
+    from federank.service.device.recommending import recommend as recommended
+
+    whole("n", n, 1)
+    listed = recommended(opened(state), n)
+    if as_json:
+        click.echo(json.dumps([suggestion._asdict() for suggestion in listed]))
+        return
+    shown = new_table("Rank>", "Item", "Title", "Score>")
+    for rank, (item, title, score) in enumerate(listed, start=1):
+        shown.add_row(str(rank), plain(item), plain(title), f"{score:.3f}")
+    show(shown)
+
+
+@click.command()
+@STATE
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file that only you can read.")
+def export(state: Path | None, out: Path | None) -> None:
+    """All that the device's file knows, as JSON; all but the token, which would let others speak for you."""
+    from federank.service.device.leaving import exported, write_private
+
+    text = json.dumps(exported(opened(state)), indent=1)
+    if out is None:
+        click.echo(text)
+    else:
+        write_private(out, text)
+        click.echo(f"Everything but the token is in {out}.")

@@ -1,0 +1,195 @@
+"""`federank evaluate DIR`: how good a model's recommendations are, or those in a file of another toolkit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from federank.errors import SettingError
+
+if TYPE_CHECKING:
+    from federank.data.categories import Categories
+    from federank.data.splits import Split
+    from federank.evaluation.evaluate import Evaluation, Part
+
+ROWS = {
+    "precision": "Precision",
+    "recall": "Recall",
+    "f1": "F1",
+    "ndcg": "nDCG",
+    "map": "MAP",
+    "mrr": "MRR",
+    "hit_rate": "Hit rate",
+    "item_coverage": "Item coverage: different items",
+    "item_coverage_share": "  as a share of the catalogue",
+    "gini": "Gini as in the papers: 1 is even",
+    "gini_standard": "Gini, standard form: 0 is even",
+    "epc": "Novelty (EPC)",
+    "arp": "Popularity of items (ARP)",
+    "popularity_lift": "  lift over the users' profiles",
+}
+"""What each metric is called in a table, in the table's order."""
+
+
+def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> tuple[int, ...]:
+    """One or more lengths of a list: 10, or 5,10."""
+    try:
+        return tuple(int(part) for part in value.split(","))
+    except ValueError:
+        raise SettingError(f"--at is {value!r}; give a length of lists, or several with commas: 10, or 5,10.") from None
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path), metavar="[DIR]", required=False)
+@click.option(
+    "--at", callback=_lengths, metavar="N,...", default="10", show_default=True, help="Lengths of the lists to judge."
+)
+@click.option(
+    "--part", type=click.Choice(["test", "validation"]), default="test", show_default=True, help="What to judge by."
+)
+@click.option(
+    "--recommendations",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Judge this file of `user item score` lines instead of a model; needs --split.",
+)
+@click.option(
+    "--split",
+    "split_folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A folder that `federank data split` wrote, or a model's; without it, the model's own split.",
+)
+@click.option(
+    "--categories",
+    "category_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Categories of items: lines of `item category`.",
+)
+@click.option(
+    "--groups",
+    "group_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Groups of users, to tell the bias of each: lines of `user group`.",
+)
+@click.option(
+    "--per-user", type=click.Path(path_type=Path), metavar="FILE", help="Write each user's values as .parquet or .tsv."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def evaluate(
+    model: Path | None,
+    at: tuple[int, ...],
+    part: Part,
+    recommendations: Path | None,
+    split_folder: Path | None,
+    category_file: Path | None,
+    group_file: Path | None,
+    per_user: Path | None,
+    as_json: bool,
+) -> None:
+    """How good the recommendations of a trained model are, or those in a file.
+
+    All items that a user does not have are ranked, and the first N compared with what the user chose later. Means
+    are over all users with a test item; a user without recommendations counts as zero.
+
+    \b
+    Examples:
+      federank evaluate runs/city --at 5,10
+      federank evaluate --recommendations recs.tsv --split city-split --json
+    """
+    from federank.cli.evaluate.folds import evaluate_folds, rating_figures, show_errors
+    from federank.evaluation.evaluate import evaluate as judge
+    from federank.recommenders.stored.folds import is_folds
+    from federank.recommenders.stored.model_folder import load_model
+
+    if (model is None) == (recommendations is None):
+        raise SettingError("Say what to judge: a model's folder, or a file with --recommendations; one of them.")
+    if split_folder is None and model is None:
+        raise SettingError("A file of recommendations does not say what to judge it by; add --split DIR.")
+    if model is not None and is_folds(model):
+        if split_folder or category_file or group_file or per_user or part != "test":
+            raise SettingError(f"{model} holds folds, each with its own test part; only --at and --json go with them.")
+        evaluate_folds(model, at, as_json=as_json)
+        return
+    split = read_any_split(split_folder or model)  # type: ignore[arg-type]
+    categories, groups, strangers = _read_files(category_file, group_file, split)
+    loaded = None if model is None else load_model(model)
+    source = recommendations if loaded is None else loaded
+    found = judge(source, split, at=at, part=part, categories=categories, groups=groups)
+    errors, fallbacks = rating_figures(loaded, split if part == "test" else split.development)
+    notes = [*fallbacks, *found.notes, *strangers]
+    if per_user is not None:
+        found.write_per_user(per_user)
+    if as_json:
+        told: dict[str, Any] = {**errors, **found.means, "part": part, "split": split.how, "notes": notes}
+        if groups is not None and found.bias is not None:
+            told["bias_of_groups"] = found.bias.to_dicts()
+        click.echo(json.dumps(told, indent=2))
+        return
+    click.echo(f"{split.train.name}, judged by the {part} part\nSplit: {split.how}\n")
+    show_errors(errors)
+    _show(found)
+    for note in notes:
+        click.echo(f"  {note}")
+    if per_user is not None:
+        click.echo(f"  Each user's values are in {per_user}.")
+
+
+def read_any_split(folder: Path) -> Split:
+    """The split that a model's folder keeps, or that `federank data split` wrote."""
+    from federank.data.stored.split_folder import read_split_folder
+    from federank.recommenders.stored.model_folder import load_split
+
+    if (folder / "train.tsv").exists():
+        return read_split_folder(folder)
+    return load_split(folder)
+
+
+def _read_files(
+    category_file: Path | None, group_file: Path | None, split: Split
+) -> tuple[Categories | None, dict[Any, str] | None, list[str]]:
+    """Categories of items and groups of users from files, and a sentence on what in them the data do not know."""
+    from federank.evaluation.categories import read_categories, read_groups
+
+    categories = groups = None
+    notes = []
+    if category_file is not None:
+        categories, unknown = read_categories(category_file, split.train)
+        notes += [f"Items of {category_file} that the data do not have, left out: {unknown:,}."] * (unknown > 0)
+    if group_file is not None:
+        groups, unknown = read_groups(group_file, split.train)
+        notes += [f"Users of {group_file} that the data do not have, left out: {unknown:,}."] * (unknown > 0)
+    return categories, groups, notes
+
+
+def _show(found: Evaluation) -> None:
+    from federank.cli.tables import new_table, plain, show
+    from federank.evaluation.bias import EVERYBODY
+
+    table = new_table("", *(f"@{n}>" for n in found.at))
+    for name, title in ROWS.items():
+        table.add_row(title, *(figure(found.means[f"{name}@{n}"]) for n in found.at))
+    table.add_section()
+    table.add_row("Users", *([f"{found.means['users']:,}"] * len(found.at)))
+    table.add_row("  of whom have recommendations", *([f"{found.means['user_coverage']:.1%}"] * len(found.at)))
+    show(table)
+    if found.bias is not None:
+        n = found.at[-1]
+        for (group,), rows in found.bias.filter(at=n).group_by("group", maintain_order=True):
+            if group != EVERYBODY:
+                click.echo(f"  Group: {plain(str(group)).plain}\n")
+            table = new_table(f"Bias of categories @{n}", "Training>", "Lists>", "Disparity>")
+            for row in rows.iter_rows(named=True):
+                values = (row[name] for name in ("bias_train", "bias", "bias_disparity"))
+                table.add_row(plain(row["category"]), *("-" if value is None else f"{value:.3f}" for value in values))
+            show(table)
+
+
+def figure(value: float) -> str:
+    """A count as it is, a mean with five decimals."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.5f}" if abs(value) < 100 else f"{value:,.1f}"

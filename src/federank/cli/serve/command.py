@@ -1,0 +1,234 @@
+"""`federank serve`: a federation in the world, for devices over HTTPS and for browsers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from federank.cli.reading import Reading, reads_data_option
+from federank.cli.serve.store import RECIPE, noun_of, prepare_store, suggestion
+from federank.errors import SettingError
+
+_NO_LIMITS = {"device_rate": 0.0, "address_rate": 0.0, "enrolment_rate": 0.0}
+
+
+class ServeCommand(click.Command):
+    """The command, whose further flags are made from the settings records when it is asked for."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Our own options, then those of the records."""
+        from federank.cli.settings_flags import settings_options
+        from federank.protocol.pairs.recipes import FPLSettings
+        from federank.service.server.settings import RoundSettings, TrustSettings
+
+        method = [option for option in settings_options(FPLSettings) if option.name in RECIPE]
+        for option in method:
+            if option.name == "triples":
+                option.help = "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]"
+        if len(self.params) == self._own:
+            self.params += [*settings_options(RoundSettings), *method, *settings_options(TrustSettings)]
+        return super().get_params(ctx)
+
+    def __init__(self, *args: Any, **values: Any) -> None:
+        super().__init__(*args, **values)
+        self._own = len(self.params)
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(
+        (
+            click.option(
+                "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all."
+            ),
+            click.option(
+                "--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0: any free one."
+            ),
+            click.option("--admin-host", default="127.0.0.1", show_default=True, help="The operator's address."),
+            click.option(
+                "--admin-port",
+                type=click.IntRange(0, 65535),
+                help="The operator's port.  [default: the port after --port]",
+            ),
+            click.option(
+                "--store",
+                default="sqlite:///federation.sqlite",
+                show_default=True,
+                help="sqlite:///FILE or postgresql://USER@HOST/NAME.",
+            ),
+            click.option(
+                "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that serve."
+            ),
+            click.option(
+                "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="Certificate chain (PEM)."
+            ),
+            click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key (PEM)."),
+            click.option(
+                "--self-signed",
+                is_flag=True,
+                help="Make a certificate, and write it to the current folder for devices' --ca.",
+            ),
+            click.option("--name", help="What the federation is called.  [default: the data's name]"),
+            click.option("--noun", metavar="ONE/MANY", help="What its items are called, such as film/films."),
+            click.option(
+                "--start-from",
+                type=click.Path(path_type=Path),
+                metavar="DIR",
+                help="Begin with a trained model's item factors.",
+            ),
+            click.option(
+                "--suggest-pi", type=float, metavar="X", help="Suggest to devices to share this much; owners decide."
+            ),
+            click.option(
+                "--suggest-sharing",
+                type=click.Choice(["as-published", "sticky", "deniable"]),
+                help="The way of sharing that goes with --suggest-pi.  [default: sticky]",
+            ),
+            click.option(
+                "--suggest-epsilon", type=float, metavar="X", help="The epsilon of suggested deniable sharing."
+            ),
+            click.option(
+                "--new-admin-token", is_flag=True, help="Make and show a new operator's token; the old one dies."
+            ),
+            click.option(
+                "--restored", is_flag=True, help="The store was restored from a backup: let its numbers jump ahead."
+            ),
+            click.option("--rehearsal", is_flag=True, help="Lift the limits on requests, for a fleet on one machine."),
+            click.option("--proxies", metavar="ADDRESSES", help="Proxies whose X-Forwarded-For is believed."),
+            click.option("--quiet", is_flag=True, help="No log on stderr."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(cls=ServeCommand)
+@_options
+@reads_data_option
+def serve(reading: Reading, **values: Any) -> None:
+    """Serve a federation to devices and browsers.
+
+    The data give the catalogue (ids, titles, categories) and the mean number of items per person, nothing else:
+    nobody's history is kept. What the federation is stays in the store; started again, it goes on where it was.
+
+    \b
+    Examples:
+      federank serve --data city
+      federank serve --data city --self-signed --host 0.0.0.0
+      federank serve --store postgresql://federank@localhost/federank --workers 2
+    """
+    try:
+        import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+        import uvloop  # noqa: F401
+    except ImportError as reason:
+        raise SettingError(f'The service needs {reason.name}: pip install "federank[service]".') from reason
+    sys.exit(_serve(reading, **values))
+
+
+def _serve(
+    reading: Reading,
+    *,
+    host: str,
+    port: int,
+    admin_host: str,
+    admin_port: int | None,
+    store: str,
+    workers: int,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    self_signed: bool,
+    rehearsal: bool,
+    proxies: str | None,
+    quiet: bool,
+    **values: Any,
+) -> int:
+    from federank.cli.settings_flags import given_settings
+    from federank.service.server.processes import Serving, bind
+    from federank.service.server.processes import serve as serve_federation
+    from federank.service.server.settings import RoundSettings, TrustSettings
+    from federank.service.server.tls import hosts_of
+
+    trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
+    rounds = given_settings(RoundSettings, values)
+    suggested, noun = suggestion(values), noun_of(values["noun"])
+    _refuse_names(proxies)
+    certificate, key = _certificate(tls_cert, tls_key, self_signed, host)
+    # The token of a federation is shown once, so what can go wrong goes wrong before it is founded.
+    after = port + 1 if port else 0
+    with (
+        bind(host, port) as public,
+        bind(admin_host, after if admin_port is None else admin_port, "--admin-port") as admin,
+    ):
+        token = prepare_store(reading, store, rounds, suggested, noun, values)
+        scheme = "https" if certificate else "http"
+        _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
+        if certificate is not None and self_signed:
+            click.echo(
+                f"certificate  {certificate}  (for {', '.join(hosts_of(certificate))}; give it to devices: --ca)"
+            )
+        if certificate is None and host not in ("127.0.0.1", "::1", "localhost"):
+            click.echo("federank: without TLS, put a proxy that has it in front: devices refuse plain HTTP.", err=True)
+        return serve_federation(
+            Serving(
+                store=store,
+                trust=trust,
+                certificate=certificate,
+                key=key,
+                workers=workers,
+                proxies=proxies,
+                quiet=quiet,
+            ),
+            public,
+            admin,
+        )
+
+
+def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, store: str, token: str | None) -> None:
+    from federank.service.server.store.address import without_password
+
+    click.echo(f"federation   {scheme}://{_shown(host)}:{port}")
+    click.echo(f"operator     {scheme}://{_shown(admin_host)}:{admin_port}/admin")
+    if token is not None:
+        click.echo(f"admin token  {token}  (shown this once; the store keeps only its hash)")
+    click.echo(f"store        {without_password(store)}")
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _refuse_names(proxies: str | None) -> None:
+    """A proxy that is named otherwise than by its address would never be believed."""
+    import ipaddress
+
+    for proxy in () if proxies is None else proxies.split(","):
+        try:
+            ipaddress.ip_network("0.0.0.0/0" if proxy.strip() == "*" else proxy.strip())
+        except ValueError as reason:
+            raise SettingError(
+                f"--proxies names {proxy.strip()!r}; addresses or networks are needed, such as 127.0.0.1,10.0.0.0/8."
+            ) from reason
+
+
+def _certificate(
+    certificate: Path | None, key: Path | None, make_one: bool, host: str
+) -> tuple[Path | None, Path | None]:
+    from federank.service.server.tls import self_signed, server_context
+
+    if make_one and (certificate is not None or key is not None):
+        raise SettingError("--self-signed makes a certificate; leave it out where --tls-cert and --tls-key name one.")
+    if make_one:
+        import socket
+
+        hosts = dict.fromkeys((host, "localhost", "127.0.0.1", "::1", socket.gethostname()))
+        certificate, key = self_signed(Path.cwd(), tuple(name for name in hosts if name not in ("0.0.0.0", "::")))
+    if (certificate is None) != (key is None):
+        raise SettingError("A certificate and its key go together: give both --tls-cert and --tls-key.")
+    if certificate is not None and key is not None:
+        server_context(certificate, key)  # refuse what cannot be used before anything begins
+    return certificate, key

@@ -1,0 +1,261 @@
+"""`federank train METHOD`: read data, split it, learn, and keep the model with its split in a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from federank.cli.reading import Reading, reads_data_option
+from federank.errors import ModelError, SettingError
+from federank.recommenders.registry import METHODS, recommender_class
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Interactions
+    from federank.data.splits import Split
+    from federank.engines.training import Progress
+    from federank.recommenders.recommender import Recommender
+
+WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "none")
+
+
+class Methods(click.Group):
+    """One command per method, whose flags are made from the method's settings when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The methods' names."""
+        return list(METHODS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command that trains this method."""
+        if cmd_name not in METHODS:
+            return None
+        from federank.cli.settings_flags import settings_options
+
+        method = recommender_class(cmd_name)
+        command = click.Command(
+            cmd_name,
+            callback=lambda **values: _train(method, **values),
+            help=f"{METHODS[cmd_name][2]}\n\n\b\nExample:\n  federank train {cmd_name} --out runs/{cmd_name}",
+        )
+        command.params = [*settings_options(method.settings_type), *_preset(cmd_name), *_common.params]
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of methods, without importing any."""
+        with formatter.section("Methods"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in METHODS.items()])
+
+
+@click.command(cls=Methods, subcommand_metavar="METHOD [OPTIONS]...")
+def train() -> None:
+    """Train a method and keep the model, with its split, in a folder.
+
+    Each user's newest 20 % are held out for a test, as in the papers, unless --split says otherwise.
+
+    \b
+    Examples:
+      federank train fpl --data city --pi 0.3 --out runs/city
+      federank train fpl --data city --preset pfpl+ --threads 2 --out runs/parallel
+      federank train fpl --help
+    """
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The folder to write.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier model, or an interrupted run, of that name.")
+@click.option(
+    "--split",
+    "way",
+    metavar="WAY",
+    default="temporal",
+    show_default=True,
+    help=f"{', '.join(WAYS[:-1])}; none to learn from everything; or a folder that `federank data split` wrote.",
+)
+@click.option(
+    "--test", type=float, metavar="SHARE", default=0.2, show_default=True, help="Share held out for the test."
+)
+@click.option("--validation", type=float, metavar="SHARE", default=0.0, help="Share of the rest held out for choosing.")
+@click.option("--split-seed", type=int, metavar="N", default=1, help="Seed of a random split, or of folds.")
+@click.option("--folds", type=int, metavar="K", help="Train K models, each tested on another random part of the data.")
+@click.option(
+    "--engine",
+    type=click.Choice(["compiled", "reference", "cluster"]),
+    default="compiled",
+    help="How rounds are played; cluster: devices spread over machines.",
+)
+@click.option("--cluster", metavar="ADDRESS", help="For --engine cluster: local (default), or ray://HOST:10001.")
+@click.option("--shards", type=int, metavar="N", help="For --engine cluster: processes to spread devices over.")
+@click.option("--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same.")
+@click.option("--resume", is_flag=True, help="Go on with a run that was interrupted.")
+@click.option("--count/--no-count", default=True, help="Count what was sent, row by row.  [default: count]")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@reads_data_option
+def _common(**_: Any) -> None:
+    """The options that every method has."""
+
+
+def _preset(method: str) -> list[click.Parameter]:
+    if method != "fpl":
+        return []
+    from federank.protocol.pairs.recipes import PRESETS
+
+    return [click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name.")]
+
+
+def _train(
+    method: type[Recommender],
+    *,
+    out: Path,
+    overwrite: bool,
+    way: str,
+    test: float,
+    validation: float,
+    split_seed: int,
+    folds: int | None,
+    engine: str,
+    cluster: str | None,
+    shards: int | None,
+    threads: int,
+    resume: bool,
+    count: bool,
+    quiet: bool,
+    as_json: bool,
+    preset: str | None = None,
+    **values: Any,
+) -> None:
+    from federank.cli.settings_flags import given_settings
+    from federank.cli.train.report import count_communication, tell
+    from federank.protocol.pairs.recipes import PRESETS
+
+    settings = (PRESETS[preset] if preset else {}) | given_settings(method.settings_type, values)
+    model = method(**settings)
+    checkpoint = out.parent / f"{out.name}.checkpoint"
+    conduct = {"engine": engine, "threads": threads, "cluster": cluster, "shards": shards}
+    how: dict[str, Any] = conduct if method.in_rounds else {}
+    if folds is not None:
+        from federank.cli.train.folds import train_folds
+
+        _refuse_other_split(way, validation)
+        with watching(method, quiet) as watch:
+            train_folds(
+                method,
+                settings,
+                Reading(**values),
+                out,
+                how | ({} if watch is None else {"watch": watch}),
+                folds=folds,
+                split_seed=split_seed,
+                overwrite=overwrite,
+                resume=resume,
+                count=count,
+                as_json=as_json,
+            )
+        return
+    refuse_lost_work(out, checkpoint, overwrite=overwrite, resume=resume)
+    split = _split(Reading(**values), way, test, validation, split_seed)
+    part = split.train if not isinstance(split, tuple) else split[0]
+    if method.in_rounds:
+        how |= {"checkpoint": checkpoint, "resume": resume}
+    with watching(method, quiet) as watch:
+        if watch is not None:
+            how["watch"] = watch
+        try:
+            model.fit(part, **how)
+        except KeyboardInterrupt:
+            if checkpoint.exists():
+                click.echo(f"\nThe run is kept in {checkpoint}; the same command with --resume goes on.", err=True)
+            raise
+    count_communication(model, count)
+    model.save(out, None if isinstance(split, tuple) else split, replaces=overwrite)
+    checkpoint.unlink(missing_ok=True)
+    if as_json:
+        click.echo(json.dumps({"out": str(out), **model.report}))
+    else:
+        tell(model, out, part)
+
+
+def refuse_lost_work(out: Path, checkpoint: Path, *, overwrite: bool, resume: bool) -> None:
+    """Nothing that took time to make is replaced unless its owner says so."""
+    from federank.recommenders.stored.folds import is_folds
+    from federank.recommenders.stored.model_folder import is_model, refuse_place
+
+    refuse_place(out)
+    if overwrite:
+        checkpoint.unlink(missing_ok=True)
+        return
+    if is_model(out) or is_folds(out):
+        raise ModelError(f"{out} holds a model already; choose another --out, or add --overwrite to replace it.")
+    if checkpoint.exists() and not resume:
+        raise ModelError(
+            f"{checkpoint} is left of an interrupted run; add --resume to go on with it, or --overwrite to start anew."
+        )
+
+
+def _refuse_other_split(way: str, validation: float) -> None:
+    if way != "temporal" or validation:
+        raise SettingError("--folds divides the data at random by itself; leave out --split and --validation.")
+
+
+def _refuse_reading_options() -> None:
+    """A folder of parts is taken as it is: what would read or filter data has nothing to act on."""
+    context = click.get_current_context()
+    given = [
+        name
+        for name in Reading.__dataclass_fields__
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        flag = "--data" if given[0] == "source" else f"--{given[0].replace('_', '-')}"
+        raise SettingError(f"--split names a folder of parts, which are taken as they are; leave out {flag}.")
+
+
+def _split(reading: Reading, way: str, test: float, validation: float, seed: int) -> Split | tuple[Interactions]:
+    from federank.data import splits
+    from federank.data.stored.split_folder import read_split_folder
+
+    if way not in WAYS:
+        if Path(way).is_dir():
+            _refuse_reading_options()
+            return read_split_folder(Path(way))
+        raise SettingError(
+            f"--split is {way!r}; it can be {', '.join(WAYS)}, or a folder that `federank data split` wrote."
+        )
+    data = reading.interactions()
+    if way == "none":
+        return (data,)
+    if way == "temporal":
+        return splits.split_temporal(data, test, validation)
+    if way == "global-temporal":
+        return splits.split_temporal_global(data, test, validation)
+    if way == "leave-last-out":
+        return splits.split_leave_last_out(data, validation=validation > 0)
+    return splits.split_random(data, test, validation, seed)
+
+
+@contextmanager
+def watching(method: type[Recommender], quiet: bool) -> Iterator[Any]:
+    """A bar on stderr: epoch, triples or ratings per second, time left."""
+    if quiet or not method.in_rounds:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%  {task.fields[told]}"), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, told="getting ready (a first run compiles for some seconds)")
+
+        def watch(now: Progress) -> None:
+            speed = f"{now.triples_per_second / 1e6:.1f} million {method.learns_from}/s"
+            told = f"epoch {now.epoch}/{now.epochs}, {speed}"
+            bar.update(task, completed=now.round_number, total=now.rounds, told=told)
+
+        yield watch

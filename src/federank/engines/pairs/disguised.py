@@ -1,0 +1,115 @@
+"""Rounds with clipped and noisy Updates, compiled (protocol/noise.py has the idea, and the form for one device).
+
+Each client's Update is summed apart, clipped, and added to the round's sum. Noise is then drawn once for the sum, with
+the variance that the devices' own noise would add up to: the model has the same distribution as with noise drawn device
+by device, as the reference engine does, but not the same numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank.compiling import compiled
+from federank.engines.pairs.federation import Federation
+from federank.engines.pairs.kernels import ShardSum, play_clients
+from federank.engines.pairs.triples import Histories, pairs_of_shard, room_for_pairs
+from federank.protocol.draws import SERVER
+from federank.protocol.pairs.distribution import choose_clients
+from federank.protocol.pairs.noise import fill_with_noise
+from federank.protocol.pairs.recipes import Recipe
+
+
+def play_disguised(federation: Federation, rounds: int) -> None:
+    """Play this many rounds."""
+    n_items, width = federation.item_vectors.shape
+    own = ShardSum(
+        vectors=np.empty((n_items, width), dtype=np.float32),
+        biases=np.empty(n_items, dtype=np.float32),
+        stamps=np.zeros(n_items, dtype=np.int64),
+        touched=np.empty(n_items, dtype=np.int32),
+    )
+    tables = (federation.item_vectors, federation.item_biases, federation.user_vectors)
+    recipe, begin = federation.recipe, federation.round_number
+    _play(recipe, federation.histories, *tables, own, begin, rounds, (0,) * width)
+    federation.round_number += rounds
+
+
+@compiled
+def _play(
+    recipe: Recipe,
+    histories: Histories,
+    Q: FloatMatrix,
+    b: FloatVector,
+    P: FloatMatrix,
+    own: ShardSum,
+    first_round: int,
+    rounds: int,
+    width: Any,
+) -> None:
+    n_items, factors = len(b), recipe.factors
+    sums = np.empty((n_items, factors + 1), np.float32)
+    noise = np.empty((n_items, factors + 1), np.float32)
+    updates_with = np.empty(n_items, np.int64)
+    chosen, marks = np.empty(len(P), np.int32), np.zeros(len(P), np.int64)
+    pairs = pairs_of_shard(room_for_pairs(1), 0)
+    moves = np.zeros((1, len(width)), np.float32)
+    for r in range(first_round, first_round + rounds):
+        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
+        sums[:] = 0.0
+        updates_with[:] = 0
+        answers = 0
+        for k in range(m):
+            rows = play_clients(recipe, histories, Q, b, P, r, chosen[k : k + 1], pairs, own, moves, width)
+            _add_clipped(own, rows, recipe.clip, factors, sums, updates_with)
+            answers += rows > 0  # a device that drops out sends no row, and no noise
+        if recipe.deviation > 0:
+            fill_with_noise(noise, recipe.seed, SERVER, r)
+            for item in range(n_items):
+                parts = answers if recipe.noise_on_all_rows else updates_with[item]
+                scale = np.float32(recipe.deviation * np.sqrt(parts))
+                for column in range(factors + 1):
+                    sums[item, column] += scale * noise[item, column]
+        for item in range(n_items):
+            for column in range(factors):
+                Q[item, column] += recipe.learning_rate * sums[item, column]
+            b[item] += recipe.learning_rate * sums[item, factors]
+
+
+@compiled
+def _add_clipped(
+    own: ShardSum, rows: int, clip: float, factors: int, sums: FloatMatrix, updates_with: LongVector
+) -> None:
+    """Add one client's Update to the sum, and forget it."""
+    squares = 0.0
+    for place in range(rows):
+        item = own.touched[place]
+        squares += np.float64(own.biases[item]) ** 2
+        for column in range(factors):
+            squares += np.float64(own.vectors[item, column]) ** 2
+    length = np.sqrt(squares)
+    scale = np.float32(clip / length) if length > clip else np.float32(1.0)
+    for place in range(rows):
+        item = own.touched[place]
+        own.stamps[item] = 0
+        updates_with[item] += 1
+        sums[item, factors] += scale * own.biases[item]
+        for column in range(factors):
+            sums[item, column] += scale * own.vectors[item, column]
+
+
+def participations(recipe: Recipe, n_users: int, rounds: int) -> LongVector:
+    """In how many of the first rounds each user was chosen."""
+    counts = np.zeros(n_users, dtype=np.int64)
+    _count(recipe, rounds, np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int32), counts)
+    return counts
+
+
+@compiled
+def _count(recipe: Recipe, rounds: int, marks: LongVector, chosen: IntVector, counts: LongVector) -> None:
+    for r in range(rounds):
+        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
+        for place in range(m):
+            counts[chosen[place]] += 1

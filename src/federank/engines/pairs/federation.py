@@ -1,0 +1,75 @@
+"""A federation in memory: the shared model, the devices' private state, and how far the rounds have come.
+
+What an engine works on. The two halves are kept apart, as they are on disk: `item_*` is the server's, `user_vectors`
+and `profiles` are the devices'. Rows are padded (see models/rows.py); the padding stays zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector
+from federank.data.interactions import Profiles
+from federank.engines.pairs.triples import Histories, histories_of
+from federank.models.rows import padded_width
+from federank.protocol.draws import ITEM_BIASES, ITEM_FACTORS, USER_FACTORS
+from federank.protocol.initial import normal_rows
+from federank.protocol.pairs.recipes import FPLSettings, Recipe
+
+
+@dataclass(eq=False)
+class Federation:
+    """Server and devices of a simulation between two rounds."""
+
+    recipe: Recipe
+    profiles: Profiles
+    item_vectors: FloatMatrix
+    item_biases: FloatVector
+    user_vectors: FloatMatrix
+    round_number: int = 0
+
+    @cached_property
+    def histories(self) -> Histories:
+        """The devices' profiles as the compiled engine wants them."""
+        return histories_of(self.profiles, len(self.item_biases), self.recipe)
+
+    @property
+    def rounds_per_epoch(self) -> int:
+        """How many rounds make an epoch."""
+        return self.recipe.rounds_per_epoch
+
+    @property
+    def steps_per_round(self) -> float:
+        """How many triples a round learns from on average."""
+        return self.recipe.clients_per_round * float(np.mean(self.recipe.triples[self.recipe.participants]))
+
+    @property
+    def learning_rate(self) -> float:
+        """The size of a step."""
+        return float(self.recipe.learning_rate)
+
+    def tables(self) -> dict[str, Any]:
+        """What changes while rounds are played: the content of a checkpoint."""
+        return {name: getattr(self, name) for name in ("item_vectors", "item_biases", "user_vectors")}
+
+    @classmethod
+    def founded(cls, settings: FPLSettings, recipe: Recipe, profiles: Profiles, n_items: int) -> Federation:
+        """A federation before its first round: the server and every device draw their first values."""
+        scale, factors, seed = settings.initial_scale, settings.factors, settings.seed
+        width = padded_width(factors)
+        biases = (
+            normal_rows(n_items, 1, seed=seed, purpose=ITEM_BIASES, scale=scale)[:, 0].copy()
+            if settings.initial_biases == "normal"
+            else np.zeros(n_items, dtype=np.float32)
+        )
+        return cls(
+            recipe,
+            profiles,
+            normal_rows(n_items, factors, seed=seed, purpose=ITEM_FACTORS, scale=scale, width=width),
+            biases,
+            normal_rows(len(profiles.starts) - 1, factors, seed=seed, purpose=USER_FACTORS, scale=scale, width=width),
+        )

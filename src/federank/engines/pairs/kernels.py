@@ -1,0 +1,266 @@
+"""The compiled loops: the same draws and the same steps as the reference engine, for a million devices.
+
+Two loops, because two shapes of federation differ in what they may do at once:
+
+  * `play_single_pairs`: one client a round with one pair (sFPL). The next round sees this round's result, so the
+    order is the algorithm; what can be done ahead is every draw. A block of rounds is drawn first, then stepped.
+  * `play_rounds`: everything else. Clients of a round see the same shared model, so they are divided into *shards*
+    that may run on different cores. Each shard sums its clients' Updates in their order; then the shards' sums
+    are folded into the model in the order of shards. The division depends on the population alone, so the number
+    of threads never changes a bit of the result.
+
+Nothing here decides anything: who takes part, which pairs are drawn, what may be sent and what a step is come from
+protocol/ and models/, the very functions that the reference engine interprets.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.compiling import compiled
+from federank.engines.barrier import wait_for_all
+from federank.engines.pairs.triples import (
+    BLOCK,
+    BOTH,
+    LOST,
+    Histories,
+    Pairs,
+    choose_one_each,
+    draw_pairs,
+    next_block,
+    pairs_of_shard,
+    room_for_pairs,
+)
+from federank.models.bpr import item_gradient, pair_slope, user_gradient
+from federank.models.rows import fetch_row, inlined, load_row, store_row
+from federank.protocol.pairs.distribution import choose_clients
+from federank.protocol.pairs.recipes import Recipe
+
+AHEAD = 6
+"""How many pairs ahead memory is asked for their rows."""
+
+
+class Sums(NamedTuple):
+    """Each shard's sum of Updates: rows are valid where the stamp is that of the round."""
+
+    vectors: np.ndarray[Any, np.dtype[np.float32]]  # shards x items x width
+    biases: FloatMatrix  # shards x items
+    stamps: np.ndarray[Any, np.dtype[np.int64]]  # shards x items
+    touched: np.ndarray[Any, np.dtype[np.int32]]  # shards x items: which rows, as first met
+    counts: np.ndarray[Any, np.dtype[np.int64]]  # shards: how many of them
+
+
+class ShardSum(NamedTuple):
+    """One shard's part of `Sums`."""
+
+    vectors: FloatMatrix
+    biases: FloatVector
+    stamps: np.ndarray[Any, np.dtype[np.int64]]
+    touched: IntVector
+
+
+@inlined
+def _fetch_ahead(P: Any, Q: Any, pairs: Any, k: Any, width: Any) -> None:
+    """Ask memory for the rows of a pair that is about to be stepped."""
+    fetch_row(P, pairs.users[k], width)
+    fetch_row(Q, pairs.positives[k], width)
+    fetch_row(Q, pairs.negatives[k], width)
+
+
+@compiled(allocates=False)
+def _step_one_by_one(
+    recipe: Recipe, Q: FloatMatrix, b: FloatVector, P: FloatMatrix, pairs: Pairs, count: int, width: Any
+) -> None:
+    """Step a block of pairs, each on what the one before it left."""
+    rate = recipe.learning_rate
+    for k in range(count):
+        _fetch_ahead(P, Q, pairs, min(k + AHEAD, count - 1), width)
+        user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
+        p, q_i, q_j = load_row(P, user, width), load_row(Q, i, width), load_row(Q, j, width)
+        g = pair_slope(p, q_i, q_j, b[i], b[j])
+        store_row(P, user, p + rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser))
+        if arrives != LOST:
+            store_row(Q, j, q_j + rate * item_gradient(-g, p, q_j, recipe.negative_regulariser))
+            b[j] -= rate * g
+        if arrives == BOTH:
+            store_row(Q, i, q_i + rate * item_gradient(g, p, q_i, recipe.positive_regulariser))
+            b[i] += rate * g
+
+
+@compiled
+def play_single_pairs(
+    recipe: Recipe,
+    histories: Histories,
+    Q: FloatMatrix,
+    b: FloatVector,
+    P: FloatMatrix,
+    first_round: int,
+    rounds: int,
+    width: Any,
+) -> None:
+    """Rounds of one client with one pair each: what it sends is folded in before the next round."""
+    pairs = pairs_of_shard(room_for_pairs(1), 0)
+    marks = np.zeros(len(P), np.int64)
+    chosen = np.empty(len(P), np.int32)
+    for begin in range(0, rounds, BLOCK):
+        count = choose_one_each(recipe, first_round + begin, min(BLOCK, rounds - begin), marks, chosen, pairs)
+        draw_pairs(recipe, histories, len(b), pairs, count)
+        _step_one_by_one(recipe, Q, b, P, pairs, count, width)
+
+
+@inlined
+def _add(total: Any, count: Any, stamp: Any, item: Any, row: Any, bias: Any, width: Any) -> Any:
+    """Add one gradient to a shard's sum, the first of a round in place of what was there; how many rows it has now."""
+    if total.stamps[item] == stamp:
+        store_row(total.vectors, item, load_row(total.vectors, item, width) + row)
+        total.biases[item] += bias
+        return count
+    total.stamps[item] = stamp
+    store_row(total.vectors, item, row)
+    total.biases[item] = bias
+    total.touched[count] = item
+    return count + 1
+
+
+@compiled(allocates=False)
+def _step_and_sum(
+    recipe: Recipe,
+    Q: FloatMatrix,
+    b: FloatVector,
+    P: FloatMatrix,
+    pairs: Pairs,
+    count: int,
+    total: ShardSum,
+    touched_count: int,
+    moves: FloatMatrix,
+    width: Any,
+) -> int:
+    """Step a block of pairs on the shared model as the round found it, and add what arrives to the shard's sum."""
+    rate, stamp = recipe.learning_rate, np.int64(pairs.rounds[0]) + 1
+    for k in range(count):
+        _fetch_ahead(P, Q, pairs, min(k + AHEAD, count - 1), width)
+        user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
+        p, q_i, q_j = load_row(P, user, width), load_row(Q, i, width), load_row(Q, j, width)
+        g = pair_slope(p, q_i, q_j, b[i], b[j])
+        move = rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser)
+        if recipe.summed:
+            if pairs.counters[k] > 0:
+                move = move + load_row(moves, 0, width)
+            store_row(moves, 0, move)
+            if pairs.counters[k] + 1 == recipe.triples[user]:
+                store_row(P, user, p + move)
+        else:
+            store_row(P, user, p + move)
+        if arrives != LOST:
+            row = item_gradient(-g, p, q_j, recipe.negative_regulariser)
+            touched_count = _add(total, touched_count, stamp, j, row, -g, width)
+        if arrives == BOTH:
+            row = item_gradient(g, p, q_i, recipe.positive_regulariser)
+            touched_count = _add(total, touched_count, stamp, i, row, g, width)
+    return touched_count
+
+
+@compiled(allocates=False)
+def play_clients(
+    recipe: Recipe,
+    histories: Histories,
+    Q: FloatMatrix,
+    b: FloatVector,
+    P: FloatMatrix,
+    round_number: int,
+    clients: IntVector,
+    pairs: Pairs,
+    total: ShardSum,
+    moves: FloatMatrix,
+    width: Any,
+) -> int:
+    """The clients of one shard, one after the other; how many rows their sum has."""
+    client, counter, touched_count = 0, 0, 0
+    while client < len(clients):
+        count, client, counter = next_block(recipe, clients, round_number, client, counter, pairs)
+        draw_pairs(recipe, histories, len(b), pairs, count)
+        touched_count = _step_and_sum(recipe, Q, b, P, pairs, count, total, touched_count, moves, width)
+    return touched_count
+
+
+@inlined
+def _fold_row(recipe: Any, Q: Any, b: Any, vectors: Any, biases: Any, item: Any, width: Any) -> None:
+    """Aggregation of one item's row of one shard's sum."""
+    store_row(Q, item, load_row(Q, item, width) + recipe.learning_rate * load_row(vectors, item, width))
+    b[item] += recipe.learning_rate * biases[item]
+
+
+@compiled(allocates=False)
+def fold_touched(recipe: Recipe, Q: FloatMatrix, b: FloatVector, total: ShardSum, count: int, width: Any) -> None:
+    """Fold in the rows that one shard has touched."""
+    for place in range(count):
+        _fold_row(recipe, Q, b, total.vectors, total.biases, total.touched[place], width)
+
+
+@compiled(allocates=False)
+def _fold_items(
+    recipe: Recipe, Q: FloatMatrix, b: FloatVector, total: ShardSum, stamp: int, first: int, last: int, width: Any
+) -> None:
+    """Fold in what one shard has for a range of items."""
+    for item in range(first, last):
+        if total.stamps[item] == stamp:
+            _fold_row(recipe, Q, b, total.vectors, total.biases, item, width)
+
+
+@inlined
+def _sum_of_shard(sums: Any, s: Any) -> Any:
+    return ShardSum(sums.vectors[s], sums.biases[s], sums.stamps[s], sums.touched[s])
+
+
+@compiled
+def play_rounds(
+    recipe: Recipe,
+    histories: Histories,
+    Q: FloatMatrix,
+    b: FloatVector,
+    P: FloatMatrix,
+    sums: Sums,
+    chosen: IntVector,
+    barrier: Any,
+    worker: int,
+    workers: int,
+    first_round: int,
+    rounds: int,
+    width: Any,
+) -> None:
+    """Rounds of several clients or several pairs: Updates are summed shard by shard, then folded in.
+
+    Run by `workers` threads at once, each with its own number. Worker 0 chooses the clients (the last place of `chosen`
+    tells how many); shards, and then parts of the catalogue, are dealt out.
+    """
+    shards, n_items = sums.stamps.shape
+    marks = np.zeros(len(P), np.int64)
+    room = room_for_pairs(1)
+    pairs = pairs_of_shard(room, 0)
+    moves = np.zeros((1, len(width)), np.float32)
+    for r in range(first_round, first_round + rounds):
+        if worker == 0:
+            chosen[-1] = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
+        wait_for_all(barrier, workers)
+        m = chosen[-1]
+        for s in range(worker, shards, workers):
+            clients = chosen[s * m // shards : (s + 1) * m // shards]
+            total = _sum_of_shard(sums, s)
+            sums.counts[s] = play_clients(recipe, histories, Q, b, P, r, clients, pairs, total, moves, width)
+        wait_for_all(barrier, workers)
+        rows = 0
+        for s in range(shards):
+            rows += sums.counts[s]
+        # Either way each item meets the shards in their order, so both give the same bits.
+        if shards == 1 or 2 * rows < n_items:
+            if worker == 0:
+                for s in range(shards):
+                    fold_touched(recipe, Q, b, _sum_of_shard(sums, s), sums.counts[s], width)
+        else:
+            first, last = worker * n_items // workers, (worker + 1) * n_items // workers
+            for s in range(shards):
+                _fold_items(recipe, Q, b, _sum_of_shard(sums, s), r + 1, first, last, width)
+        wait_for_all(barrier, workers)

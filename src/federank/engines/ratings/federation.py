@@ -1,0 +1,92 @@
+"""A federation that learns ratings, in memory: the shared model, the devices' private state, and how far it has come.
+
+`item_vectors` (V) and `implicit_vectors` (W, without rows for PMF) are the server's; `user_vectors` (U), the ratings
+and `participations` are the devices'. Rows are padded (see models/rows.py); the padding stays zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.compiling import compiled
+from federank.data.interactions import Interactions, Profiles
+from federank.models.rows import padded_width
+from federank.protocol.draws import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, WORDS, words
+from federank.protocol.ratings.recipes import RatingRecipe, RatingSettings, rating_recipe
+
+TABLES = ("item_vectors", "implicit_vectors", "user_vectors", "participations")
+"""What changes while rounds are played."""
+
+
+@dataclass(eq=False)
+class RatingFederation:
+    """Server and devices of a simulation between two rounds."""
+
+    recipe: RatingRecipe
+    profiles: Profiles
+    ratings: FloatVector  # beside the profiles' items
+    means: FloatVector  # of each user's ratings
+    item_vectors: FloatMatrix
+    implicit_vectors: FloatMatrix
+    user_vectors: FloatMatrix
+    participations: IntVector
+    round_number: int = 0
+
+    @classmethod
+    def founded(cls, settings: RatingSettings, data: Interactions) -> RatingFederation:
+        """A federation before its first round: the server and every device draw their first values."""
+        assert data.ratings is not None, "ratings are learnt from ratings"
+        recipe = rating_recipe(settings, data.profiles.sizes, data.n_items)
+        totals = np.bincount(data.users, weights=data.ratings, minlength=data.n_users)
+        sizes = np.maximum(data.profiles.sizes, 1)
+        return cls(
+            recipe,
+            data.profiles,
+            data.ratings,
+            (totals / sizes).astype(np.float32),
+            _first_values(settings, data.n_items, ITEM_FACTORS),
+            _first_values(settings, data.n_items if recipe.implicit else 0, IMPLICIT_FACTORS),
+            _first_values(settings, data.n_users, USER_FACTORS),
+            np.zeros(data.n_users, dtype=np.int32),
+        )
+
+    @property
+    def rounds_per_epoch(self) -> int:
+        """How many rounds make an iteration."""
+        return self.recipe.rounds_per_epoch
+
+    @property
+    def steps_per_round(self) -> float:
+        """How many ratings, virtual ones included, a round learns from on average."""
+        everyone = self.recipe.participants
+        per_client = float(np.mean(self.profiles.sizes[everyone] + self.recipe.virtual[everyone]))
+        return per_client * self.recipe.clients_per_round
+
+    @property
+    def learning_rate(self) -> float:
+        """The first iteration's."""
+        return self.recipe.learning_rate
+
+    def tables(self) -> dict[str, Any]:
+        """What changes while rounds are played: the content of a checkpoint."""
+        return {name: getattr(self, name) for name in TABLES}
+
+
+def _first_values(settings: RatingSettings, rows: int, purpose: int) -> FloatMatrix:
+    table = np.zeros((rows, padded_width(settings.factors)), dtype=np.float32)
+    _fill_uniform(table, settings.factors, settings.seed, purpose, settings.initial_range)
+    return table
+
+
+@compiled
+def _fill_uniform(table: FloatMatrix, columns: int, seed: int, purpose: int, span: float) -> None:
+    """Uniform numbers of mean zero, in a range of width `span`; each is named by its row and column."""
+    for row in range(len(table)):
+        for block in range((columns + 3) // 4):
+            for place, word in enumerate(words(seed, row, purpose, 0, block)):
+                if 4 * block + place < columns:
+                    table[row, 4 * block + place] = np.float32(span * (np.float64(word) / WORDS - 0.5))

@@ -1,0 +1,205 @@
+"""The compiled loops of learning ratings: the reference engine's draws and steps, for populations.
+
+A client's ratings name every item once, so what it sends for an item may be folded in at once: nothing reads that
+item's V again before the client has finished. (Predictions of virtual ratings come first.) In stochastic style the
+next client sees this one's result, so the order is the algorithm; in batch style all clients see the same V, and
+sums and counts per item are folded in at the end of the round.
+
+SVD++ is in rating_kernels_svdpp.py; what the two share is laid out here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank.compiling import compiled
+from federank.data.interactions import Profiles
+from federank.models.pmf import item_gradient, rating_error, user_gradient
+from federank.models.rows import dot, fetch_row, inlined, load_row, store_row
+from federank.protocol.ratings.recipes import RatingRecipe, predicts, rate_after
+from federank.protocol.ratings.round import choose_one
+from federank.protocol.ratings.virtual import round_of_sample, sample_unrated
+
+AHEAD = 8
+"""How many ratings ahead an item's row is asked for."""
+
+
+class Raters(NamedTuple):
+    """What devices hold, user by user."""
+
+    profiles: Profiles
+    ratings: FloatVector
+    means: FloatVector
+    participations: IntVector
+
+
+class Room(NamedTuple):
+    """Working space for one client at a time."""
+
+    marks: LongVector  # one per item: which call has sampled it
+    calls: LongVector  # one number: how many samples have been drawn
+    items: IntVector  # what the client learns from: rated items first, then sampled ones
+    values: FloatVector  # and their ratings
+    own: FloatMatrix  # W of the rated items
+    trial: FloatMatrix  # the same for training that nobody hears of
+
+
+class Sums(NamedTuple):
+    """A batch round's gradients of V: their sum per item, and how many there are."""
+
+    vectors: FloatMatrix
+    counts: LongVector
+
+
+@inlined
+def lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: Any, room: Any) -> Any:
+    """Put the client's ratings and its virtual ones (averages, so far) side by side; how many there are of each."""
+    start = raters.profiles.starts[user]
+    size = raters.profiles.starts[user + 1] - start
+    for k in range(size):
+        room.items[k] = raters.profiles.items[start + k]
+        room.values[k] = raters.ratings[start + k]
+    count = np.int64(recipe.virtual[user])
+    if count > 0:
+        room.calls[0] += 1
+        profile, sampled = room.items[:size], room.items[size : size + count]
+        sample_unrated(
+            recipe.seed,
+            user,
+            round_of_sample(recipe, round_number),
+            profile,
+            size,
+            n_items,
+            room.marks,
+            room.calls[0],
+            sampled,
+            count,
+        )
+        for k in range(size, size + count):
+            room.values[k] = raters.means[user]
+    return size, count
+
+
+@inlined
+def predict(V: Any, bracket: Any, items: Any, values: Any, size: Any, count: Any, width: Any) -> None:
+    """Virtual ratings from a user's vector."""
+    for k in range(size, size + count):
+        values[k] = dot(bracket, load_row(V, items[k], width))
+
+
+@inlined
+def client_rate(recipe: Any, raters: Any, user: Any, iteration: Any) -> Any:
+    """The client's learning rate in this round, in which it takes part once more."""
+    times = np.int64(raters.participations[user]) if recipe.rate_by_participation else np.int64(iteration)
+    raters.participations[user] += 1
+    return rate_after(recipe, times)
+
+
+@inlined
+def _pmf_step(u: Any, v: Any, rating: Any, rate: Any, regulariser: Any, after: Any) -> Any:
+    """The moved U, and the gradient of V_i."""
+    error = rating_error(u, v, rating)
+    moved = u - rate * user_gradient(error, u, v, regulariser)
+    if after:
+        return moved, item_gradient(rating_error(moved, v, rating), moved, v, regulariser)
+    return moved, item_gradient(error, u, v, regulariser)
+
+
+@compiled
+def play_pmf(
+    recipe: RatingRecipe,
+    raters: Raters,
+    V: FloatMatrix,
+    U: FloatMatrix,
+    room: Room,
+    first_round: int,
+    rounds: int,
+    width: Any,
+) -> None:
+    """Stochastic PMF, one client a round."""
+    # Records of arrays are taken apart outside the inner loops: handing them on costs a count for every array.
+    items, values, regulariser, after = room.items, room.values, recipe.regulariser, recipe.after
+    for r in range(first_round, first_round + rounds):
+        user = recipe.participants[choose_one(recipe.seed, r, recipe.participants)]
+        iteration = r // recipe.rounds_per_epoch
+        server_rate = rate_after(recipe, iteration)
+        rate = client_rate(recipe, raters, user, iteration)
+        size, count = lay_out(recipe, raters, user, r, len(V), room)
+        u = load_row(U, user, width)
+        predicting = predicts(recipe, iteration)
+        if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
+            local = u
+            for _ in range(recipe.local_passes):
+                for k in range(size):
+                    local, _gradient = _pmf_step(
+                        local, load_row(V, items[k], width), values[k], rate, regulariser, False
+                    )
+            if recipe.local_own:
+                u = local
+            if predicting:
+                predict(V, local, items, values, size, count, width)
+        for k in range(size + count):
+            fetch_row(V, items[k + AHEAD], width)
+            v = load_row(V, items[k], width)
+            u, gradient = _pmf_step(u, v, values[k], rate, regulariser, after)
+            store_row(V, items[k], v - server_rate * gradient)
+        store_row(U, user, u)
+
+
+@inlined
+def _mean_gradient(u: Any, V: Any, items: Any, values: Any, count: Any, regulariser: Any, width: Any) -> Any:
+    """Eq. 7."""
+    total = u - u
+    for k in range(count):
+        v = load_row(V, items[k], width)
+        total = total + user_gradient(rating_error(u, v, values[k]), u, v, regulariser)
+    return np.float32(1 / count) * total
+
+
+@compiled
+def play_pmf_batch(
+    recipe: RatingRecipe,
+    raters: Raters,
+    V: FloatMatrix,
+    U: FloatMatrix,
+    sums: Sums,
+    room: Room,
+    first_round: int,
+    rounds: int,
+    width: Any,
+) -> None:
+    """PMF in batch style: everyone in every round."""
+    items, values, regulariser = room.items, room.values, recipe.regulariser
+    vectors, counts = sums.vectors, sums.counts
+    for r in range(first_round, first_round + rounds):
+        vectors[:] = 0
+        counts[:] = 0
+        rate = rate_after(recipe, r)
+        predicting = predicts(recipe, r)
+        for user in recipe.participants:
+            raters.participations[user] += 1
+            size, count = lay_out(recipe, raters, user, r, len(V), room)
+            u = load_row(U, user, width)
+            if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
+                local = u
+                for _ in range(recipe.local_passes):
+                    local = local - rate * _mean_gradient(local, V, items, values, size, regulariser, width)
+                if recipe.local_own:
+                    u = local
+                if predicting:
+                    predict(V, local, items, values, size, count, width)
+            moved = u - rate * _mean_gradient(u, V, items, values, size + count, regulariser, width)
+            if recipe.after:
+                u = moved
+            for k in range(size + count):
+                v = load_row(V, items[k], width)
+                gradient = item_gradient(rating_error(u, v, values[k]), u, v, regulariser)
+                store_row(vectors, items[k], load_row(vectors, items[k], width) + gradient)
+                counts[items[k]] += 1
+            store_row(U, user, moved)
+        for item in range(len(V)):
+            mean = np.float32(1 / max(counts[item], 1)) * load_row(vectors, item, width)
+            store_row(V, item, load_row(V, item, width) - rate * mean)

@@ -1,0 +1,133 @@
+"""Computation: on the device, with the person's own history, which stays there.
+
+The device draws pairs of an item it has and one it has not, steps its own vector, and gathers for each pair the
+gradients of the two items. Item factors stay as they were received for the whole round; the own vector moves with
+every pair (as-published), or once at the end (`summed`: FedeRank, 2021, Eq. 1-3).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.models.bpr import item_gradient, pair_slope, user_gradient
+from federank.models.rows import inlined, outlined
+from federank.protocol.draws import NEGATIVE, TRIPLE, absent_item, below, holds, words
+from federank.protocol.messages import Broadcast, Private
+from federank.protocol.pairs.recipes import Recipe
+
+
+class Gradients(NamedTuple):
+    """What a device has learnt about items in a round, pair by pair, before its owner's policy has had a say."""
+
+    places: IntVector  # where the positives stand in the profile
+    positives: IntVector
+    negatives: IntVector
+    coins: np.ndarray[tuple[int], np.dtype[np.uint32]]  # one random word per pair, for the policy
+    slopes: FloatVector  # g of each pair: the positive's bias gradient, and minus the negative's
+    positive_vectors: FloatMatrix
+    negative_vectors: FloatMatrix
+
+
+@inlined
+def draw_pair(
+    seed: Any, user: Any, round_number: Any, counter: Any, profile: Any, start: Any, size: Any, n_items: Any, bits: Any
+) -> Any:
+    """One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin."""
+    first, second, third, coin = words(seed, user, TRIPLE, round_number, counter)
+    place, j = pair_of_words(
+        first, second, third, seed, user, round_number, counter, profile, start, size, n_items, bits
+    )
+    return place, j, coin
+
+
+@inlined
+def pair_of_words(
+    first: Any,
+    second: Any,
+    third: Any,
+    seed: Any,
+    user: Any,
+    round_number: Any,
+    counter: Any,
+    profile: Any,
+    start: Any,
+    size: Any,
+    n_items: Any,
+    bits: Any,
+) -> Any:
+    """The pair that three random words stand for: the place of its positive in the profile, and its negative.
+
+    The papers draw a negative again while it is in the profile. So does this, once; should both tries meet the
+    profile, it draws the negative's rank among the missing items: the same distribution, and an end even where a
+    single item is missing.
+    """
+    place = start + below(first, size)
+    negative = below(second, n_items)
+    if has_item(bits, user, profile, start, size, negative):
+        negative = below(third, n_items)
+        if has_item(bits, user, profile, start, size, negative):
+            word = _word_of_negative(seed, user, round_number, counter)
+            negative = absent_item(profile, start, size, below(word, n_items - size))
+    return place, negative
+
+
+@outlined
+def _word_of_negative(seed: Any, user: Any, round_number: Any, counter: Any) -> Any:
+    word, _, _, _ = words(seed, user, NEGATIVE, round_number, counter)
+    return word
+
+
+@inlined
+def has_item(bits: Any, user: Any, profile: Any, start: Any, size: Any, item: Any) -> Any:
+    """Whether a user has an item: one bit of `bits` (users x words of 64 items) where they are given, else a search."""
+    if len(bits) > 0:
+        return (bits[user, item >> 6] >> np.uint64(item & 63)) & np.uint64(1) != 0
+    return holds(profile, start, size, item)
+
+
+NO_BITS = np.zeros((0, 0), dtype=np.uint64)
+
+
+def compute(recipe: Recipe, private: Private, broadcast: Broadcast) -> Gradients:
+    """One device's part of a round: its own vector moves, and item gradients come out."""
+    p, drawn = private.vector, private.vector
+    moves, rows = np.zeros_like(p), []
+    for counter in range(private.triples):
+        place, j, coin = draw_pair(
+            recipe.seed,
+            private.user,
+            broadcast.round_number,
+            counter,
+            private.profile,
+            0,
+            len(private.profile),
+            len(broadcast.items),
+            NO_BITS,
+        )
+        i = private.profile[place]
+        q_i, q_j = broadcast.vectors[i], broadcast.vectors[j]
+        g = pair_slope(p, q_i, q_j, broadcast.biases[i], broadcast.biases[j])
+        gradient_i = item_gradient(g, p, q_i, recipe.positive_regulariser)
+        gradient_j = item_gradient(-g, p, q_j, recipe.negative_regulariser)
+        rows.append((place, j, coin, g, gradient_i, gradient_j))
+        move = recipe.learning_rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser)
+        if recipe.summed:
+            moves += move
+        else:
+            p = p + move
+    private.vector = drawn + moves if recipe.summed else p
+    places, negatives, coins, slopes, positive_vectors, negative_vectors = (
+        np.array(column) for column in zip(*rows, strict=True)
+    )
+    return Gradients(
+        places.astype(np.int32),
+        private.profile[places],
+        negatives.astype(np.int32),
+        coins.astype(np.uint32),
+        slopes.astype(np.float32),
+        positive_vectors,
+        negative_vectors,
+    )

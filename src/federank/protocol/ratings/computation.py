@@ -1,0 +1,150 @@
+"""Computation on the device, when ratings are learnt (FedRec, 2020, Algorithms 2, 3 and 5).
+
+1. Sample items the person has not rated, and give them virtual ratings (virtual_ratings.py).
+2. Move the person's vector: by the mean gradient over all these ratings (batch), or rating by rating (stochastic);
+   with SVD++ the rated items' W, of which the device has a copy, move with it.
+3. Gather the gradient of every item's V, and for SVD++ of the rated items' W.
+
+V stays as it was received. This file is the plain form, to be read; the compiled engine does the same work with
+SVD++'s short cut (models/svdpp.py) and is tested against this one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.models.pmf import item_gradient, rating_error, user_gradient
+from federank.models.svdpp import normaliser
+from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate
+from federank.protocol.ratings.recipes import RatingRecipe, predicts, rate_after
+from federank.protocol.ratings.virtual import round_of_sample, sample_unrated
+
+
+class RatingGradients(NamedTuple):
+    """What a device has learnt about items in a round; rated items first, then sampled ones."""
+
+    items: IntVector
+    vectors: FloatMatrix
+    implicit_items: IntVector
+    implicit_vectors: FloatMatrix
+
+
+class Ratings(NamedTuple):
+    """Ratings that a device learns from, real ones first."""
+
+    items: IntVector
+    values: FloatVector
+
+
+def compute_ratings(recipe: RatingRecipe, private: RatingPrivate, broadcast: RatingBroadcast) -> RatingGradients:
+    """One device's part of a round: its own vector moves, and item gradients come out."""
+    iteration = broadcast.round_number // recipe.rounds_per_epoch
+    rate = rate_after(recipe, private.participations if recipe.rate_by_participation else iteration)
+    private.participations += 1
+    W = broadcast.implicit_vectors[private.items if recipe.implicit else []]  # a copy of the rated items' rows
+    ratings = _with_virtual(recipe, private, broadcast, W, rate, iteration)
+    V = broadcast.vectors[ratings.items]
+    if recipe.batch:
+        return _compute_batch(recipe, private, ratings, V, rate)
+    vectors = np.empty_like(V)
+    U = private.vector
+    for k, rating in enumerate(ratings.values):
+        U, vectors[k] = _step(recipe, U, W, V[k], rating, k, rate)
+    private.vector = U
+    if not recipe.implicit:
+        return RatingGradients(ratings.items, vectors, np.empty(0, np.int32), np.empty((0, recipe.factors), np.float32))
+    # The server will subtract W's gradients times its own rate, so that its W become the device's.
+    change = broadcast.implicit_vectors[private.items] - W
+    return RatingGradients(ratings.items, vectors, private.items, change / rate_after(recipe, iteration))
+
+
+def _step(
+    recipe: RatingRecipe, U: FloatVector, W: FloatMatrix, V_i: FloatVector, rating: np.float32, k: int, rate: np.float32
+) -> tuple[FloatVector, FloatVector]:
+    """One rating: the moved U, and the gradient of V_i; the W that speak for it move in place."""
+    others = np.arange(len(W)) != k  # all of them where the rating is virtual
+    norm = normaliser(others.sum())
+    bracket = U + norm * W[others].sum(axis=0)
+    error = rating_error(bracket, V_i, rating)
+    moved = U - rate * user_gradient(error, U, V_i, recipe.regulariser)
+    W[others] -= rate * (error * norm * V_i + recipe.regulariser * W[others])
+    if recipe.after:
+        bracket = moved + norm * W[others].sum(axis=0)
+        error = rating_error(bracket, V_i, rating)
+    return moved, item_gradient(error, bracket, V_i, recipe.regulariser)
+
+
+def _compute_batch(
+    recipe: RatingRecipe, private: RatingPrivate, ratings: Ratings, V: FloatMatrix, rate: np.float32
+) -> RatingGradients:
+    before = private.vector
+    private.vector = before - rate * _mean_gradient(recipe, before, V, ratings.values)
+    U = private.vector if recipe.after else before
+    vectors = np.array(
+        [
+            item_gradient(rating_error(U, V_i, rating), U, V_i, recipe.regulariser)
+            for V_i, rating in zip(V, ratings.values, strict=True)
+        ]
+    )
+    return RatingGradients(ratings.items, vectors, np.empty(0, np.int32), np.empty((0, recipe.factors), np.float32))
+
+
+def _mean_gradient(recipe: RatingRecipe, U: FloatVector, V: FloatMatrix, values: FloatVector) -> FloatVector:
+    """Eq. 7."""
+    total = np.zeros_like(U)
+    for V_i, rating in zip(V, values, strict=True):
+        total = total + user_gradient(rating_error(U, V_i, rating), U, V_i, recipe.regulariser)
+    return total * np.float32(1 / len(values))
+
+
+def _with_virtual(
+    recipe: RatingRecipe,
+    private: RatingPrivate,
+    broadcast: RatingBroadcast,
+    W: FloatMatrix,
+    rate: np.float32,
+    iteration: int,
+) -> Ratings:
+    """The person's ratings, and virtual ones of sampled items behind them."""
+    count, n_items = private.virtual, len(broadcast.vectors)
+    if count == 0:
+        return Ratings(private.items, private.ratings)
+    sampled = np.empty(count, np.int32)
+    sample_unrated(
+        recipe.seed,
+        private.user,
+        round_of_sample(recipe, broadcast.round_number),
+        private.items,
+        len(private.items),
+        n_items,
+        np.zeros(n_items, np.int64),
+        1,
+        sampled,
+        count,
+    )
+    values = np.full(count, private.mean)
+    if recipe.hybrid and (predicts(recipe, iteration) or recipe.local_own):
+        U, local = _trained_locally(recipe, private, broadcast.vectors[private.items], W.copy(), rate)
+        if recipe.local_own:
+            private.vector, W[:] = U, local
+        if predicts(recipe, iteration):
+            bracket = U + normaliser(len(local)) * local.sum(axis=0)
+            values = broadcast.vectors[sampled] @ bracket
+    return Ratings(np.concatenate((private.items, sampled)), np.concatenate((private.ratings, values)))
+
+
+def _trained_locally(
+    recipe: RatingRecipe, private: RatingPrivate, V: FloatMatrix, W: FloatMatrix, rate: np.float32
+) -> tuple[FloatVector, FloatMatrix]:
+    """T_local passes over the person's own ratings, which nobody hears of."""
+    U = private.vector
+    for _ in range(recipe.local_passes):
+        if recipe.batch:
+            U = U - rate * _mean_gradient(recipe, U, V, private.ratings)
+            continue
+        for k, rating in enumerate(private.ratings):
+            U, _ = _step(recipe, U, W, V[k], rating, k, rate)
+    return U, W

@@ -1,0 +1,146 @@
+"""Lists in the three-column files that toolkits exchange: `user item score`, tabs between, no header.
+
+A file is read whole or refused: a line with other than three columns, a score that is no number, an item that one
+person gets twice, an id that the data does not know is named with its line. Within a person's list the higher
+score comes first, and of equal scores the earlier line; so what was written is read back in the same order.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import polars as pl
+
+from federank.arrays import Ids
+from federank.data.interactions import Interactions
+from federank.data.sources.text.contents import read_text
+from federank.errors import BadFile
+from federank.recommenders.recommendations import Recommendations, match_ids
+
+_NEEDED = "three columns separated by tabs (user, item, score) and no header are needed"
+
+
+def write_recommendations(recommendations: Recommendations, path: str | os.PathLike[str]) -> None:
+    """Write the three-column file, whole or not at all."""
+    table = recommendations.table()
+    for column in ("user", "item"):
+        if table.schema[column] == pl.String and table[column].str.contains(r"[\t\r\n]").any():
+            raise BadFile(f"The id of one {column} holds a tab or a line end, which a file of three columns cannot.")
+    write_whole(path, lambda file: table.write_csv(file, separator="\t", include_header=False, quote_style="never"))
+
+
+def read_recommendations(path: str | os.PathLike[str], known: Interactions | None = None) -> Recommendations:
+    """Read a three-column file; with `known`, refuse users and items that these data do not have.
+
+    Ids are whole numbers where all ids of their column are written so, and text otherwise.
+    """
+    path = Path(path)
+    rows = _rows(path)
+    _refuse_repeats(rows, path)
+    if known is not None:
+        _refuse_unknown(rows, "user", known.user_ids, path)
+        _refuse_unknown(rows, "item", known.item_ids, path)
+    rows = rows.with_columns(first=pl.col("line").min().over("user"))
+    rows = rows.sort("first", "score", "line", descending=[False, True, False])
+    users = rows["user"].unique(maintain_order=True)
+    catalogue = rows["item"].unique(maintain_order=True)
+    lists = rows["first"].rank("dense").to_numpy().astype(np.int64) - 1
+    places = np.arange(len(rows)) - np.searchsorted(lists, lists)
+    items = np.full((len(users), places.max() + 1), -1, dtype=np.int32)
+    scores = np.full(items.shape, -np.inf, dtype=np.float32)
+    items[lists, places] = rows["item"].cast(pl.Enum(catalogue)).to_physical().to_numpy()
+    scores[lists, places] = rows["score"].to_numpy()
+    return Recommendations(_ids(users), items, scores, _ids(catalogue))
+
+
+def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> None:
+    """Let `write` fill a file under a temporary name, and give it its own name once it is whole."""
+    target = Path(path)
+    draft = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            draft = Path(file.name)
+            write(file)
+        draft.chmod(0o644)
+        draft.replace(target)
+    except OSError as reason:
+        raise BadFile(f"{target} cannot be written ({reason.strerror or reason}); choose another place.") from None
+    finally:
+        if draft is not None:
+            draft.unlink(missing_ok=True)
+
+
+def numbered_lines(path: Path, needed: str) -> pl.DataFrame:
+    """The lines of a text file with their numbers from 1 (`line`, `text`), blank ones left out; none are refused."""
+    source = read_text(path).source
+    try:
+        lines = pl.read_lines(source, name="text", row_index_name="line", row_index_offset=1)
+    except pl.exceptions.ComputeError:
+        raise BadFile(f"{path} is not UTF-8 text; {needed}.") from None
+    lines = lines.with_columns(pl.col("text").str.strip_chars_end("\r")).filter(pl.col("text") != "")
+    if not len(lines):
+        raise BadFile(f"{path} has blank lines only; {needed}.")
+    return lines
+
+
+def _rows(path: Path) -> pl.DataFrame:
+    """The recommendations of a file, a row for each: its line, user and item (as text) and score."""
+    lines = numbered_lines(path, _NEEDED)
+    widths = lines.select("line", width=pl.col("text").str.count_matches("\t", literal=True) + 1)
+    uneven = widths.filter(pl.col("width") != 3)
+    if len(uneven):
+        line, width = uneven.row(0)
+        raise BadFile(f"Line {line} of {path} has {width} column{'s' * (width > 1)}; {_NEEDED}.")
+    fields = pl.col("text").str.split_exact("\t", 2).struct.rename_fields(["user", "item", "said"])
+    rows = lines.select("line", fields).unnest("text")
+    nameless = rows.filter((pl.col("user") == "") | (pl.col("item") == ""))
+    if len(nameless):
+        raise BadFile(f"Line {nameless['line'][0]} of {path} lacks its user or its item; {_NEEDED}.")
+    rows = rows.with_columns(score=pl.col("said").cast(pl.Float64, strict=False))
+    unfit = rows.filter(pl.col("score").is_null() | pl.col("score").is_nan())
+    if len(unfit):
+        hint = " If it is a header, remove it." if unfit["line"][0] == rows["line"][0] else ""
+        raise BadFile(
+            f"Line {unfit['line'][0]} of {path} has the score {unfit['said'][0]!r}, which is no number.{hint}"
+        )
+    return rows.drop("said")
+
+
+def _refuse_repeats(rows: pl.DataFrame, path: Path) -> None:
+    repeats = rows.filter(~pl.struct("user", "item").is_first_distinct())
+    if len(repeats):
+        line, user, item, _ = repeats.row(0)
+        raise BadFile(
+            f"Line {line} of {path} recommends item {item} to user {user} a second time; {len(repeats):,} lines repeat "
+            "an earlier one. Leave one line for each."
+        )
+
+
+def _refuse_unknown(rows: pl.DataFrame, kind: str, known: Ids, path: Path) -> None:
+    found = rows[kind].unique(maintain_order=True)
+    strangers = found.filter(pl.Series(match_ids(_text(found), known) < 0))
+    if len(strangers):
+        line = rows.filter(pl.col(kind) == strangers[0])["line"][0]
+        example = f"; one that they know is {known[0]}" if len(known) else ""
+        raise BadFile(
+            f"Line {line} of {path} names the {kind} {strangers[0]!r}, not known to the data{example}. "
+            f"{len(strangers):,} of the file's {len(found):,} {kind}s are unknown: is it of another data set?"
+        )
+
+
+def _ids(column: pl.Series) -> Ids:
+    """Whole numbers if each is written as one is (no sign +, no leading zero), text otherwise."""
+    numbers = column.cast(pl.Int64, strict=False)
+    if numbers.null_count() == 0 and (numbers.cast(pl.String) == column).all():
+        return numbers.to_numpy()
+    return _text(column)
+
+
+def _text(column: pl.Series) -> Ids:
+    ids: Ids = np.array(column.to_list(), dtype=np.dtypes.StringDType())
+    return ids

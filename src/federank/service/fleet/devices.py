@@ -1,0 +1,157 @@
+"""Virtual devices: the people of a data set, each with a private vector and history, in the memory of one process.
+
+They follow the federation's recipe with the draws of a simulation (its seed, and users numbered as in the data), so a
+federation in which everybody answers learns what the simulation learns. A device's part of a round is played by the
+compiled engine's own kernel: thousands of devices share the two cores of a laptop with the server that they test.
+
+Every device downloads what it is sent; in memory, devices that have the same version of the model share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.compiling import compiled
+from federank.data.interactions import Interactions, Profiles
+from federank.engines.pairs.federation import Federation
+from federank.engines.pairs.kernels import ShardSum, play_clients
+from federank.engines.pairs.triples import pairs_of_shard, room_for_pairs
+from federank.errors import DataError
+from federank.models.rows import padded_width
+from federank.protocol.choices import Choices, coins, everyones_outward
+from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
+from federank.protocol.messages import Update
+from federank.protocol.pairs.recipes import recipe_for
+from federank.service.device.messages import Facts, Rows, merged
+from federank.service.device.transfer import BadAnswer
+
+
+class Model(NamedTuple):
+    """The shared model as the kernels want it: rows padded with zeros."""
+
+    version: int
+    vectors: FloatMatrix
+    biases: FloatVector
+
+
+class Models:
+    """The versions of the model that devices of this process have, each kept once."""
+
+    MOST = 64
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._kept: dict[int, Model] = {}
+        self._seen: set[tuple[int | None, int]] = set()
+
+    def known(self, have: Model | None, version: int) -> Model | None:
+        """The model that these very rows make, if a neighbour has received and checked them before."""
+        return self._kept.get(version) if (have and have.version, version) in self._seen else None
+
+    def receive(self, have: Model | None, rows: Rows) -> Model:
+        """Take in rows; where neighbours have the same version, it must be the very same model."""
+        factors = self.facts.settings.factors
+        known = None if have is None else (have.version, have.vectors[:, :factors], have.biases)
+        vectors, biases = merged(rows, known, self.facts.n_items)
+        padded = np.zeros((self.facts.n_items, padded_width(factors)), dtype=np.float32)
+        padded[:, :factors] = vectors
+        model = Model(rows.version, padded, np.array(biases))
+        twin = self._kept.setdefault(rows.version, model)
+        if not (np.array_equal(twin.vectors, model.vectors) and np.array_equal(twin.biases, model.biases)):
+            raise BadAnswer(f"The server gave two devices different models as version {rows.version}.")
+        self._seen.add((have and have.version, rows.version))
+        while len(self._kept) > self.MOST:
+            self._kept.pop(min(self._kept))
+        return twin
+
+
+class VirtualDevices:
+    """The private side of a fleet: vectors, histories and draws of everybody in a data set."""
+
+    def __init__(self, facts: Facts, ids: list[str], data: Interactions, seed: int, wishes: dict[str, Any]) -> None:
+        settings = replace(facts.settings, seed=seed, clients_per_round="all", **wishes)
+        self.profiles, self.unknown_items = _in_catalogue(data, ids)
+        choices = Choices.alike(settings.policy(0.5), np.full(data.n_users, float(wishes.get("pi", 1.0))))
+        outward = everyones_outward(choices, seed, self.profiles, facts.n_items)
+        recipe = recipe_for(settings, self.profiles.sizes, facts.n_items, coins(choices), None, outward)
+        self.federation = Federation.founded(settings, recipe, self.profiles, facts.n_items)
+        self.choices, self.recipe, self.participants = choices, recipe, recipe.participants
+        width = self.federation.item_vectors.shape[1]
+        self._width = (0,) * width
+        self._room = room_for_pairs(1)
+        self._stamps = np.zeros(facts.n_items, dtype=np.int64)
+        self._sum = np.empty((facts.n_items, width), np.float32), np.empty(facts.n_items, np.float32)
+        self._touched = np.empty(facts.n_items, dtype=np.int32)
+        self._moves = np.zeros((1, width), np.float32)
+        self._play(
+            np.zeros(0, dtype=np.int32), 0, self.federation.item_vectors, self.federation.item_biases
+        )  # compiles
+
+    def play(self, user: int, round_number: int, model: Model) -> Update:
+        """One device's part of a round: its vector moves, and an Update comes out."""
+        client = np.array([user], dtype=np.int32)
+        items = np.sort(self._touched[: self._play(client, round_number, model.vectors, model.biases)])
+        vectors, biases = self._sum
+        return Update(items, np.ascontiguousarray(vectors[items, : self.recipe.factors]), biases[items])
+
+    def _play(self, clients: IntVector, round_number: int, vectors: FloatMatrix, biases: FloatVector) -> int:
+        self._stamps[:] = 0  # the kernel marks what it has touched by round; another device's turn is a new start
+        return _play_one(
+            self.recipe,
+            self.federation.histories,
+            vectors,
+            biases,
+            self.federation.user_vectors,
+            round_number,
+            clients,
+            self._room,
+            ShardSum(*self._sum, self._stamps, self._touched),
+            self._moves,
+            self._width,
+        )
+
+    def vanishes(self, user: int, round_number: int, share: float) -> bool:
+        """Whether a device is gone before it has answered, by the draw that a simulation's `dropout` makes."""
+        if share <= 0:
+            return False
+        with words_wrap_around():
+            word, _, _, _ = words(self.recipe.seed, user, DROPOUT, round_number, 0)
+        return bool(happens(word, share))
+
+
+@compiled
+def _play_one(
+    recipe: Any,
+    histories: Any,
+    Q: FloatMatrix,
+    b: FloatVector,
+    P: FloatMatrix,
+    round_number: int,
+    client: IntVector,
+    room: Any,
+    total: Any,
+    moves: FloatMatrix,
+    width: Any,
+) -> int:
+    pairs = pairs_of_shard(room, 0)
+    return play_clients(recipe, histories, Q, b, P, round_number, client, pairs, total, moves, width)
+
+
+def _in_catalogue(data: Interactions, ids: list[str]) -> tuple[Profiles, int]:
+    """Everyone's history in the numbers of the federation's catalogue, and how many items it does not have."""
+    own = [str(item) for item in data.item_ids.tolist()]
+    if own == ids:
+        return data.profiles, 0
+    place = {item: number for number, item in enumerate(ids)}
+    numbers = np.array([place.get(item, -1) for item in own], dtype=np.int32)
+    known = numbers[data.items] >= 0
+    if not known.any():
+        raise DataError(f"None of the items of {data.name} is in the federation's catalogue; is it the same data?")
+    users, items = data.users[known], numbers[data.items[known]]
+    order = np.lexsort((items, users))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(users, minlength=data.n_users)))).astype(np.int64)
+    return Profiles(starts, items[order]), int((numbers < 0).sum())

@@ -1,0 +1,157 @@
+"""A lean line to the server for thousands of virtual devices in one process.
+
+One kept-alive HTTP/1.1 connection for each device, on asyncio's own transports, with httptools reading the answers:
+a load test on the machine of its server must not spend the processor on its client. No pools, no redirects, no
+retries; a cut connection is made anew at the next request. Bytes are counted as they pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from federank.errors import SettingError
+from federank.service.device.client import PREFIX
+from federank.service.device.transfer import BadAnswer, NoAnswer
+
+
+class LineAnswer(NamedTuple):
+    """A status, the headers that came with it, and the content."""
+
+    status: int
+    headers: dict[bytes, bytes]
+    content: bytes
+
+
+def needed_httptools() -> Any:
+    """The package httptools, or a sentence on how to get it."""
+    try:
+        import httptools
+    except ImportError:
+        raise SettingError(
+            'A fleet needs the package httptools, which is not installed: pip install "federank[service]" brings it.'
+        ) from None
+    return httptools
+
+
+class Line(asyncio.Protocol):
+    """A device's connection; one request at a time."""
+
+    def __init__(self, address: str, trusted: ssl.SSLContext | None = None) -> None:
+        parts = urlsplit(address)
+        self._secure = parts.scheme == "https"
+        self._host, self._port = parts.hostname or "", parts.port or (443 if self._secure else 80)
+        self._trusted = trusted
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[LineAnswer] | None = None
+        self._head = f" HTTP/1.1\r\nHost: {parts.netloc}\r\n".encode()
+        self.token: str | None = None
+        self.most_bytes = 1 << 26
+        self.sent = self.received = self._hung_up = 0
+        self._httptools = needed_httptools()
+
+    async def ask(self, method: str, path: str, body: bytes | None = None, *, seconds: float = 60.0) -> LineAnswer:
+        """One request and its whole answer; `NoAnswer` where there is none in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                if self._transport is None or self._transport.is_closing():
+                    await self._connect()
+                loop = asyncio.get_running_loop()
+                self._answer = loop.create_future()
+                self._write(method, path, body)
+                return await self._answer
+        except (OSError, TimeoutError) as fault:
+            self.close()
+            raise NoAnswer(f"{self._host}:{self._port} did not answer ({fault or 'in time'}).") from fault
+        except asyncio.CancelledError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._transport is not None:
+            self._transport.abort()
+            self._transport = None
+            self._hung_up += 1  # asyncio will tell of its loss later, when there may be a new connection
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        secure: dict[str, Any] = {"ssl": self._trusted, "server_hostname": self._host} if self._secure else {}
+        try:
+            await loop.create_connection(lambda: self, self._host, self._port, **secure)
+        except ssl.SSLCertVerificationError as fault:
+            raise BadAnswer(
+                f"The certificate of {self._host} cannot be trusted ({fault.verify_message}); name its file with --ca."
+            ) from fault
+
+    def _write(self, method: str, path: str, body: bytes | None) -> None:
+        assert self._transport is not None
+        head = bytearray(f"{method} {PREFIX}{path}".encode())
+        head += self._head
+        if self.token is not None:
+            head += f"Authorization: Bearer {self.token}\r\n".encode()
+        if body is not None:
+            head += f"Content-Type: application/octet-stream\r\nContent-Length: {len(body)}\r\n".encode()
+        head += b"\r\n"
+        if body is not None:
+            head += body
+        self.sent += len(head)
+        self._transport.write(bytes(head))
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        self._parser = self._httptools.HttpResponseParser(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        self.received += len(data)
+        try:
+            self._parser.feed_data(data)
+        except self._httptools.HttpParserError as fault:
+            self._fail(ConnectionError(f"not an answer in HTTP: {fault}"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        if self._hung_up:
+            self._hung_up -= 1
+            return
+        self._transport = None
+        self._fail(ConnectionError(str(exc or "the connection was cut")))
+
+    # What httptools calls.
+
+    def on_message_begin(self) -> None:
+        """An answer begins."""
+        self._headers: dict[bytes, bytes] = {}
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._headers[name.lower()] = value
+
+    def on_body(self, piece: bytes) -> None:
+        """A piece of the content."""
+        self._size += len(piece)
+        if self._size > self.most_bytes:
+            self._fail(ConnectionError(f"an answer of more than {self.most_bytes:,} bytes"))
+        else:
+            self._pieces.append(piece)
+
+    def on_message_complete(self) -> None:
+        """An answer is whole."""
+        status = self._parser.get_status_code()
+        if not self._parser.should_keep_alive():
+            self.close()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(LineAnswer(status, self._headers, b"".join(self._pieces)))
+
+    def _fail(self, fault: Exception) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(fault)
+        self.close()

@@ -1,0 +1,153 @@
+"""A fleet on several processes: people are dealt out, each process plays its own, and the counts are added up.
+
+The processes share nothing but the server. Every device's draws are named by its user's number, so how many processes
+there are changes no choice of any device.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector
+from federank.data.interactions import Interactions
+from federank.data.splits import Split
+from federank.engines.pairs.home import home_vectors
+from federank.errors import SettingError
+from federank.models.topn import top_n
+from federank.recommenders.recommendations import Recommendations
+from federank.service.device.client import Client, trusted_certificates
+from federank.service.device.messages import MOST_CATALOGUE_BYTES, Facts, merged, read_catalogue, read_facts, read_rows
+from federank.service.fleet.devices import Models, VirtualDevices
+from federank.service.fleet.rehearsal import Fleet, Plan, Tally
+
+_TRIES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """Who takes part, where, and how."""
+
+    plan: Plan
+    data: Interactions
+    rounds: int | None = None
+    """End when the server has folded this many more rounds."""
+    users: int | None = None
+    """The first so many of the data who can take part; everybody where it is not said."""
+    seed: int = 1
+    wishes: dict[str, Any]
+    """Everybody's policy, as settings of FPL: pi, sharing, epsilon, basis, budget."""
+    ca: str | None = None
+    insecure: bool = False
+
+
+class Federation(NamedTuple):
+    """What the server says it is."""
+
+    facts: Facts
+    ids: list[str]
+
+
+class Played(NamedTuple):
+    """What a fleet leaves: its counts, and the vectors of the people that took part."""
+
+    tally: Tally
+    users: list[int]
+    vectors: FloatMatrix  # everybody's; those who took no part have their first values
+
+
+def found_federation(client: Client) -> Federation:
+    """Ask the server what it is."""
+    facts = read_facts(client.ask("GET", "/federation", tries=_TRIES).content)
+    packed = {"Accept-Encoding": "gzip"}
+    told = client.ask("GET", "/catalogue", most_bytes=MOST_CATALOGUE_BYTES, tries=_TRIES, headers=packed).content
+    return Federation(facts, read_catalogue(told, facts).ids)
+
+
+def fetched_model(client: Client, facts: Facts) -> tuple[int, FloatMatrix, FloatVector]:
+    """The server's model as it is now, and its version."""
+    content = client.ask("GET", "/model", most_bytes=facts.most_model_bytes, tries=_TRIES).content
+    rows = read_rows(content, facts.settings.factors, facts.n_items)
+    return rows.version, *merged(rows, None, facts.n_items)
+
+
+def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
+    """Play a fleet on this many processes, which all end with the same round."""
+    client = Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure)
+    try:
+        federation = found_federation(client)
+    finally:
+        client.close()
+    if rehearsal.rounds is not None:
+        last = federation.facts.version + rehearsal.rounds
+        rehearsal = replace(rehearsal, plan=replace(rehearsal.plan, last_version=last))
+    if processes == 1:
+        return _play_part(rehearsal, federation, 0, 1)
+    # What needs compiling is compiled here, once: the processes find it kept.
+    VirtualDevices(*federation, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=spawned) as pool:
+        parts = [pool.submit(_play_part, rehearsal, federation, part, processes) for part in range(processes)]
+        first, *others = (part.result() for part in parts)
+    for other in others:
+        first.tally.merge(other.tally)
+        first.users.extend(other.users)
+        first.vectors[other.users] = other.vectors[other.users]
+    return first
+
+
+def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: int) -> Played:
+    plan, (facts, ids) = rehearsal.plan, federation
+    devices = VirtualDevices(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    everybody = devices.participants.tolist()
+    if rehearsal.users is not None and rehearsal.users > len(everybody):
+        raise SettingError(f"{rehearsal.users:,} devices are asked for, and {len(everybody):,} people can take part.")
+    users = everybody[: rehearsal.users][part::parts]
+    if plan.address.startswith("https"):
+        plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        tally = runner.run(Fleet(plan, devices, Models(facts), users).play())
+    return Played(tally, users, devices.federation.user_vectors[:, : facts.settings.factors].copy())
+
+
+def _loop_factory() -> Any:
+    """The fastest event loop at hand."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def recommendations(
+    rehearsal: Rehearsal, federation: Federation, model: tuple[FloatMatrix, FloatVector], vectors: FloatMatrix, n: int
+) -> Recommendations:
+    """What everybody's device would recommend after the rehearsal: the best of the items that somebody has."""
+    devices = VirtualDevices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    item_vectors, item_biases = model
+    at_home = np.flatnonzero(devices.choices.at_home).astype(np.int32)
+    if len(at_home):
+        vectors = vectors.copy()
+        vectors[at_home] = home_vectors(devices.recipe, devices.profiles, item_vectors, item_biases, at_home)
+    scores = vectors @ item_vectors.T + item_biases
+    scores[:, np.bincount(devices.profiles.items, minlength=len(item_biases)) == 0] = -np.inf
+    items, best = top_n(scores, np.arange(len(vectors), dtype=np.int32), devices.profiles, n)
+    ids = np.array(federation.ids, dtype=np.dtypes.StringDType())
+    return Recommendations(rehearsal.data.user_ids, items, best, ids)
+
+
+def accuracy(
+    rehearsal: Rehearsal, federation: Federation, client: Client, vectors: FloatMatrix, split: Split
+) -> dict[str, float]:
+    """How good the recommendations are by what the split holds out."""
+    from federank.evaluation.evaluate import evaluate
+
+    _, *model = fetched_model(client, federation.facts)
+    listed = recommendations(rehearsal, federation, (model[0], model[1]), vectors, 10)
+    means = evaluate(listed, split, metrics=("precision", "recall", "ndcg")).means
+    return {name: round(float(value), 6) for name, value in means.items() if "@" in name}

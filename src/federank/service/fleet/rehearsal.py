@@ -1,0 +1,292 @@
+"""A fleet of virtual devices against a real server: a rehearsal before people come, and a load test.
+
+Each device lives as a person's does: it enrols, waits for work, fetches the rows that changed, plays its part, sends
+its Update, and keeps nothing on disk. A share of them may vanish in each round after they have learnt, as phones do.
+The fleet ends after a number of the server's rounds or of seconds, and tells how many interactions (task, changed rows,
+upload, receipt) there were in a second, how long requests took, and what crossed the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import ssl
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from federank.errors import FedeRankError
+from federank.protocol.messages import encode
+from federank.service.device.messages import Ticket, read_enrolment, read_receipt, read_rows, read_ticket
+from federank.service.device.transfer import BadAnswer, NoAnswer, complaint
+from federank.service.fleet.devices import Model, Models, VirtualDevices
+from federank.service.fleet.line import Line, LineAnswer
+
+SECONDS_OF_A_POLL = 30
+ENROLLING_AT_ONCE = 32
+SECONDS_TO_FINISH = 20
+TRIES = 6
+OLDER_IN_A_ROW = 20
+"""So often the server may offer a device a round from before the model it has: one of its workers may lag behind."""
+SECONDS_UNTIL_ANOTHER = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How a fleet goes about it."""
+
+    address: str
+    trusted: ssl.SSLContext | None = None
+    last_version: int | None = None
+    """End when the server has published this version; no device takes part in a round beyond it."""
+    seconds: float | None = None
+    """End after this long."""
+    vanish: float = 0.0
+    """Share of devices that vanish in a round before they answer."""
+    rate: float | None = None
+    """Ask for work at most so many times a second, all devices together."""
+
+
+@dataclass
+class Tally:
+    """What happened, counted."""
+
+    seconds: float = 0.0
+    interactions: int = 0
+    rounds: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    bytes_up: int = 0
+    bytes_down: int = 0
+    took: dict[str, list[float]] = field(default_factory=lambda: {"task": [], "upload": [], "interaction": []})
+
+    def merge(self, other: Tally) -> None:
+        """Add what another process has counted at the same time."""
+        self.seconds, self.rounds = max(self.seconds, other.seconds), max(self.rounds, other.rounds)
+        self.interactions += other.interactions
+        self.counts += other.counts
+        self.bytes_up += other.bytes_up
+        self.bytes_down += other.bytes_down
+        for name, took in other.took.items():
+            self.took[name] += took
+
+    def report(self) -> dict[str, Any]:
+        """The numbers that a person or a program reads."""
+        each = max(1, self.interactions)
+        return {
+            "interactions": self.interactions,
+            "rounds": self.rounds,
+            "seconds": round(self.seconds, 2),
+            "interactions_per_s": round(self.interactions / max(self.seconds, 1e-9), 1),
+            "bytes_per_interaction": round((self.bytes_up + self.bytes_down) / each),
+            "bytes_up_per_interaction": round(self.bytes_up / each),
+            "bytes_down_per_interaction": round(self.bytes_down / each),
+            **{
+                f"{name}_ms": {
+                    f"p{level}": round(1000 * float(np.percentile(took, level)), 1) for level in (50, 95, 99)
+                }
+                for name, took in self.took.items()
+                if took
+            },
+            "not_counted": dict(self.counts),
+        }
+
+
+class Fleet:
+    """Devices of one process, and the server they talk to."""
+
+    def __init__(self, plan: Plan, devices: VirtualDevices, models: Models, users: list[int]) -> None:
+        self.plan, self.devices, self.models, self.users = plan, devices, models, users
+        self.tally = Tally()
+        self._facts = models.facts
+        self._turn = 0.0
+        self._round = self._busy = 0
+        self._ending = False
+        self._gate = asyncio.Semaphore(ENROLLING_AT_ONCE)
+
+    async def play(self) -> Tally:
+        """Enrol everybody, then take part until the plan's end."""
+        lines = {user: self._line() for user in self.users}
+        await self._all(self._enrol(line) for line in lines.values())
+        for line in lines.values():
+            line.sent = line.received = 0
+        began = self._turn = time.monotonic()
+        lives = [asyncio.create_task(self._live(user, line)) for user, line in lines.items()]
+        ending = asyncio.create_task(self._end())
+        try:
+            # Lives end only by a fault, or once the end has come.
+            done, _ = await asyncio.wait((ending, *lives), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # a device that has met a broken protocol ends the rehearsal
+            await self._finish()
+        finally:
+            for task in (ending, *lives):
+                task.cancel()
+            await asyncio.gather(ending, *lives, return_exceptions=True)
+            self.tally.seconds = time.monotonic() - began
+            self.tally.bytes_up = sum(line.sent for line in lines.values())
+            self.tally.bytes_down = sum(line.received for line in lines.values())
+            for line in lines.values():
+                line.close()
+        return self.tally
+
+    async def _finish(self) -> None:
+        """Nobody begins any more; who holds a ticket may use it, so that no round waits in vain."""
+        self._ending = True
+        for _ in range(SECONDS_TO_FINISH * 20):
+            if not self._busy:
+                return
+            await asyncio.sleep(0.05)
+
+    def _line(self) -> Line:
+        line = Line(self.plan.address, self.plan.trusted)
+        line.most_bytes = self._facts.most_model_bytes
+        return line
+
+    async def _all(self, works: Any) -> None:
+        tasks = [asyncio.create_task(work) for work in works]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _enrol(self, line: Line) -> None:
+        async with self._gate:
+            answer = await self._ask(line, "POST", "/devices", b"{}")
+        if answer.status != 201:
+            raise _broken(answer, "an enrolment")
+        _, line.token = read_enrolment(answer.content)
+
+    async def _end(self) -> None:
+        """Return when the plan is fulfilled."""
+        line = self._line()
+        first = await self._version(line)
+        began = time.monotonic()
+        try:
+            while True:
+                await asyncio.sleep(0.1)
+                version = await self._version(line)
+                self.tally.rounds = version - first
+                if self.plan.last_version is not None and version >= self.plan.last_version:
+                    return
+                if self.plan.seconds is not None and time.monotonic() - began >= self.plan.seconds:
+                    return
+        finally:
+            line.close()
+
+    async def _version(self, line: Line) -> int:
+        answer = await self._ask(line, "GET", "/status")
+        if answer.status != 200:
+            raise _broken(answer, "its status")
+        told = json.loads(answer.content)
+        self._round = int(told["round"])
+        return int(told["version"])
+
+    async def _live(self, user: int, line: Line) -> None:
+        have: Model | None = None
+        older = 0
+        while not self._ending:
+            if self.plan.rate is not None:
+                await self._wait_for_turn()
+            answer = await self._ask(line, "GET", f"/work?wait={SECONDS_OF_A_POLL}", seconds=SECONDS_OF_A_POLL + 30)
+            if answer.status == 200:
+                ticket = read_ticket(answer.content)
+                if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
+                    await asyncio.Event().wait()  # the plan is fulfilled; its end comes from elsewhere
+                older = older + 1 if have is not None and ticket.version < have.version else 0
+                if older:
+                    await self._pass_over(ticket, older)
+                    continue
+                self._busy += 1
+                try:
+                    have = await self._interact(user, line, ticket, have)
+                finally:
+                    self._busy -= 1
+            elif answer.status != 204:
+                raise _broken(answer, "work")
+
+    async def _pass_over(self, ticket: Ticket, times: int) -> None:
+        """A round from before the model that a device has is not for it; a server that offers no other is broken."""
+        if times == OLDER_IN_A_ROW:
+            raise BadAnswer(
+                f"The server has offered a device work on version {ticket.version} of its model {times} times in a "
+                "row, and the device has a newer one: versions never go back. Was a backup restored without --restored?"
+            )
+        self.tally.counts["older round"] += 1
+        await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
+
+    async def _wait_for_turn(self) -> None:
+        assert self.plan.rate is not None
+        now = time.monotonic()
+        self._turn = max(self._turn, now - 1.0) + 1.0 / self.plan.rate
+        await asyncio.sleep(max(0.0, self._turn - now))
+
+    async def _interact(self, user: int, line: Line, ticket: Ticket, have: Model | None) -> Model | None:
+        """One interaction; the model that the device has afterwards."""
+        began = time.monotonic()
+        path = f"/tasks/{ticket.ticket}"
+        answer = await self._ask(line, "GET", path if have is None else f"{path}?have={have.version}")
+        if answer.status != 200:
+            self.tally.counts[_slug(answer)] += 1
+            return have
+        fetched = time.monotonic()
+        model = self.models.known(have, ticket.version)
+        if model is None:
+            rows = read_rows(answer.content, self._facts.settings.factors, self._facts.n_items)
+            if (rows.round_number, rows.version) != (ticket.round_number, ticket.version):
+                raise BadAnswer(f"The server promised version {ticket.version} and sent version {rows.version}.")
+            model = self.models.receive(have, rows)
+        body = encode(self.devices.play(user, ticket.round_number, model))
+        if self.devices.vanishes(user, ticket.round_number, self.plan.vanish):
+            self.tally.counts["vanished"] += 1
+            await self._stay_away(ticket.round_number)
+            return model
+        sending = time.monotonic()
+        answer = await self._ask(line, "POST", f"{path}/update", body)
+        now = time.monotonic()
+        if answer.status not in (200, 201):
+            self.tally.counts[_slug(answer)] += 1
+            return model
+        if read_receipt(answer.content) != hashlib.sha256(body).hexdigest():
+            raise BadAnswer("The server's receipt is not for what was sent.")
+        self.tally.interactions += 1
+        self.tally.took["task"].append(fetched - began)
+        self.tally.took["upload"].append(now - sending)
+        self.tally.took["interaction"].append(now - began)
+        return model
+
+    async def _stay_away(self, round_number: int) -> None:
+        """Until a round is over: asked again before, the server would hand out the same ticket."""
+        while self._round <= round_number and not self._ending:
+            await asyncio.sleep(0.05)
+
+    async def _ask(
+        self, line: Line, method: str, path: str, body: bytes | None = None, seconds: float = 60.0
+    ) -> LineAnswer:
+        """An answer, with a few tries where the server is away or busy."""
+        for tried in range(TRIES):
+            try:
+                answer = await line.ask(method, path, body, seconds=seconds)
+                if answer.status != 429 and answer.status < 500:
+                    return answer
+                self.tally.counts[f"busy {answer.status}"] += 1
+                if tried == TRIES - 1:
+                    return answer
+            except NoAnswer:
+                self.tally.counts["cut"] += 1
+                if tried == TRIES - 1:
+                    raise
+            await asyncio.sleep(0.2 * 2**tried)
+        raise AssertionError("every try returns or raises")
+
+
+def _slug(answer: LineAnswer) -> str:
+    return f"{complaint(answer.content)[0]} {answer.status}"
+
+
+def _broken(answer: LineAnswer, what: str) -> FedeRankError:
+    return BadAnswer(f"The server answered {answer.status} when asked for {what}: {complaint(answer.content)[1]}")

@@ -1,0 +1,161 @@
+"""The two applications: one for devices and browsers, one for the operator. Both stand behind the same guard.
+
+The guard is what every request passes: it counts the address's requests, adds the headers that keep a browser safe,
+measures, and turns whatever goes wrong into a refusal: a sentence, never a stack trace.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from federank.service.server.endpoints.openapi import openapi_document
+from federank.service.server.endpoints.routes import ADMIN_ROUTES, PUBLIC, PUBLIC_ROUTES, Endpoint, Entry
+from federank.service.server.rate_limits import bucket_of, refuse_haste
+from federank.service.server.responses import Refusal, answer_json, away
+from federank.service.server.service import Service
+from federank.service.server.store.database import StoreAway
+
+PAGE = Path(__file__).parents[1] / "page"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+SAFETY: list[tuple[bytes, bytes]] = [
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"geolocation=(), camera=(), microphone=()"),
+]
+_ONLY_TLS = (b"strict-transport-security", b"max-age=31536000")
+
+
+def public_app(service: Service) -> Guard:
+    """What devices and browsers talk to."""
+    return Guard(
+        service, Table(PUBLIC_ROUTES, "FedeRank federation"), Router([Route("/admin.html", _nothing), _page()])
+    )
+
+
+def admin_app(service: Service) -> Guard:
+    """What the operator talks to."""
+    return Guard(service, Table(ADMIN_ROUTES, "FedeRank operator"), Router([Route("/admin", _admin_page), _page()]))
+
+
+class Table:
+    """The routes by their paths: looked up, not searched for. A path has at most one part that varies, a ticket."""
+
+    def __init__(self, entries: tuple[Entry, ...], title: str) -> None:
+        document = openapi_document(entries, title)
+
+        async def describe(service: Service, request: Request) -> Response:  # noqa: ARG001
+            return answer_json(document)
+
+        self.routes: dict[str, dict[str, Endpoint]] = {f"{PUBLIC}/openapi.json": {"GET": describe}}
+        for entry in entries:
+            self.routes.setdefault(entry.path, {})[entry.method] = entry.endpoint
+
+    def template(self, path: str) -> tuple[str, dict[str, str]] | None:
+        """Which route a path is of, and what stands in the place that varies; None if it is of none."""
+        if path in self.routes and "{" not in path:
+            return path, {}
+        parts = path.split("/")
+        if path.startswith(_TASKS) and len(parts) > 4:
+            ticket, parts[4] = parts[4], "{ticket}"
+            if "/".join(parts) in self.routes:
+                return "/".join(parts), {"ticket": ticket}
+        return None
+
+
+_TASKS = f"{PUBLIC}/tasks/"
+
+
+def _page() -> BaseRoute:
+    return Mount("/", StaticFiles(directory=PAGE, html=True, check_dir=False))
+
+
+async def _admin_page(_: Request) -> Response:
+    return FileResponse(PAGE / "admin.html") if (PAGE / "admin.html").is_file() else await _nothing(_)
+
+
+async def _nothing(_: Request) -> Response:
+    raise HTTPException(404)
+
+
+class Guard:
+    """What every request passes on its way in, and every answer on its way out."""
+
+    def __init__(self, service: Service, table: Table, page: ASGIApp) -> None:
+        self._service, self.table, self._page = service, table, page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        began = time.perf_counter()
+        found = self.table.template(scope["path"])
+        status = 0
+
+        async def send_safely(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *SAFETY]
+                if scope.get("scheme") == "https":
+                    message["headers"].append(_ONLY_TLS)
+            await send(message)
+
+        try:
+            await self._answer(found, scope, receive, send_safely)
+        except Exception as reason:
+            if status:  # the answer was under way: all that is left is to cut it off
+                self._service.log.fault("answer", reason)
+                raise
+            await self._refusal(reason).answer()(scope, receive, send_safely)
+        finally:
+            route = found[0] if found else "unknown" if scope["path"].startswith(("/api/", "/admin/api/")) else "page"
+            self._service.metrics.request(route, status, time.perf_counter() - began)
+
+    async def _answer(
+        self, found: tuple[str, dict[str, str]] | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        client = scope.get("client")
+        refuse_haste(self._service.address_buckets, bucket_of(client[0]) if client else "unknown")
+        if found is None:
+            scope["app"] = self  # so that the router raises where it knows no route
+            await self._page(scope, receive, send)
+            return
+        template, scope["path_params"] = found
+        methods = self.table.routes[template]
+        endpoint = methods.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        if endpoint is None:
+            raise HTTPException(405, headers={"Allow": ", ".join(methods)})
+        answer = await endpoint(self._service, Request(scope, receive, send))
+        await answer(scope, receive, send)
+
+    def _refusal(self, reason: Exception) -> Refusal:
+        if isinstance(reason, Refusal):
+            return reason
+        if isinstance(reason, StoreAway):
+            return away()
+        if isinstance(reason, HTTPException):
+            return _http_refusal(reason)
+        self._service.log.fault("request", reason)
+        return Refusal(500, "fault", "The server has made a mistake; it was noted. Nothing was stored.")
+
+
+def _http_refusal(reason: HTTPException) -> Refusal:
+    if reason.status_code == 405:
+        return Refusal(405, "method", "This address does not take that method.", reason.headers)
+    if reason.status_code == 404:
+        return Refusal(404, "unknown", "There is nothing at this address.")
+    return Refusal(reason.status_code, "refused", f"The request was refused ({reason.detail}).", reason.headers)

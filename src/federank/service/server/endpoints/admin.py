@@ -1,0 +1,160 @@
+"""What the operator asks, on an address of its own and with the operator's token: overview, close, pause, accuracy."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from federank.service.server.endpoints.public import newest, status_of
+from federank.service.server.metrics import CONTENT_TYPE
+from federank.service.server.rate_limits import read_body
+from federank.service.server.responses import Refusal, answer_bytes, answer_json
+from federank.service.server.service import Service
+from federank.service.server.store.database import Connection
+from federank.service.server.store.statements import ask_to_close, get_fact, put_fact
+from federank.service.server.store.writer import FACTS
+from federank.service.server.tickets import hash_of_token
+
+SHOWN_ROUNDS = 200
+SMALL_BODY = 65536
+
+
+async def check_operator(service: Service, request: Request) -> None:
+    """Refuse whoever does not have the operator's token."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    kept = await service.read(lambda connection: get_fact(connection, "admin"))
+    if scheme.lower() != "bearer" or not hmac.compare_digest(hash_of_token(token), bytes.fromhex(kept)):
+        raise Refusal(
+            401,
+            "not-the-operator",
+            "This needs the operator's token, shown when the federation was founded.",
+            {"WWW-Authenticate": "Bearer"},
+        )
+
+
+async def metrics(service: Service, request: Request) -> Response:  # noqa: ARG001
+    """Counts and sizes for Prometheus."""
+    return answer_bytes(service.metrics.text(service.view, service.work.waiting), {}, CONTENT_TYPE)
+
+
+async def overview(service: Service, request: Request) -> Response:
+    """The latest rounds: reports, dropouts, refusals by reason, bytes, drift, duration; and latency."""
+    await check_operator(service, request)
+    rounds, rejected = await service.read(_rounds)
+    return answer_json(
+        status_of(service)
+        | {
+            "paused": service.view.paused,
+            "waiting": service.work.waiting,
+            "leads": service.conductor.leads,
+            "rounds": rounds,
+            "rejected": rejected,
+            "latency_ms": service.metrics.latency(),
+        }
+    )
+
+
+def _rounds(connection: Connection) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    rows = connection.all(
+        "SELECT r.number, r.version, r.state, r.reports, r.bytes, r.clipped, r.drift, r.seconds, g.granted"
+        " FROM rounds r LEFT JOIN grants g ON g.round = r.number ORDER BY r.number DESC LIMIT ?",
+        SHOWN_ROUNDS,
+    )
+    first = int(rows[-1][0]) if rows else 0
+    refused: dict[int, dict[str, int]] = {}
+    for number, reason, count in connection.all(
+        "SELECT round, reason, count FROM refusals WHERE round >= ? ORDER BY round, reason", first
+    ):
+        refused.setdefault(int(number), {})[str(reason)] = int(count)
+    totals = connection.all("SELECT reason, SUM(count) FROM refusals GROUP BY reason ORDER BY reason")
+    told = []
+    for number, version, state, reports, size, clipped, drift, seconds, granted in rows:
+        if state in ("open", "closed"):
+            row = connection.one(
+                "SELECT COUNT(*), COALESCE(SUM(size), 0), COALESCE(SUM(clipped), 0) FROM uploads WHERE round = ?",
+                number,
+            )
+            reports, size, clipped = row or (0, 0, 0)
+        dropouts = max(0, int(granted or 0) - int(reports)) if state in ("folded", "abandoned") else 0
+        told.append(
+            {
+                "number": int(number),
+                "version": int(version),
+                "state": str(state),
+                "granted": int(granted or 0),
+                "reports": int(reports),
+                "dropouts": dropouts,
+                "rejected": refused.get(int(number), {}),
+                "bytes": int(size),
+                "clipped": int(clipped),
+                "drift": float(drift),
+                "seconds": round(float(seconds), 3),
+            }
+        )
+    return told, {str(reason): int(count) for reason, count in totals}
+
+
+async def close(service: Service, request: Request) -> Response:
+    """End the open round now, as if its time were up."""
+    await check_operator(service, request)
+    now = service.view.round
+    if now is None or now.state != "open":
+        raise Refusal(409, "not-open", "No round is open.")
+    rounds = service.view.rounds
+    # A round below its minimum may be abandoned; what a buffer holds was acknowledged, and is kept until it is folded.
+    least = rounds.minimum if rounds.mode == "buffered" else 0
+    few = await service.writer.write(lambda connection: ask_to_close(connection, now.number, least), FACTS)
+    if few is not None:
+        raise Refusal(
+            409,
+            "too-few",
+            f"The buffer holds {few} of the {least} Updates that a fold needs at least; it stays open.",
+        )
+    return answer_json({"round": now.number, "closing": True}, 202)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+async def publish_accuracy(service: Service, request: Request) -> Response:
+    """Publish how good the model is, as measured elsewhere: names of metrics and their values."""
+    await check_operator(service, request)
+    given = await _json(service, request)
+    numbers = {name: value for name, value in given.items() if name != "version"}
+    fine = all(len(name) <= 40 and _is_finite(value) for name, value in numbers.items())
+    version = given.get("version", newest(service).version)
+    if not numbers or len(numbers) > 20 or not fine or not isinstance(version, int):
+        raise Refusal(422, "malformed", 'Give names of metrics with finite numbers, such as {"precision@10": 0.12}.')
+    told = numbers | {"version": version}
+    await service.writer.write(lambda connection: put_fact(connection, "accuracy", told), FACTS)
+    return answer_json(told)
+
+
+async def pause(service: Service, request: Request) -> Response:
+    """Pause the rounds after the open one, or go on."""
+    await check_operator(service, request)
+    paused = (await _json(service, request)).get("paused")
+    if not isinstance(paused, bool):
+        raise Refusal(422, "malformed", 'Say {"paused": true} or {"paused": false}.')
+    await service.writer.write(lambda connection: put_fact(connection, "paused", paused), FACTS)
+    return answer_json({"paused": paused})
+
+
+async def _json(service: Service, request: Request) -> dict[str, Any]:
+    body = await read_body(request, SMALL_BODY, service.trust.body_seconds)
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise Refusal(400, "not-json", "The body must be a JSON object.")
+    return given

@@ -1,0 +1,168 @@
+"""What a device does: enrol, wait for work, fetch its task, send its Update, leave.
+
+A device is a random name and a token. The server knows nothing else of it: no account, no profile, no address kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from federank.protocol.messages import BadMessage
+from federank.service.server.endpoints.public import newest, whole_number
+from federank.service.server.rate_limits import bucket_of, read_body, refuse_haste
+from federank.service.server.responses import Refusal, answer_bytes, answer_json
+from federank.service.server.service import Service
+from federank.service.server.store.database import Connection
+from federank.service.server.store.statements import Outcome, Upload, enrol, keep_upload, leave
+from federank.service.server.store.writer import TALLIES
+from federank.service.server.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket
+from federank.service.server.uploads import KINDS
+
+LONGEST_WAIT = 60
+SMALL_BODY = 4096
+TYPES = ("application/octet-stream", "application/vnd.safetensors")
+
+_REFUSED: dict[Outcome, tuple[int, str]] = {
+    "repeated": (409, "This ticket has been used for another Update; the first one counts."),
+    "reported": (409, "This device has an Update among those that are folded next; wait for the one after."),
+    "late": (410, "The round has ended without this Update; wait for the next."),
+    "gone": (401, "The device has left; enrol again to take part."),
+}
+
+
+async def enrol_device(service: Service, request: Request) -> Response:
+    """A new device: a random id and a token, shown this once."""
+    refuse_haste(service.enrolment_buckets, _address(request))
+    await read_body(request, SMALL_BODY, service.trust.body_seconds)
+    device, token = new_device(), new_token()
+    token_hash = hash_of_token(token)
+    await service.writer.write(lambda connection: enrol(connection, device, token_hash), TALLIES)
+    service.remember(token_hash, device)
+    return answer_json({"device": device, "token": token}, 201)
+
+
+async def leave_federation(service: Service, request: Request) -> Response:
+    """Leave: the device is forgotten and its token dies."""
+    device, token_hash = await who_asks(service, request)
+    await service.writer.write(lambda connection: leave(connection, device), TALLIES)
+    service.forget(token_hash)
+    return Response(None, 204)
+
+
+async def work(service: Service, request: Request) -> Response:
+    """Wait for a task; a ticket for it, or nothing within the wait."""
+    device, _ = await who_asks(service, request)
+    seconds = min(whole_number(request, "wait") or 0, LONGEST_WAIT)
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    # Even a device that will not wait is given the moment that asking the store takes.
+    ticket = await service.work.wait(device, max(seconds, 0.25), gone)
+    if ticket is None:
+        return Response(None, 204)
+    return answer_json(
+        {
+            "ticket": str(ticket),
+            "round": ticket.round_number,
+            "version": ticket.version,
+            "deadline_seconds": round(service.view.seconds_left(), 3),
+            "most_rows": service.form.most_rows,
+        }
+    )
+
+
+async def task(service: Service, request: Request) -> Response:
+    """The Broadcast of a ticket: the rows changed since the version that the device has."""
+    device, _ = await who_asks(service, request)
+    ticket = _ticket(service, request, device)
+    now = service.view.round
+    model = service.view.models.get(ticket.version)
+    ended = (
+        service.view.rounds.mode == "rounds"
+        and now is not None
+        and (now.number, now.state != "open") > (ticket.round_number, False)
+    )
+    if model is None and ticket.version > newest(service).version:
+        # Given out by a worker that has seen a newer version than this one has yet.
+        raise Refusal(503, "behind", "This worker is catching up; try again.", {"Retry-After": "1"})
+    if ended or model is None:
+        raise Refusal(410, "late", "The round of this ticket has ended; wait for the next.")
+    content = service.encoded.since(model, whole_number(request, "have"), ticket.round_number)
+    service.metrics.download(len(content))
+    return answer_bytes(content, {"X-Model-Version": str(model.version), "Cache-Control": "no-store"})
+
+
+async def upload(service: Service, request: Request) -> Response:
+    """An Update: stored durably before it is acknowledged; the receipt is its digest."""
+    device, _ = await who_asks(service, request)
+    try:
+        ticket = _ticket(service, request, device)
+        if request.headers.get("content-type", TYPES[0]).split(";")[0].strip().lower() not in TYPES:
+            raise Refusal(415, "type", f"An Update is safetensors, sent as {TYPES[0]}.")
+        body = await read_body(request, service.form.most_bytes, service.trust.body_seconds)
+        clipped = _judge(service, "plain", body)
+    except Refusal as refusal:
+        service.refused(refusal.slug)
+        raise
+    content = Upload(device, ticket, service.charter.ticket_key, "plain", hashlib.sha256(body).digest(), body, clipped)
+    staleness = None if service.view.rounds.mode == "rounds" else service.view.rounds.staleness
+
+    def keep(connection: Connection) -> tuple[Outcome, int]:
+        return keep_upload(connection, content, staleness)
+
+    outcome, number = await service.writer.write(keep)
+    if outcome in _REFUSED:
+        status, message = _REFUSED[outcome]
+        service.refused(outcome)
+        raise Refusal(status, outcome, message)
+    service.metrics.upload(outcome, len(body), clipped)
+    service.work.has_reported(device, number)
+    told = {"receipt": content.digest.hex(), "round": number, "stored": True}
+    return answer_json(told, 201 if outcome == "stored" else 200)
+
+
+async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
+    """The device whose token a request carries, and the token's hash."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not 20 <= len(token) <= 100:
+        raise _nobody()
+    token_hash = hash_of_token(token)
+    device = await service.device_of_token(token_hash)
+    if device is None:
+        raise _nobody()
+    refuse_haste(service.device_buckets, device)
+    return device, token_hash
+
+
+def _judge(service: Service, kind: str, body: bytes) -> int:
+    try:
+        return KINDS[kind].judge(body, service.form)
+    except BadMessage as reason:
+        raise Refusal(422, "malformed", str(reason)) from reason
+
+
+def _ticket(service: Service, request: Request, device: str) -> Ticket:
+    ticket = read_ticket(service.charter.ticket_key, device, str(request.path_params["ticket"]))
+    if ticket is None:
+        raise Refusal(404, "foreign", "This ticket was not given to this device.")
+    return ticket
+
+
+def _nobody() -> Refusal:
+    return Refusal(
+        401,
+        "unknown-device",
+        "No device has this token; enrol with POST /api/v1/devices.",
+        {"WWW-Authenticate": "Bearer"},
+    )
+
+
+def _address(request: Request) -> str:
+    client: Any = request.client
+    return bucket_of(client.host) if client else "unknown"

@@ -1,0 +1,141 @@
+"""What anybody may ask: what this federation is, its catalogue, its model, how it is doing."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from functools import lru_cache
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from federank.service.server.published import Published
+from federank.service.server.responses import JSON, Refusal, answer_bytes, answer_json
+from federank.service.server.service import Service
+
+API = 1
+
+
+async def federation(service: Service, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
+    """What this federation is: method, recipe, rounds, limits."""
+    charter, rounds, form = service.charter, service.view.rounds, service.form
+    return answer_json(
+        {
+            "api": API,
+            "founding": charter.founding,
+            "name": charter.name,
+            "method": "fpl",
+            "recipe": charter.told_recipe(),
+            "items": charter.n_items,
+            "catalogue": charter.catalogue.digest,
+            "version": newest(service).version,
+            "rounds": {
+                "mode": rounds.mode,
+                "target": rounds.enough,
+                "minimum": rounds.minimum,
+                "over_selection": rounds.over_selection,
+                "deadline_seconds": rounds.deadline,
+                "staleness": rounds.staleness if rounds.mode == "buffered" else 0,
+            },
+            "limits": {"most_rows": form.most_rows, "most_bytes": form.most_bytes, "most_norm": form.most_norm},
+            "suggested_policy": charter.suggested_policy,
+            "noun": charter.noun,
+        }
+    )
+
+
+async def status(service: Service, request: Request) -> Response:  # noqa: ARG001
+    """How the federation is doing."""
+    return answer_json(status_of(service))
+
+
+def status_of(service: Service) -> dict[str, Any]:
+    """Version, round and counts, as this worker sees them."""
+    view = service.view
+    now = view.round
+    return {
+        "founding": service.charter.founding,
+        "version": newest(service).version,
+        "round": now.number if now else 0,
+        "open": bool(now and now.state == "open"),
+        "reports": now.reports if now else 0,
+        "devices": view.devices,
+        "rounds_folded": view.folded,
+        "rounds_abandoned": view.abandoned,
+        "accuracy": view.accuracy,
+    }
+
+
+async def catalogue(service: Service, request: Request) -> Response:
+    """Every item: id, title, categories, in the order of item numbers."""
+    kept = service.charter.catalogue
+    headers = {"ETag": f'"{kept.digest}"', "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if _has_already(request, headers["ETag"]):
+        return Response(None, 304, headers)
+    if _takes_gzip(request):
+        return answer_bytes(kept.compressed, headers | {"Content-Encoding": "gzip"}, JSON)
+    return answer_bytes(kept.content, headers, JSON)
+
+
+async def model(service: Service, request: Request) -> Response:
+    """The model, whole or only the rows changed since a version."""
+    now = newest(service)
+    have = whole_number(request, "since")
+    headers = {
+        "ETag": f'"{service.charter.founding}-v{now.version}"',
+        "X-Model-Version": str(now.version),
+        "X-Founding": service.charter.founding,
+        "Cache-Control": "no-cache",
+        "Vary": "Accept-Encoding",
+    }
+    if _has_already(request, headers["ETag"]):
+        return Response(None, 304, headers)
+    number = service.view.round.number if service.view.round else 0
+    content = service.encoded.since(now, have, number)
+    if _takes_gzip(request):
+        content = await asyncio.to_thread(_compressed, content)
+        headers["Content-Encoding"] = "gzip"
+    service.metrics.download(len(content))
+    return answer_bytes(content, headers)
+
+
+async def health(service: Service, request: Request) -> Response:  # noqa: ARG001
+    """Whether the process is alive."""
+    return answer_json({"alive": True})
+
+
+async def ready(service: Service, request: Request) -> Response:  # noqa: ARG001
+    """Whether the process can serve: the model is there and the store answers."""
+    if service.view.model is None or not service.view.is_fresh():
+        raise Refusal(503, "away", "The store has not answered for some seconds; not ready.", {"Retry-After": "2"})
+    return answer_json({"ready": True})
+
+
+def newest(service: Service) -> Published:
+    """The published model."""
+    if service.view.model is None:
+        raise Refusal(503, "starting", "The model has not been read yet; try again soon.", {"Retry-After": "1"})
+    return service.view.model
+
+
+def whole_number(request: Request, name: str) -> int | None:
+    """A whole number of the query; None where it is absent or no such number."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
+@lru_cache(maxsize=8)
+def _compressed(content: bytes) -> bytes:
+    return gzip.compress(content, compresslevel=1, mtime=0)
+
+
+def _takes_gzip(request: Request) -> bool:
+    offered = request.headers.get("accept-encoding", "").lower().split(",")
+    wishes = {part.split(";")[0].strip(): part.replace(" ", "") for part in offered}
+    return "gzip" in wishes and not wishes["gzip"].endswith((";q=0", ";q=0.0"))
+
+
+def _has_already(request: Request, etag: str) -> bool:
+    named = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
+    return etag in named or "*" in named

@@ -1,0 +1,102 @@
+"""Metrics: what an operator's monitoring asks for, as Prometheus text. Counts and sizes only, nobody in particular.
+
+Each process counts its own requests and uploads; with several workers on one machine their counts are added up through
+a folder that they share (the Prometheus client's own way). What is true of the federation as a whole (version, reports,
+devices) comes from the store.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from typing import Any
+
+import numpy as np
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from federank.service.server.view import View
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+REMEMBERED = 1000
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Metrics:
+    """The counts of one process."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "federank_requests", "Requests answered.", ["route", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "federank_request_seconds", "Time to answer.", ["route"], buckets=_BUCKETS, registry=self._registry
+        )
+        self._uploads = Counter("federank_uploads", "Uploads by outcome.", ["outcome"], registry=self._registry)
+        self._bytes = Counter("federank_bytes", "Bytes of messages.", ["direction"], registry=self._registry)
+        self._clipped = Counter("federank_clipped_rows", "Rows of Updates that were too long.", registry=self._registry)
+        self._latest: dict[str, deque[float]] = {}
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self._requests.labels(route, str(status)).inc()
+        if not route.endswith("/work"):  # whose time is the device's own wish to wait
+            self._seconds.labels(route).observe(seconds)
+            self._latest.setdefault(route, deque(maxlen=REMEMBERED)).append(seconds)
+
+    def upload(self, outcome: str, size: int = 0, clipped: int = 0) -> None:
+        """An upload was accepted, or refused for a reason."""
+        self._uploads.labels(outcome).inc()
+        self._bytes.labels("up").inc(size)
+        if clipped:
+            self._clipped.inc(clipped)
+
+    def download(self, size: int) -> None:
+        """Rows of the model were sent."""
+        self._bytes.labels("down").inc(size)
+
+    def latency(self) -> dict[str, dict[str, float]]:
+        """Of this process's latest requests, by route: how many, and the time in ms that half and 99 % stayed below."""
+        told = {}
+        for route, latest in self._latest.items():
+            half, nearly_all = np.percentile(np.fromiter(latest, float), (50, 99)) * 1000
+            told[route] = {"requests": len(latest), "p50": round(float(half), 2), "p99": round(float(nearly_all), 2)}
+        return told
+
+    def text(self, view: View, waiting: int) -> bytes:
+        """Everything, as Prometheus reads it."""
+        registry = CollectorRegistry()
+        _federation_gauges(registry, view, waiting)
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+            return generate_latest(registry)
+        return generate_latest(registry) + generate_latest(self._registry)
+
+
+def _federation_gauges(registry: CollectorRegistry, view: View, waiting: int) -> None:
+    now = view.round
+    values: dict[str, tuple[str, Any]] = {
+        "version": ("Version of the published model.", view.model.version if view.model else 0),
+        "round": ("Number of the newest round.", now.number if now else 0),
+        "round_open": ("Whether a round is open.", int(bool(now and now.state == "open"))),
+        "reports": ("Reports in the newest round.", now.reports if now else 0),
+        "devices": ("Devices enrolled.", view.devices),
+        "waiting_devices": ("Devices that wait for work at this worker.", waiting),
+        "rounds_folded": ("Rounds folded.", view.folded),
+        "rounds_abandoned": ("Rounds abandoned.", view.abandoned),
+        "store_age_seconds": ("Since the store last answered.", time.monotonic() - view.fresh),
+    }
+    for name, (about, value) in values.items():
+        gauge = _AloneGauge(f"federank_{name}", about, registry=registry)
+        gauge.set(value)
+
+
+class _AloneGauge(Gauge):
+    """A gauge of this moment: not added up between processes, whatever the environment says."""
+
+    def _metric_init(self) -> None:
+        from prometheus_client.values import MutexValue
+
+        self._value = MutexValue(self._type, self._name, self._name, self._labelnames, self._labelvalues, "")  # type: ignore[no-untyped-call]

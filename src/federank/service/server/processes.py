@@ -1,0 +1,215 @@
+"""The server's processes: sockets, workers, and their end.
+
+One process binds the addresses. With one worker it serves them itself; with more it starts that many processes, hands
+them the sockets, and starts anew whichever dies. A worker that ends leaves nothing behind that matters: all is in the
+store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from federank.errors import SettingError
+from federank.service.server.logs import Log
+from federank.service.server.settings import TrustSettings
+
+BACKLOG = 4096
+KEEP_ALIVE_SECONDS = 75
+SPARE_FILES = 100
+"""Open files that are kept free for the store when connections take all the others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """How one machine serves a federation."""
+
+    store: str
+    trust: TrustSettings
+    certificate: Path | None = None
+    key: Path | None = None
+    workers: int = 1
+    proxies: str | None = None  # addresses of proxies whose X-Forwarded-For is believed
+    quiet: bool = False
+
+
+def bind(host: str, port: int, flag: str = "--port") -> socket.socket:
+    """A listening socket; port 0 takes a free one. `flag` is where another can be named."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except (OSError, OverflowError) as reason:
+        bound.close()
+        if port == 0 or isinstance(reason, socket.gaierror):
+            host_flag = flag.replace("port", "host")
+            raise SettingError(f"{host_flag} {host} is no address of this machine ({reason}).") from reason
+        raise SettingError(f"Port {port} of {host} cannot be used ({reason}); choose another with {flag}.") from reason
+    bound.listen(BACKLOG)
+    bound.setblocking(False)
+    return bound
+
+
+def serve(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
+    """Serve until told to stop; an exit code."""
+    _allow_many_connections()
+    if serving.workers == 1:
+        return asyncio_run(serving, public, admin)
+    return _keep_workers(serving, public, admin)
+
+
+def asyncio_run(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
+    """One worker, in this process."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_work(serving, public, admin))
+
+
+async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
+    from federank.service.server.app import admin_app, public_app
+    from federank.service.server.service import open_service
+
+    log = Log(None if serving.quiet else sys.stderr)
+    service = open_service(serving.store, serving.trust, log)
+    servers = [_uvicorn(public_app(service), serving), _uvicorn(admin_app(service), serving)]
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    await service.start()
+    model = service.view.model
+    log.say("serving", version=None if model is None else model.version, items=service.charter.n_items)
+    tasks = [
+        asyncio.create_task(server.serve(sockets=[bound]))
+        for server, bound in zip(servers, (public, admin), strict=True)
+    ]
+    await asyncio.wait([asyncio.create_task(stopping.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
+    for server in servers:
+        server.should_exit = True
+    service.work.end()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await service.stop()
+    log.say("stopped")
+    return 0
+
+
+def _uvicorn(app: Any, serving: Serving) -> Any:
+    import uvicorn
+
+    from federank.service.server.connections import patient
+
+    class Server(uvicorn.Server):
+        """uvicorn, with the signals left to us."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    config = uvicorn.Config(
+        app,
+        http=patient(serving.trust.header_seconds, serving.trust.body_seconds),
+        limit_concurrency=max(10, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_FILES),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=serving.proxies is not None,
+        forwarded_allow_ips=serving.proxies,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=5,
+    )
+    config.load()
+    if serving.certificate and serving.key:
+        from federank.service.server.tls import server_context
+
+        config.ssl = server_context(serving.certificate, serving.key)
+    return Server(config)
+
+
+def _keep_workers(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
+    """Start the workers, and start anew those that die, until told to stop."""
+    stopping: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda signum, _: stopping.append(signum))
+    with tempfile.TemporaryDirectory(prefix="federank-metrics-") as counts:
+        workers = [_start_worker(serving, public, admin, counts) for _ in range(serving.workers)]
+        log = Log(None if serving.quiet else sys.stderr)
+        while not stopping:
+            time.sleep(0.2)
+            for place, worker in enumerate(workers):
+                if worker.poll() is not None and not stopping:
+                    log.say("worker ended", code=worker.returncode)
+                    time.sleep(0.5)
+                    workers[place] = _start_worker(serving, public, admin, counts)
+        for worker in workers:
+            with suppress(ProcessLookupError):
+                worker.send_signal(signal.SIGTERM)
+        for worker in workers:
+            try:
+                worker.wait(15)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.wait()
+    return 0
+
+
+def _start_worker(
+    serving: Serving, public: socket.socket, admin: socket.socket, counts: str
+) -> subprocess.Popen[bytes]:
+    sockets = [public.fileno(), admin.fileno()]
+    told = json.dumps({"serving": _plain(serving), "sockets": sockets, "parent": os.getpid()})
+    # The settings go through a pipe: a store's address may hold a password, which has no place in a list of processes.
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "federank.service.server.worker"],
+        stdin=subprocess.PIPE,
+        pass_fds=sockets,
+        env=os.environ | {"PROMETHEUS_MULTIPROC_DIR": counts},
+    )
+    assert worker.stdin is not None
+    with suppress(BrokenPipeError):
+        worker.stdin.write(told.encode())
+        worker.stdin.close()
+    return worker
+
+
+def _plain(serving: Serving) -> dict[str, Any]:
+    """One worker's part of it: the connections of an address are divided over the workers, and so is what it may ask.
+
+    A device holds one connection, so each worker allows it all that one device may ask.
+    """
+    trust, workers = serving.trust, serving.workers
+    part = replace(trust, address_rate=trust.address_rate / workers, enrolment_rate=trust.enrolment_rate / workers)
+    told = asdict(replace(serving, trust=part, workers=1))
+    return {name: str(value) if isinstance(value, Path) else value for name, value in told.items()}
+
+
+def serving_from(told: dict[str, Any]) -> Serving:
+    """The same settings in a worker's process."""
+    paths = {name: None if told[name] is None else Path(told[name]) for name in ("certificate", "key")}
+    return Serving(**{**told, **paths, "trust": TrustSettings(**told["trust"])})
+
+
+def _allow_many_connections() -> None:
+    """As many open connections as the machine allows: every device that waits holds one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,141 @@
+"""One worker of the service: everything that its requests need, made, started and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from federank.service.server.founding import Charter, read_charter
+from federank.service.server.logs import Log
+from federank.service.server.metrics import Metrics
+from federank.service.server.published import EncodedRows
+from federank.service.server.rate_limits import Buckets
+from federank.service.server.rounds import Conductor
+from federank.service.server.settings import TrustSettings
+from federank.service.server.store.database import Connection, Database, StoreAway
+from federank.service.server.store.statements import count_refusals, device_of
+from federank.service.server.store.writer import REFUSALS, Writer
+from federank.service.server.uploads import Form
+from federank.service.server.view import View
+from federank.service.server.work import Work
+
+MOST_KNOWN = 200_000
+REFUSALS_SECONDS = 0.5
+
+
+class Service:
+    """A worker: its view of the federation, its writer, and its part in the rounds."""
+
+    def __init__(self, database: Database, charter: Charter, trust: TrustSettings, log: Log) -> None:
+        self.database, self.charter, self.trust, self.log = database, charter, trust, log
+        settings = charter.settings
+        self.form = Form(settings.factors, charter.n_items, charter.most_rows, trust.most_norm)
+        self.metrics = Metrics()
+        self.encoded = EncodedRows()
+        self.view = View(database, log)
+        self.conductor = Conductor(database, charter, self.form, trust.keep_updates, log, self.view.nudge)
+        self.writer = Writer(database, after=self.conductor.nudge)
+        self.work = Work(self.view, self.writer, charter.ticket_key, log)
+        self.device_buckets = Buckets(trust.device_rate)
+        self.address_buckets = Buckets(trust.address_rate)
+        self.enrolment_buckets = Buckets(trust.enrolment_rate, least_burst=20.0)
+        self.admin_hash = charter.admin_hash
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="reader")
+        self._known: OrderedDict[bytes, str] = OrderedDict()
+        self._departures = 0
+        self._refusals: Counter[str] = Counter()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin: threads that write, look and conduct; tasks that serve those who wait."""
+        loop = asyncio.get_running_loop()
+
+        def on_news() -> None:
+            loop.call_soon_threadsafe(self.work.wake)
+
+        self.view.on_news = on_news
+        self.view.start()
+        self._departures = self.view.departures
+        self.writer.start()
+        self.conductor.start()
+        self._tasks = [asyncio.create_task(self.work.hand_out()), asyncio.create_task(self._report_refusals())]
+
+    async def stop(self) -> None:
+        """End; an open round stays open in the store."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for part in (self.conductor, self.view, self.writer):
+            await asyncio.to_thread(part.stop)
+        self._readers.shutdown(wait=True)
+        self.database.close()
+
+    async def read(self, query: Any) -> Any:
+        """Ask the store something, in a thread of its own."""
+
+        def ask() -> Any:
+            with self.database.connection() as connection:
+                return query(connection)
+
+        return await asyncio.get_running_loop().run_in_executor(self._readers, ask)
+
+    async def device_of_token(self, token_hash: bytes) -> str | None:
+        """Whose token this is; remembered while nobody has left."""
+        if self.view.departures != self._departures:
+            self._departures = self.view.departures
+            self._known.clear()
+        device = self._known.get(token_hash)
+        if device is None:
+            device = await self.read(lambda connection: device_of(connection, token_hash))
+            if device is not None:
+                self.remember(token_hash, device)
+        return device
+
+    def remember(self, token_hash: bytes, device: str) -> None:
+        """This token is a device's."""
+        self._known[token_hash] = device
+        if len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+
+    def forget(self, token_hash: bytes) -> None:
+        """This token is nobody's any more."""
+        self._known.pop(token_hash, None)
+
+    def refused(self, reason: str) -> None:
+        """Count an upload that was refused."""
+        self.metrics.upload(reason)
+        self._refusals[reason] += 1
+
+    async def _report_refusals(self) -> None:
+        while True:
+            await asyncio.sleep(REFUSALS_SECONDS)
+            counts, number = dict(self._refusals), self.view.round.number if self.view.round else 0
+            if not counts:
+                continue
+            self._refusals.clear()
+            try:
+                await self.writer.write(_counting(number, counts), REFUSALS)
+            except StoreAway:
+                self._refusals.update(counts)  # told when the store is back
+
+
+def _counting(number: int, counts: dict[str, int]) -> Any:
+    return lambda connection: count_refusals(connection, number, counts)
+
+
+def open_service(address: str, trust: TrustSettings, log: Log) -> Service:
+    """A worker on a store that holds a federation."""
+    database = Database(address)
+    with database.connection() as connection:
+        charter = _charter(connection)
+    database.let_go()
+    return Service(database, charter, trust, log)
+
+
+def _charter(connection: Connection) -> Charter:
+    charter = read_charter(connection)
+    if charter is None:
+        raise StoreAway("The store holds no federation yet.")
+    return charter

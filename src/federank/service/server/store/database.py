@@ -1,0 +1,244 @@
+"""A thin layer over two databases: SQLite in one file, and PostgreSQL.
+
+    sqlite:///federation.sqlite         a file here;  sqlite:////var/lib/federation.sqlite  is a file from the root
+    postgresql://user@host/name         a server, which several machines can share
+
+SQL is written once, with `?` where a value goes, in the words that both understand. A statement either works, or the
+database is away (`StoreAway`): then the connection is dropped, and the next use opens a new one. Connections belong to
+the thread that uses them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from federank.errors import FedeRankError
+from federank.service.server.store.address import may_be_misread, without_password
+
+BUSY_SECONDS = 10.0
+CONNECT_SECONDS = 3
+STATEMENT_SECONDS = 15
+CUTTING_SECONDS = 0.2
+
+
+class StoreError(FedeRankError):
+    """The store cannot be used as it was asked for."""
+
+
+class StoreAway(FedeRankError):
+    """The database does not answer now: it is away, full or locked. What was asked has not been done."""
+
+
+class Connection:
+    """One thread's connection to the database."""
+
+    def __init__(
+        self,
+        raw: Any,
+        dialect: str,
+        away: tuple[type[Exception], ...],
+        forbidden: tuple[type[Exception], ...] = (),
+    ) -> None:
+        self.raw = raw
+        self.dialect = dialect
+        self._away = away
+        self._forbidden = forbidden
+
+    def run(self, statement: str, *values: Any) -> int:
+        """Run a statement; how many rows it has changed."""
+        with self._told_as_away():
+            return int(self.raw.execute(_spoken(statement, self.dialect), values).rowcount)
+
+    def all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows that a query answers with."""
+        with self._told_as_away():
+            return list(self.raw.execute(_spoken(statement, self.dialect), values).fetchall())
+
+    def one(self, statement: str, *values: Any) -> tuple[Any, ...] | None:
+        """The first row that a query answers with."""
+        with self._told_as_away():
+            row: tuple[Any, ...] | None = self.raw.execute(_spoken(statement, self.dialect), values).fetchone()
+            return row
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All statements within take effect together, durably, or none does."""
+        with self._told_as_away():
+            # SQLite takes the right to write at once, so that two writers wait for each other instead of failing.
+            self.raw.execute("BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN")
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):
+                self.raw.execute("ROLLBACK")
+            raise
+        with self._told_as_away():
+            try:
+                self.raw.execute("COMMIT")
+            except BaseException:
+                with suppress(Exception):
+                    self.raw.execute("ROLLBACK")
+                raise
+
+    def share_lock(self) -> str:
+        """What to add to a query so that its rows stay as they are until the transaction ends."""
+        return "" if self.dialect == "sqlite" else " FOR SHARE"
+
+    def update_lock(self) -> str:
+        """The same for rows that this transaction is about to change."""
+        return "" if self.dialect == "sqlite" else " FOR UPDATE"
+
+    def cut_log(self) -> bool:
+        """Empty the log beside a SQLite file, where what was overwritten lingers; whether nobody was in the way.
+
+        PostgreSQL has no such means: see docs/operating.md for what remains there, and for how long.
+        """
+        if self.dialect != "sqlite":
+            return True
+        self.run(f"PRAGMA busy_timeout = {round(1000 * CUTTING_SECONDS)}")
+        try:
+            row = self.one("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self.run(f"PRAGMA busy_timeout = {round(1000 * BUSY_SECONDS)}")
+        return row is not None and row[0] == 0
+
+    def close(self) -> None:
+        """Let go of the database."""
+        with suppress(Exception):
+            self.raw.close()
+
+    @contextmanager
+    def _told_as_away(self) -> Iterator[None]:
+        try:
+            yield
+        except self._away as reason:
+            raise StoreAway(f"The store does not answer now ({_first_line(reason)}).") from reason
+        except self._forbidden as reason:
+            raise StoreError(
+                f"The store's user may not do what is needed ({_first_line(reason)}); make it the database's owner."
+            ) from reason
+
+
+class Database:
+    """Where the store is, and each thread's connection to it."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._threads = threading.local()
+        self._opened: list[Connection] = []
+        if address.startswith("sqlite:///") and address != "sqlite:///":
+            self.dialect = "sqlite"
+            self.path = Path(address.removeprefix("sqlite:///"))
+        elif address.startswith(("postgresql://", "postgres://")):
+            self.dialect = "postgresql"
+        else:
+            raise StoreError(
+                f"The store {address!r} is of no known kind; give sqlite:///FILE or postgresql://USER@HOST/NAME."
+            )
+
+    def connect(self) -> Connection:
+        """A new connection."""
+        return self._to_sqlite() if self.dialect == "sqlite" else self._to_postgresql()
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """This thread's connection, opened where there is none; dropped when the database turns out to be away."""
+        found: Connection | None = getattr(self._threads, "connection", None)
+        if found is None:
+            found = self._threads.connection = self.connect()
+            self._opened.append(found)
+        try:
+            yield found
+        except StoreAway:
+            self.let_go()
+            raise
+
+    def let_go(self) -> None:
+        """Close this thread's connection."""
+        found: Connection | None = getattr(self._threads, "connection", None)
+        if found is not None:
+            found.close()
+            self._threads.connection = None
+            self._opened.remove(found)
+
+    def close(self) -> None:
+        """Close every thread's connection, once no thread uses it any more."""
+        while self._opened:
+            self._opened.pop().close()
+
+    def _to_sqlite(self) -> Connection:
+        away = (sqlite3.OperationalError, sqlite3.DatabaseError)
+        # A new file is its owner's alone, and so are the files that SQLite puts beside it: there are keys in them.
+        with suppress(OSError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            raw = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            _log_ahead(raw)
+            raw.execute("PRAGMA synchronous = FULL")  # a commit has reached the disk before it is acknowledged
+            raw.execute("PRAGMA secure_delete = ON")  # a folded Update is overwritten; see `cut_log` for its copy
+        except away as reason:
+            raise StoreAway(f"The store {self.path} cannot be opened ({reason}).") from reason
+        return Connection(raw, "sqlite", away)
+
+    def _to_postgresql(self) -> Connection:
+        try:
+            import psycopg
+        except ImportError as reason:
+            raise StoreError('PostgreSQL needs psycopg: pip install "federank[service]".') from reason
+        away = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
+        try:
+            raw = psycopg.connect(
+                self.address,
+                autocommit=True,
+                connect_timeout=CONNECT_SECONDS,
+                options=f"-c statement_timeout={STATEMENT_SECONDS * 1000} -c synchronous_commit=on",
+                keepalives_idle=5,
+                keepalives_interval=2,
+                keepalives_count=3,
+            )
+        except psycopg.ProgrammingError:
+            # The reason may quote the password, and is not told.
+            raise StoreError(
+                f"The store {without_password(self.address)} cannot be understood; give postgresql://USER@HOST/NAME, "
+                "with %25 and the like for special characters in it."
+            ) from None
+        except away as reason:
+            if may_be_misread(self.address):  # the reason may quote a part of the password
+                raise StoreAway(
+                    f"The PostgreSQL server of {without_password(self.address)} cannot be used; write a / or @ in a "
+                    "password as %2F or %40."
+                ) from None
+            raise StoreAway(f"The PostgreSQL server cannot be used ({_first_line(reason)}).") from reason
+        forbidden = (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidSchemaName)
+        return Connection(raw, "postgresql", away, forbidden)
+
+
+def _first_line(reason: Exception) -> str:
+    return str(reason).strip().splitlines()[0]
+
+
+@cache
+def _spoken(statement: str, dialect: str) -> str:
+    """A statement in the words of a dialect."""
+    return statement if dialect == "sqlite" else statement.replace("?", "%s")
+
+
+def _log_ahead(raw: sqlite3.Connection) -> None:
+    """Write-ahead logging. Where two connections turn it on at once SQLite refuses one of them without waiting."""
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as reason:
+            if reason.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                raise
+        time.sleep(0.01)

@@ -1,0 +1,278 @@
+"""The store: every statement that the federation's life consists of, as functions on a connection.
+
+What makes rounds durable and exact is here, and is little:
+
+1. an upload is one row, inserted while its round is open; its ticket is the row's key, so it cannot be there twice, and
+   its device and the round that takes it in are another key, so that a device has one voice in a fold;
+2. closing a round changes its row from `open` to `closed`, and waits for uploads on their way in (they hold the row);
+3. folding writes the next version and changes `closed` to `folded` in one transaction: both happened, or neither
+   (store_versions.py).
+
+So a crash leaves a round open, closed or folded, and whoever comes next goes on from there. A round's Updates are added
+up in the order of their digests, which is the same whoever arrived first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from federank.service.server.store.database import Connection, StoreAway
+from federank.service.server.tickets import Ticket, use_of
+
+Outcome = Literal["stored", "again", "repeated", "reported", "late", "gone"]
+
+
+class Upload(NamedTuple):
+    """An accepted upload on its way into the store."""
+
+    device: str
+    ticket: Ticket
+    ticket_key: bytes
+    kind: str
+    digest: bytes
+    body: bytes
+    clipped: int
+
+
+class Newest(NamedTuple):
+    """The round that was begun last."""
+
+    number: int
+    version: int
+    state: str
+    reports: int
+    granted: int
+
+
+def get_fact(connection: Connection, name: str) -> Any:
+    """What is kept under a name; None where nothing is."""
+    row = connection.one("SELECT value FROM facts WHERE name = ?", name)
+    return None if row is None else json.loads(bytes(row[0]))
+
+
+def put_fact(connection: Connection, name: str, value: Any) -> None:
+    """Keep something under a name."""
+    connection.run(
+        "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        name,
+        json.dumps(value).encode(),
+    )
+
+
+def enrol(connection: Connection, device: str, token_hash: bytes) -> None:
+    """A new device."""
+    connection.run("INSERT INTO devices (device, token) VALUES (?, ?)", device, token_hash)
+    connection.run("UPDATE tallies SET devices = devices + 1")
+
+
+def leave(connection: Connection, device: str) -> None:
+    """Forget a device; its token dies."""
+    if connection.run("DELETE FROM devices WHERE device = ?", device):
+        connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
+
+
+class Tallies(NamedTuple):
+    """What is counted as it happens, because to count it anew would take longer the more there is."""
+
+    devices: int
+    departures: int
+    abandoned: int
+
+
+def tallies(connection: Connection) -> Tallies:
+    """How many devices there are, how many have left, how many rounds were abandoned."""
+    row = connection.one("SELECT devices, departures, abandoned FROM tallies")
+    assert row is not None, "the migration that makes the table makes its row"
+    return Tallies(*map(int, row))
+
+
+def device_of(connection: Connection, token_hash: bytes) -> str | None:
+    """Whose token this is."""
+    row = connection.one("SELECT device FROM devices WHERE token = ?", token_hash)
+    return None if row is None else str(row[0])
+
+
+def newest_round(connection: Connection) -> Newest | None:
+    """The round that was begun last, open or not."""
+    row = connection.one("SELECT number, version, state FROM rounds ORDER BY number DESC LIMIT 1")
+    if row is None:
+        return None
+    number = int(row[0])
+    granted = connection.one("SELECT granted FROM grants WHERE round = ?", number)
+    return Newest(
+        number, int(row[1]), str(row[2]), count_reports(connection, number), int(granted[0]) if granted else 0
+    )
+
+
+def count_reports(connection: Connection, number: int) -> int:
+    """How many Updates a round has."""
+    row = connection.one("SELECT COUNT(*) FROM uploads WHERE round = ?", number)
+    return int(row[0]) if row else 0
+
+
+def open_round(connection: Connection, number: int, version: int) -> None:
+    """Begin a round; nothing happens if it was begun already."""
+    with connection.transaction():
+        connection.run(
+            "INSERT INTO rounds (number, version, state) VALUES (?, ?, 'open') ON CONFLICT (number) DO NOTHING",
+            number,
+            version,
+        )
+        connection.run("INSERT INTO grants (round, granted) VALUES (?, 0) ON CONFLICT (round) DO NOTHING", number)
+
+
+def grant(
+    connection: Connection, number: int, tickets: list[Ticket], again: set[Ticket], most: int
+) -> tuple[list[Ticket], set[bytes]]:
+    """Which of these tickets may be handed out, no more than `most` in a round; and whose device has reported already.
+
+    Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
+    whatever the worker that asks has seen so far.
+    """
+    used = used_tickets(connection, tickets)
+    lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
+    row = connection.one(
+        "SELECT g.granted FROM grants g JOIN rounds r ON r.number = g.round"
+        f" WHERE g.round = ? AND r.state = 'open'{lock}",
+        number,
+    )
+    if row is None:
+        return [], used
+    fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again]
+    room = min(len(fresh), max(0, most - int(row[0])))
+    if room:
+        connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", room, number)
+    return fresh[:room] + [ticket for ticket in tickets if ticket.use not in used and ticket in again], used
+
+
+def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
+    """Those of these tickets whose device has reported in their round, with this ticket or with an older one."""
+    contents = [ticket.use for ticket in tickets]
+    used: set[bytes] = set()
+    for start in range(0, len(contents), 200):
+        part = contents[start : start + 200]
+        marks = ", ".join("?" * len(part))
+        used |= {
+            bytes(row[0]) for row in connection.all(f"SELECT reporter FROM uploads WHERE reporter IN ({marks})", *part)
+        }
+    return used
+
+
+def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -> tuple[Outcome, int]:
+    """Store an upload in the open round, within the caller's transaction; what became of it, and its round.
+
+    Without `staleness` the ticket must be of the open round; with it, of a version at most so many behind.
+    """
+    known = connection.one("SELECT digest, round FROM uploads WHERE ticket = ?", upload.ticket.use)
+    if known is not None:
+        return ("again" if bytes(known[0]) == upload.digest else "repeated"), int(known[1])
+    # The lock keeps the round from being closed before this upload is in.
+    open_now = f"SELECT number, version FROM rounds WHERE state = 'open'{connection.share_lock()}"
+    now = connection.one(open_now)
+    if now is None and staleness is not None:
+        now = connection.one(open_now)  # who waited for the lock of a closing round sees its successor only now
+    if now is None:
+        return "late", upload.ticket.round_number
+    number, version = int(now[0]), int(now[1])
+    in_time = (
+        number == upload.ticket.round_number if staleness is None else version - upload.ticket.version <= staleness
+    )
+    if not in_time:
+        return "late", upload.ticket.round_number
+    inserted = connection.run(
+        "INSERT INTO uploads (ticket, reporter, round, kind, digest, size, clipped, body)"
+        " SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ?)"
+        " ON CONFLICT DO NOTHING",
+        upload.ticket.use,
+        use_of(upload.ticket_key, upload.device, number),
+        number,
+        upload.kind,
+        upload.digest,
+        len(upload.body),
+        upload.clipped,
+        upload.body,
+        upload.device,
+    )
+    return ("stored" if inserted else _why_not(connection, upload)), number
+
+
+def _why_not(connection: Connection, upload: Upload) -> Outcome:
+    """Why an upload that came in time was not stored."""
+    known = connection.one("SELECT digest FROM uploads WHERE ticket = ?", upload.ticket.use)
+    if known is not None:
+        return "again" if bytes(known[0]) == upload.digest else "repeated"
+    row = connection.one("SELECT 1 FROM devices WHERE device = ?", upload.device)
+    return "gone" if row is None else "reported"
+
+
+def state_of_round(connection: Connection, number: int) -> str | None:
+    """Whether a round is open, closed, folded or abandoned; None if it has not begun."""
+    row = connection.one("SELECT state FROM rounds WHERE number = ?", number)
+    return None if row is None else str(row[0])
+
+
+def next_round(connection: Connection) -> int:
+    """The round to go on with: the first that has not ended, or else the one after the last."""
+    row = connection.one("SELECT MIN(number) FROM rounds WHERE state IN ('open', 'closed')")
+    if row is not None and row[0] is not None:
+        return int(row[0])
+    row = connection.one("SELECT COALESCE(MAX(number) + 1, 0) FROM rounds")
+    return int(row[0]) if row else 0
+
+
+def close_round(connection: Connection, number: int, minimum: int, *, opens_next: bool = False) -> int | None:
+    """End a round: how many reports it has, or None if they are too few and it is abandoned.
+
+    A buffer's next round is opened in the same moment (`opens_next`): there is always one to put an Update into.
+    """
+    with connection.transaction():
+        if opens_next:
+            connection.run(
+                "INSERT INTO rounds (number, version, state) SELECT number + 1, version, 'open' FROM rounds"
+                " WHERE number = ? AND state = 'open' ON CONFLICT (number) DO NOTHING",
+                number,
+            )
+            connection.run(
+                "INSERT INTO grants (round, granted) VALUES (?, 0) ON CONFLICT (round) DO NOTHING", number + 1
+            )
+        connection.run("UPDATE rounds SET state = 'closed' WHERE number = ? AND state = 'open'", number)
+        reports = count_reports(connection, number)
+        if reports >= minimum:
+            return reports
+        connection.run("UPDATE rounds SET state = 'abandoned', reports = ? WHERE number = ?", reports, number)
+        connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
+        connection.run("UPDATE tallies SET abandoned = abandoned + 1")
+        return None
+
+
+def ask_to_close(connection: Connection, number: int, minimum: int) -> int | None:
+    """Ask whoever conducts to end a round now; if it has fewer reports than `minimum`, how many it has."""
+    reports = count_reports(connection, number)
+    if reports < minimum:
+        return reports
+    put_fact(connection, "close", number)
+    return None
+
+
+def bodies_in_order(connection: Connection, number: int) -> Iterator[tuple[str, bytes]]:
+    """A round's uploads, kind and bytes, in the order in which they are added up: by their digests."""
+    tickets = connection.all("SELECT ticket FROM uploads WHERE round = ? ORDER BY digest, ticket", number)
+    for (ticket,) in tickets:
+        row = connection.one("SELECT kind, body FROM uploads WHERE ticket = ?", ticket)
+        if row is None:
+            raise StoreAway("An upload has left the store while its round was folded.")
+        yield str(row[0]), bytes(row[1])
+
+
+def count_refusals(connection: Connection, number: int, counts: dict[str, int]) -> None:
+    """Add to the counts of refused uploads."""
+    for reason, count in sorted(counts.items()):
+        connection.run(
+            "INSERT INTO refusals (round, reason, count) VALUES (?, ?, ?)"
+            " ON CONFLICT (round, reason) DO UPDATE SET count = refusals.count + excluded.count",
+            number,
+            reason,
+            count,
+        )

@@ -1,0 +1,135 @@
+"""Work: devices wait, a round opens, and as many as are wanted are handed its tickets.
+
+Those who wait are taken in a random order, so that who takes part depends on nothing but being there. All that wait at
+a moment are served by one transaction. A device that has reported in a round waits for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+from federank.service.server.logs import Log
+from federank.service.server.store.database import Connection, StoreAway
+from federank.service.server.store.statements import grant
+from federank.service.server.store.writer import Writer
+from federank.service.server.tickets import Ticket, make_ticket
+from federank.service.server.view import View
+
+LEAST_WAVE, MOST_WAVE = 64, 1024
+"""How many of those who wait are served by one transaction."""
+
+
+class Work:
+    """Who waits for a task, and who has been given the open round's."""
+
+    def __init__(self, view: View, writer: Writer, ticket_key: bytes, log: Log) -> None:
+        self._view, self._writer, self._key, self._log = view, writer, ticket_key, log
+        self._waiting: dict[str, asyncio.Future[Ticket | None]] = {}
+        self._news = asyncio.Event()
+        self._hoping: set[str] = set()  # those who wait and have not been told that this round is not for them
+        self._round = -1
+        self._given: dict[str, Ticket] = {}
+        self._reported: set[str] = set()
+        self._no_room = False
+        self._chance = random.Random()
+
+    @property
+    def waiting(self) -> int:
+        """How many devices wait."""
+        return len(self._waiting)
+
+    def wake(self) -> None:
+        """Something is new: look again. To be called in the event loop."""
+        self._news.set()
+
+    def has_reported(self, device: str, round_number: int) -> None:
+        """A device has done its part of a round."""
+        if round_number == self._round:
+            self._reported.add(device)
+
+    async def wait(self, device: str, seconds: float, gone: Callable[[], Awaitable[None]]) -> Ticket | None:
+        """A ticket for this device, or None if there is none in this time or the device has gone."""
+        earlier = self._waiting.pop(device, None)
+        if earlier is not None and not earlier.done():
+            earlier.set_result(None)  # the same device asks again: the newer request counts
+        answer: asyncio.Future[Ticket | None] = asyncio.get_running_loop().create_future()
+        self._waiting[device] = answer
+        self._hoping.add(device)
+        self._news.set()
+        leaving = asyncio.ensure_future(gone())
+        try:
+            await asyncio.wait((answer, leaving), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else None
+        finally:
+            leaving.cancel()
+            if self._waiting.get(device) is answer:
+                del self._waiting[device]
+                self._hoping.discard(device)
+
+    def end(self) -> None:
+        """Send everybody home: the server is about to end."""
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_result(None)
+
+    async def hand_out(self) -> None:
+        """Serve those who wait, for as long as the server runs."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                await self._serve_all()
+            except Exception as reason:
+                if not isinstance(reason, StoreAway):
+                    self._log.fault("work", reason)
+                self._hoping = set(self._waiting)  # nobody was served: all may hope again
+                await asyncio.sleep(0.3)
+                self._news.set()
+
+    async def _serve_all(self) -> None:
+        now = self._view.round
+        if now is None or now.state != "open":
+            return
+        if self._view.paused and self._view.rounds.mode == "buffered":
+            return  # a buffer's next round is open already: the pause is kept here
+        if now.number != self._round:
+            self._round, self._given, self._reported, self._no_room = now.number, {}, set(), False
+            self._hoping = set(self._waiting)
+        devices = self._next_devices(self._view.rounds.most_tickets - now.granted)
+        tickets = {make_ticket(self._key, device, now.number, now.version): device for device in devices}
+        if not tickets:
+            return
+        wanted = list(tickets)
+        again = {ticket for ticket, device in tickets.items() if self._given.get(device) == ticket}
+        most = self._view.rounds.most_tickets
+
+        def take(connection: Connection) -> tuple[list[Ticket], set[bytes]]:
+            return grant(connection, now.number, wanted, again, most)
+
+        given, used = await self._writer.write(take)
+        if now.number != self._round:
+            return
+        self._no_room = self._no_room or len(given) + len(used) < len(wanted)
+        self._reported |= {tickets[ticket] for ticket in wanted if ticket.use in used}
+        for ticket in given:
+            device = tickets[ticket]
+            self._given[device] = ticket
+            answer = self._waiting.pop(device, None)
+            if answer is not None and not answer.done():
+                answer.set_result(ticket)
+        if self._hoping:
+            self._news.set()
+
+    def _next_devices(self, room: int) -> list[str]:
+        """Who is asked about next, in a random order; a few more than there is room for, as some may have reported."""
+        self._hoping -= self._reported
+        if self._no_room:  # only for those who have lost the ticket that they were given
+            devices = [device for device in self._hoping if device in self._given]
+            self._hoping.clear()
+            return devices
+        wave = max(LEAST_WAVE, min(room + LEAST_WAVE, MOST_WAVE))
+        devices = self._chance.sample(tuple(self._hoping), min(wave, len(self._hoping)))
+        self._hoping.difference_update(devices)
+        return devices

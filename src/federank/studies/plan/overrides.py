@@ -1,0 +1,98 @@
+"""Changes to a study that are not written into its file: `--set path.key=value`, `--seeds`, and its [quick] form.
+
+A change is a nested table that is laid over the study. Entries of a list of tables are named by what they are called
+(a data set's name, a model's group), or all at once by `all`:
+
+    --set choose.epochs=5
+    --set data.ml-1m.split.test=0.1
+    --set 'model."FedeRank T=1".settings.factors=50'
+    --set model.all.choose.patience=3
+
+In a study's file:
+
+    [quick]                            # laid over the rest with --quick
+    seeds = [1]
+    model.FCF.settings.rounds = 3
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from federank.errors import SettingError
+from federank.studies.plan.vocabulary import refuse_unknown
+
+_NAMES = {"data": "name", "model": "group"}
+
+
+def changed(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The study with these changes laid over it; the study itself stays as it is."""
+    result = dict(document)
+    for key, change in changes.items():
+        held = _as_list_of_tables(key, result.get(key))
+        if isinstance(change, Mapping) and isinstance(held, list) and key in _NAMES:
+            result[key] = _changed_entries(held, change, key)
+        elif isinstance(change, Mapping) and isinstance(held, Mapping):
+            result[key] = changed(held, change)
+        else:
+            result[key] = change
+    return result
+
+
+def quick(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The study in the form that takes a minute or two; its title says so, lest it be taken for the whole."""
+    if "quick" not in document:
+        raise SettingError("This study has no quick form; add a [quick] table with what is to be smaller.")
+    rest = {key: value for key, value in document.items() if key != "quick"}
+    small = changed(rest, document["quick"])
+    return small | {"title": f"{small.get('title', 'A study')} (quick form)"}
+
+
+def read_change(text: str) -> dict[str, Any]:
+    """A change from `path.key=value`; a value that is not TOML's is taken as a word."""
+    parts = re.fullmatch(r"""((?:[^="']|"[^"]*"|'[^']*')+)=(.*)""", text, re.DOTALL)
+    if parts is None:
+        raise SettingError(f"--set {text!r} cannot be read; path.key=value is needed, such as choose.epochs=5.")
+    path, value = parts.groups()
+    try:
+        return tomllib.loads(f"{path} = {value}")
+    except tomllib.TOMLDecodeError:
+        word = json.dumps(value.strip())
+    try:
+        return tomllib.loads(f"{path} = {word}")
+    except tomllib.TOMLDecodeError as reason:
+        raise SettingError(
+            f"--set {text!r} cannot be read ({reason}); names with blanks go between quotation marks, as in "
+            "'model.\"FedeRank T=1\".settings.factors=50'."
+        ) from reason
+
+
+def _as_list_of_tables(key: str, held: Any) -> Any:
+    """Data sets in the list form, whichever form they are written in."""
+    if key == "data" and isinstance(held, list):
+        return [{"name": entry} if isinstance(entry, str) else entry for entry in held]
+    return [held] if key in _NAMES and isinstance(held, Mapping) else held
+
+
+def _changed_entries(entries: list[Any], changes: Mapping[str, Any], kind: str) -> list[Any]:
+    names = [_name(entry, kind) for entry in entries]
+    refuse_unknown(changes, (*names, "all"), f"The list of [[{kind}]]")
+    result = []
+    for name, entry in zip(names, entries, strict=True):
+        for whose in ("all", name):
+            if isinstance(change := changes.get(whose), Mapping):
+                entry = changed(entry, change)
+            elif change is not None:
+                raise SettingError(
+                    f"{kind}.{whose} is {change!r}; say which of its keys, as in {kind}.{whose}.key=value."
+                )
+        result.append(entry)
+    return result
+
+
+def _name(entry: Mapping[str, Any], kind: str) -> str:
+    return str(entry.get(_NAMES[kind]) or entry.get("source" if kind == "data" else "method"))

@@ -1,0 +1,254 @@
+"""The plan of a study: which runs it needs, each named by its content.
+
+A *case* is one row: a model on a data set (and fold), with one combination of swept values. Its runs:
+
+1. choose: every combination of the grid is trained on the development part and judged after each epoch, unless there
+   is nothing to choose;
+2. test: with the values and the epoch that were best, the model learns from the whole training part and is tested
+   once, for every seed.
+
+The second kind is known only when the first is done (choose.py). A run's id is a digest of what its result depends
+on: the data's fingerprint, filters and split, the method and all its settings, the seed, the task and how it is judged.
+Labels are not in it: a row may be renamed, and two rows may share a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from federank.errors import DataError, SettingError
+from federank.recommenders.registry import recommender_class
+from federank.studies.plan.ranges import crossed
+from federank.studies.plan.sources import missing, part_of, source_of
+from federank.studies.plan.study import Choose, DataSet, Model, Study, settings_of
+from federank.studies.plan.vocabulary import epochs_setting, setting_names
+from federank.studies.results.results import FORMAT
+from federank.studies.run.audits import Audit, refuse_impossible_audit
+from federank.studies.run.extras import wanted_by
+
+Task = Literal["choose", "test"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One training and what it is judged by: all that a worker needs to know."""
+
+    id: str = ""
+    group: str
+    task: Task
+    data: DataSet
+    fingerprint: str
+    fold: int | None
+    method: str
+    settings: dict[str, Any]
+    """What the study says, with swept and chosen values; the seed is apart."""
+    swept: dict[str, Any]
+    chosen: dict[str, Any]
+    seed: int
+    epochs: int | None
+    """The budget, of a method that learns in epochs."""
+    epoch: int | None
+    """The epoch to stop at; None to go through the budget."""
+    part: Literal["validation", "test"]
+    metric: str | None
+    lower_is_better: bool
+    patience: int | None
+    best_epoch: bool
+    chosen_on: Literal["validation", "test"] | None
+    at: tuple[int, ...]
+    metrics: tuple[str, ...] | None
+    curve: bool
+    extras: tuple[str, ...]
+    audit: Audit | None = None
+
+    def all_settings(self) -> dict[str, Any]:
+        """What the recommender is made with: it is stopped by its own count of epochs."""
+        name = epochs_setting(self.method)
+        stop = {} if name is None else {name: self.epochs if self.epoch is None else self.epoch}
+        seed = {"seed": self.seed} if "seed" in setting_names(self.method) else {}
+        return self.settings | stop | seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One row of a study on one fold: runs that choose, and the test run that they lead to."""
+
+    model: Model
+    data: DataSet
+    fold: int | None
+    swept: dict[str, Any]
+    along: dict[str, Any]
+    choose: Choose
+    candidates: tuple[tuple[Run, ...], ...]
+    """For every combination of the grid, a run for each seed that chooses; none where there is nothing to choose."""
+    seeds: tuple[int, ...]
+    fixed: dict[str, Any]
+    """The values of a grid that has one combination only."""
+    extras: tuple[str, ...]
+    study: Study
+
+    @property
+    def row(self) -> tuple[str, str, int | None]:
+        """The rows among which the best of a sweep is looked for."""
+        return self.data.name, self.model.group, self.fold
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All cases of a study, and what had to be left out."""
+
+    cases: tuple[Case, ...]
+    notes: tuple[str, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """How many runs there are; one that two rows share counts once, as far as it is known before choosing."""
+        known = {run.id for case in self.cases for runs in case.candidates for run in runs}
+        fixed = [case for case in self.cases if not case.candidates]
+        known |= {run_that_tests(case, case.fixed, None, seed).id for case in fixed for seed in case.seeds}
+        return len(known) + sum(len(case.seeds) for case in self.cases if case.candidates)
+
+
+def plan_study(study: Study) -> Plan:
+    """Work a study out; data that is not installed is left out with a note."""
+    notes = [sentence for data in study.data if (sentence := missing(data))]
+    present = [data for data in study.data if not missing(data)]
+    if not present:
+        raise DataError(f"None of the study's data is there. {' '.join(notes)}")
+    cases = []
+    for data in present:
+        for model in study.models:
+            if model.data is None or data.name in model.data:
+                for fold in range(1, len(source_of(data).parts) + 1):
+                    cases += _cases(study, data, model, fold)
+    if not cases:
+        raise SettingError("The study has no run: none of its models is for data that is there.")
+    return Plan(cases=tuple(cases), notes=tuple(notes))
+
+
+def _cases(study: Study, data: DataSet, model: Model, number: int) -> list[Case]:
+    fold = number if data.split["way"] == "folds" else None
+    choose = study.choosing(data, model)
+    grid = crossed(model.grid)
+    learns_in_epochs = epochs_setting(model.method) is not None
+    has_choice = len(grid) > 1 or model.best or (learns_in_epochs and choose.best_epoch)
+    if has_choice:
+        part_of(data, fold, choose.part)  # says so now if there is no such part
+    seeds = model.seeds if "seed" in setting_names(model.method) else (1,)
+    choosing_seeds = choose.seeds if "seed" in setting_names(model.method) else (1,)
+    told: dict[str, Any] = study.document
+    extras = tuple(sorted(wanted_by(told.get("figure", []), told.get("table", []))))
+    cases = []
+    for swept, along in model.points:
+        case = Case(
+            model=model,
+            data=data,
+            fold=fold,
+            swept=swept,
+            along=along,
+            choose=choose,
+            candidates=(),
+            seeds=seeds,
+            fixed=grid[0] if len(grid) == 1 else {},
+            extras=extras,
+            study=study,
+        )
+        if has_choice:
+            candidates = tuple(tuple(_choosing(case, values, seed) for seed in choosing_seeds) for values in grid)
+            case = replace(case, candidates=candidates)
+        else:
+            run_that_tests(
+                case, case.fixed, None, seeds[0]
+            )  # settings that cannot be are refused before anything is run
+        cases.append(case)
+    return cases
+
+
+def _choosing(case: Case, values: Mapping[str, Any], seed: int) -> Run:
+    budgeted = settings_of(case.model, values=case.along | case.swept | dict(values), budget=case.choose.epochs)
+    return _run(
+        case,
+        task="choose",
+        settings=budgeted,
+        chosen=dict(values),
+        seed=seed,
+        epoch=None,
+        part=case.choose.part,
+        metric=case.choose.metric,
+        patience=case.choose.patience if case.choose.best_epoch else None,
+        best_epoch=case.choose.best_epoch,
+        chosen_on=None,
+        at=_cut(case.choose.metric),
+        curve=False,
+        extras=(),
+    )
+
+
+def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, seed: int) -> Run:
+    """The run that tests the chosen values: trained on the whole training part, to the chosen epoch."""
+    first = seed == case.seeds[0] and case.fold in (None, 1)
+    return _run(
+        case,
+        task="test",
+        settings=settings_of(case.model, values=case.along | case.swept | dict(chosen), budget=case.choose.epochs),
+        chosen=dict(chosen),
+        seed=seed,
+        epoch=epoch,
+        part="test",
+        metric=case.choose.metric if case.candidates else None,
+        patience=None,
+        best_epoch=False,
+        chosen_on=case.choose.part if case.candidates else None,
+        at=case.study.at,
+        curve=case.model.curve and first,
+        extras=case.extras,
+        audit=case.model.audit,
+    )
+
+
+def _run(case: Case, *, settings: dict[str, Any], **facts: Any) -> Run:
+    method = case.model.method
+    name = epochs_setting(method)
+    record = recommender_class(method)(**settings).settings
+    refuse_impossible_audit(case.model.audit, case.model.group, record)
+    run = Run(
+        group=case.model.group,
+        data=case.data,
+        fingerprint=source_of(case.data).fingerprint,
+        fold=case.fold,
+        method=method,
+        settings={key: value for key, value in settings.items() if key != name},
+        swept=case.swept,
+        epochs=None if name is None else getattr(record, name),
+        lower_is_better=case.choose.lower_is_better,
+        metrics=case.study.metrics,
+        **facts,
+    )
+    return replace(run, id=_identity(run))
+
+
+def _identity(run: Run) -> str:
+    record = asdict(recommender_class(run.method)(**run.all_settings()).settings)
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "data": [run.fingerprint, run.data.filters, run.data.split, run.fold],
+        "model": [run.method, record],
+        "seed": run.seed,
+        "task": [run.task, run.part, run.at, run.metrics, run.curve, run.extras],
+    }
+    if run.task == "choose":
+        content["judged"] = [run.metric, run.patience, run.best_epoch]
+    if run.audit is not None:  # a run that nobody watches keeps the id it always had
+        content["audit"] = [run.audit.sees, run.audit.people]
+    told = json.dumps(content, sort_keys=True, default=list)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _cut(metric: str) -> tuple[int, ...]:
+    _, _, length = metric.partition("@")
+    return (int(length) if length else 10,)

@@ -1,0 +1,63 @@
+"""Several values of a setting: a list, or a range such as { from = 0, to = 1, step = 0.1 }, both ends included."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from federank.errors import SettingError
+from federank.studies.plan.vocabulary import RANGE, refuse_unknown
+
+
+def several(told: Any, where: str) -> tuple[Any, ...]:
+    """The values that a list or a range stands for; one value alone is a list of one."""
+    if isinstance(told, Mapping):
+        return _range(told, where)
+    listed = told if isinstance(told, list) else [told]
+    if not listed:
+        raise SettingError(f"{where} is an empty list; one or more values are needed.")
+    if any(isinstance(value, dict | list) for value in listed):
+        raise SettingError(f"{where} is {told!r}; plain values are needed, or {{ from = 0, to = 1, step = 0.1 }}.")
+    return tuple(listed)
+
+
+def crossed(lists: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Every combination of one value from each list, the last list turning fastest; one empty one of no lists."""
+    return [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
+
+
+def points(told: Any, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The points of a sweep, each as what is swept and what goes along with it.
+
+    A table of lists or ranges is crossed. A list of tables is one point each: what all of them have and the first
+    names first is swept, the rest goes along: [{ rho = 1, t_predict = 10 }, { rho = 2, t_predict = 5 }].
+    """
+    if isinstance(told, Mapping):
+        lists = {name: several(values, f"{name} of {where}") for name, values in told.items()}
+        return [(swept, {}) for swept in crossed(lists)]
+    if not isinstance(told, list) or not told or not all(isinstance(point, Mapping) and point for point in told):
+        raise SettingError(f"The sweep of {where} is {told!r}; a table of lists, or a list of tables, is needed.")
+    name = next(iter(told[0]))
+    if not all(name in point for point in told):
+        raise SettingError(f"Some points of the sweep of {where} have no {name}; all need what is swept.")
+    return [({name: point[name]}, {key: value for key, value in point.items() if key != name}) for point in told]
+
+
+def _range(told: Mapping[str, Any], where: str) -> tuple[Any, ...]:
+    refuse_unknown(told, RANGE, f"The range of {where}")
+    ends = [told.get(name) for name in RANGE]
+    if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
+        raise SettingError(f"The range of {where} is {dict(told)!r}; from, to and step are needed, all numbers.")
+    # Decimal, so that steps of 0.1 come out as 0.3 and not as 0.30000000000000004.
+    first, last, step = (Decimal(str(end)) for end in ends)
+    if step <= 0 or last < first or (last - first) / step > 10_000:
+        raise SettingError(
+            f"The range of {where} goes from {first} to {last} in steps of {step}; a step above 0 and at most 10,000 "
+            "values from low to high are needed."
+        )
+    count = int((last - first) / step) + 1
+    values = [first + step * place for place in range(count)]
+    is_whole = all(isinstance(end, int) for end in ends)
+    return tuple(int(value) if is_whole else float(value) for value in values)

@@ -1,0 +1,187 @@
+"""The report of a study: its results folder told as a page to read.
+
+1. The runs are gathered into rows (rows.py), the study's wishes read from its TOML (wishes.py).
+2. Each wished table is filled for each data set, ours beside the paper's (tables.py); then what differs and why, what
+   an audit found, how long the runs took, which failed, and with what versions (run_tables.py).
+3. Each wished figure is drawn (figures/).
+4. All of it is written in the forms that were asked for: one HTML page with everything inside, Markdown with its
+   figures beside it, LaTeX and CSV with a file per table. A file is there whole or not at all.
+
+Where anything was chosen on the test part, the line under the title says so: such figures flatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from federank.errors import BadFile, SettingError
+from federank.studies.figures import Picture, draw_figures
+from federank.studies.plan.wishes import Wishes, read_wishes, tables_wished
+from federank.studies.report.run_tables import (
+    differences_table,
+    failures_table,
+    privacy_table,
+    runs_table,
+    versions_table,
+)
+from federank.studies.report.tables import Difference, Table, chosen_on_test, results_table, rows_of_table
+from federank.studies.results.results import Results
+from federank.studies.results.rows import Line, Row, gather
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything a report says, before it has a form."""
+
+    title: str
+    warnings: tuple[str, ...]
+    """What a reader must know before the first number."""
+    description: str
+    results: tuple[Table, ...]
+    pictures: tuple[Picture, ...]
+    about: tuple[Table, ...]
+    """Differences, privacy, runs, failures, versions."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All of them, in their order."""
+        return self.results + self.about
+
+
+def write_report(
+    results_folder: str | Path,
+    *,
+    html: str | Path | None = None,
+    markdown: str | Path | None = None,
+    latex: str | Path | None = None,
+    csv: str | Path | None = None,
+) -> list[Path]:
+    """Write the report of a results folder in the forms that are asked for; the files that were written.
+
+    `html` and `markdown` are files (Markdown's figures go into a folder beside it); `latex` and `csv` are folders
+    that get a file per table, or one file for all tables where the name ends in .tex or .csv.
+    """
+    from federank.studies.report.comma_separated import csv_files
+    from federank.studies.report.html import html_page
+    from federank.studies.report.latex import latex_files
+    from federank.studies.report.markdown import markdown_files
+
+    if html is None and markdown is None and latex is None and csv is None:
+        raise SettingError("No form of the report is asked for; give html, markdown, latex or csv a place to write to.")
+    for place in (html, markdown):
+        if place is not None and Path(place).is_dir():
+            raise BadFile(f"The report cannot be written to {place}: that is a folder. Name a file in it.")
+    report = make_report(Path(results_folder))
+    files: dict[Path, str] = {}
+    if html is not None:
+        files[Path(html)] = html_page(report)
+    if markdown is not None:
+        files |= markdown_files(report, Path(markdown))
+    if latex is not None:
+        files |= latex_files(report, Path(latex))
+    if csv is not None:
+        files |= csv_files(report, Path(csv))
+    for path, content in files.items():
+        _write_whole(path, content)
+    return list(files)
+
+
+def make_report(folder: Path) -> Report:
+    """Read a results folder and make all tables and pictures of its report."""
+    wishes = read_wishes(folder)
+    results = Results.open(folder)
+    lines = _with_audits(results)
+    rows = gather(lines)
+    tables, differences = _results(wishes, rows, _users_of(results))
+    about = (
+        differences_table(differences, wishes),
+        privacy_table(lines),
+        failures_table(lines),
+        runs_table(rows, lines) if rows else None,
+        versions_table(lines) if lines else None,
+    )
+    return Report(
+        title=wishes.title,
+        warnings=tuple(_warnings(wishes, lines, rows, results.count() - len({line["id"] for line in results.lines()}))),
+        description=wishes.description,
+        results=tuple(tables),
+        pictures=tuple(draw_figures(wishes, rows, lines)),
+        about=tuple(table for table in about if table is not None),
+    )
+
+
+def _results(
+    wishes: Wishes, rows: Sequence[Row], users_of: Callable[[str], Any]
+) -> tuple[list[Table], list[Difference]]:
+    tables: list[Table] = []
+    differences: list[Difference] = []
+    for wish in tables_wished(wishes, rows):
+        for data in wish.get("data") or list(dict.fromkeys(row.data for row in rows)):
+            shown = rows_of_table(wish, rows, data)
+            if shown:
+                table, found = results_table(wish, wishes, shown, data, users_of)
+                same = sum(other.title == table.title or other.title.startswith(f"{table.title} (") for other in tables)
+                tables.append(replace(table, title=f"{table.title} ({same + 1})") if same else table)
+                differences += found
+    return tables, differences
+
+
+def _with_audits(results: Results) -> list[Line]:
+    """The study's runs, and the audits that were kept beside them."""
+    lines: list[Line] = list(results.lines())
+    known = {line["id"] for line in lines}
+    audits = [line for line in results.lines(every=True) if line.get("task") == "audit" and line["id"] not in known]
+    return lines + audits
+
+
+def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
+    """People's values by the id of their run, each file read once; None where a run has none."""
+    read: dict[str, pl.DataFrame | None] = {}
+
+    def users_of(run: str) -> pl.DataFrame | None:
+        if run not in read:
+            read[run] = results.users(run) if results.has_users(run) else None
+        return read[run]
+
+    return users_of
+
+
+def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_come: int) -> list[str]:
+    told = []
+    if lines and to_come > 0:
+        told.append(
+            f"Unfinished: {to_come:,} of the study's runs are still to come; start it again to go on with them."
+        )
+    if any(line.get("chosen_on") == "test" for line in lines):
+        told.append("Settings were chosen on the test part: these figures flatter the methods.")
+    known = {row.data for row in rows}
+    if any(chosen_on_test(wish, rows_of_table(wish, rows, data)) for wish in wishes.tables for data in known):
+        told.append("The best row of a sweep was chosen on the test part, as the papers did: it flatters the method.")
+    failed = sum(line.get("status") == "failed" for line in lines)
+    if failed:
+        told.append(f"{failed} of {len(lines)} runs failed; the reasons are below.")
+    missing = [name for name in wishes.data if not any(line["data"] == name for line in lines)]
+    if not lines:
+        told.append("No run has finished yet.")
+    elif missing:
+        told.append(f"Left out: {', '.join(missing)}; there is no run on it, as where a data set is not installed.")
+    return told
+
+
+def _write_whole(path: Path, content: str) -> None:
+    """Write a file under another name first, then rename it: it is there whole or not at all."""
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(content, encoding="utf-8")
+        draft.replace(path)
+    except OSError as reason:
+        with suppress(OSError):
+            draft.unlink()
+        raise BadFile(f"The report cannot be written to {path}: {reason.strerror}. Name another place.") from reason

@@ -1,0 +1,184 @@
+"""Tables about the runs themselves: what differs from the paper and why, what was audited, what it took.
+
+    differences_table   everything more than ten percent from the paper, with the study's note or "unexplained"
+    privacy_table       what a curious server learnt in the audited runs
+    runs_table          epochs, seconds, memory and bytes of each row
+    failures_table      runs that did not end, with their reasons
+    versions_table      with what it was computed: packages, machine, fingerprints of the data
+
+Each is None where there is nothing to put in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from federank.studies.plan.wishes import Wishes, note_on
+from federank.studies.report.metric_words import words_of, written
+from federank.studies.report.tables import NOTABLE, Difference, Table, plain_table
+from federank.studies.results.rows import Line, Row
+
+UNEXPLAINED = "unexplained"
+PRECISION = "precision@10"
+ATTACKS = {"popularity": "What is popular anyway", "fused": "All attacks together"}
+"""The attacks of an audit that the privacy table shows: the honest baseline, and the best the server can do."""
+
+
+def differences_table(differences: Sequence[Difference], wishes: Wishes) -> Table | None:
+    """Every difference of more than ten percent, the largest first within each data set; None without a comparison."""
+    if not differences:
+        return None
+    notable = sorted(
+        (one for one in differences if abs(one.percent) > NOTABLE), key=lambda one: (one.row.data, -abs(one.percent))
+    )
+    cells = [
+        [
+            one.row.data,
+            one.row.label,
+            words_of(one.metric).short,
+            written(one.metric, one.ours),
+            written(one.metric, one.paper),
+            f"{one.percent:+.1f} %",
+            note_on(wishes, one.row, one.metric) or UNEXPLAINED,
+        ]
+        for one in notable
+    ]
+    caption = (
+        f"{len(notable)} of {len(differences)} compared values differ from the paper by more than {NOTABLE:.0f} %; "
+        f"{sum(row[-1] == UNEXPLAINED for row in cells)} of them unexplained."
+    )
+    columns = ["Data", "Method", "Metric", "Ours>", "Paper>", "Diff.>", "Why"]
+    return plain_table(f"Differences over {NOTABLE:.0f} % from the paper", caption, columns, cells)
+
+
+def privacy_table(lines: Sequence[Line]) -> Table | None:
+    """What the audited runs gave away; None where nothing was audited."""
+    audits = [line for line in lines if line.get("task") == "audit" and line.get("status", "done") == "done"]
+    if not audits:
+        return None
+    several = len({line["data"] for line in audits}) > 1
+    priced = any(PRECISION in line["metrics"] for line in audits)
+    cells = []
+    for line in audits:
+        found = line["metrics"]
+        pi = line.get("settings", {}).get("pi")
+        orders = [found.get(f"{attack}/{mark}") for mark in ("auc", "auc_held_back") for attack in ATTACKS]
+        cells.append(
+            [
+                *([line["data"]] if several else []),
+                line["group"],
+                "-" if pi is None else f"{pi:g}",
+                *([written(PRECISION, found.get(PRECISION))] if priced else []),
+                _percent(found.get("disclosed_share")),
+                _percent(found.get("fused/recall")),
+                _percent(found.get("fused/precision")),
+                *("-" if order is None else f"{order:.3f}" for order in orders),
+            ]
+        )
+    columns = [
+        "Sharing",
+        "pi>",
+        *(["P@10>"] if priced else []),
+        "Sent openly>",
+        "Named>",
+        "Right>",
+        "Order|popularity>",
+        "Order|attacker>",
+    ]
+    columns += ["Order of what never left|popularity>", "Order of what never left|attacker>"]
+    caption = (
+        "A server that keeps every message guesses what each person's history holds. Sent openly: the share of a "
+        "history that was sent as liked at least once. Named: the share of a history that the server claims, with all "
+        "its attacks together. Right: the share of its claims that is so. Order: how often it ranks one of a person's "
+        "items above another item (0.5 is chance, 1 is certainty), by popularity alone and with the messages; then the "
+        "same for those items that never left."
+    )
+    return plain_table("What a curious server learns", caption, ["Data", *columns] if several else columns, cells)
+
+
+def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
+    """Each row's runs: where they ended and what they cost; means over seeds."""
+    cells = []
+    for row in rows:
+        sent = [line["bytes"] for line in row.lines if line.get("bytes")]
+        cells.append(
+            [
+                row.data,
+                row.label,
+                str(len(row.lines)),
+                _mean([line.get("epoch") for line in row.lines], "{:g}"),
+                _mean([line.get("seconds") for line in row.lines], "{:,.1f}"),
+                _mean([line.get("memory_mb") for line in row.lines], "{:,.0f}"),
+                _mean([traffic.get("up") for traffic in sent], "{:,.1f}", 1e6),
+                _mean([traffic.get("down") for traffic in sent], "{:,.1f}", 1e6),
+                _chosen(row),
+            ]
+        )
+    each = {line["id"]: line for line in lines}
+    total = sum(float(line.get("seconds") or 0) for line in each.values())
+    choosing = sum(line.get("task") == "choose" for line in each.values())
+    caption = (
+        f"{len(each)} runs in all, {choosing} of them to choose settings; {spoken_time(total)} of computing, added "
+        "up over all runs. Times and memory are means over seeds and folds; bytes are those of a whole run."
+    )
+    columns = ["Data", "Method", "Runs>", "Epoch>", "Seconds>", "Memory, MB>", "Sent up, MB>", "Down, MB>", "Chosen"]
+    return plain_table("Runs", caption, columns, cells)
+
+
+def failures_table(lines: Sequence[Line]) -> Table | None:
+    """The runs that failed, each with its reason; None where all went well."""
+    failed = [line for line in lines if line.get("status") == "failed"]
+    if not failed:
+        return None
+    cells = [
+        [line["data"], line["group"], line.get("task", "-"), str(line.get("seed", "-")), line.get("reason") or "-"]
+        for line in failed
+    ]
+    return plain_table(
+        "Failed runs", "The others went on without them.", ["Data", "Method", "Task", "Seed", "Reason"], cells
+    )
+
+
+def versions_table(lines: Sequence[Line]) -> Table:
+    """Packages and machine as the runs recorded them, and what data they read."""
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        for name, version in (line.get("versions") or {}).items():
+            found.setdefault(name, set()).add(str(version))
+        if line.get("data_fingerprint"):
+            found.setdefault(f"data {line['data']}", set()).add(str(line["data_fingerprint"]))
+    cells = [[name, ", ".join(sorted(values))] for name, values in found.items()]
+    caption = "Several values in one line: the runs were not all made with the same."
+    return plain_table("Versions and data", caption, ["What", "Version or fingerprint"], cells)
+
+
+def spoken_time(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+def _chosen(row: Row) -> str:
+    """What was chosen for the row, and on which part."""
+    parts = {line.get("chosen_on") for line in row.lines} - {None}
+    if not parts:
+        return "nothing"
+    values: dict[str, None] = {}
+    for line in row.lines:
+        values |= dict.fromkeys(
+            f"{name.replace('_', ' ')} {value}" for name, value in (line.get("chosen") or {}).items()
+        )
+    return f"{', '.join(values or ['the epoch'])}, on {' and '.join(sorted(map(str, parts)))}"
+
+
+def _mean(values: Sequence[Any], form: str, unit: float = 1.0) -> str:
+    held = [float(value) for value in values if value is not None]
+    return form.format(np.mean(held) / unit) if held else "-"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"

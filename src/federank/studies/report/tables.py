@@ -1,0 +1,203 @@
+"""Tables: what a report prints, before anybody has decided whether as HTML, Markdown, LaTeX or CSV.
+
+A cell is a text with what a form may make of it: its number, the deviation over seeds, whether it is the best of its
+column, whether it deserves a second look. Columns come in bundles: the metric's name stands over ours, the paper's and
+the difference.
+
+    results_table   one data set: a row per method, ours | paper | difference in percent, marks of significance; where
+                    audits are asked for, a row per method and server, and whether a stated goal is met (priced.py)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from federank.studies.plan.wishes import Wishes, published
+from federank.studies.report.marks import significance_marks
+from federank.studies.report.metric_words import score, words_of, written
+from federank.studies.results.priced import AUDIT, LOSS, asks_for, best_attack, meets, seen_rows, with_losses
+from federank.studies.results.rows import Row, best_of_sweeps
+
+_ATTACK = f"{AUDIT}attack_held_back"
+NOTABLE = 10.0
+"""A difference from the paper of more percent than this is listed and has to be explained."""
+
+
+class Cell(NamedTuple):
+    """What stands in one place of a table."""
+
+    text: str
+    value: float | None = None
+    spread: float | None = None
+    """The standard deviation over runs (seeds and folds)."""
+    mark: str = ""
+    """Stars of significance."""
+    best: bool = False
+    notable: bool = False
+
+
+class Column(NamedTuple):
+    """The head of a column, under the head of its bundle."""
+
+    bundle: str
+    name: str
+    number: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table, ready for any form."""
+
+    title: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def slug(self) -> str:
+        """The title as the name of a file."""
+        return slug(self.title)
+
+
+class Difference(NamedTuple):
+    """Ours beside the paper's, in one place."""
+
+    row: Row
+    metric: str
+    ours: float
+    paper: float
+    percent: float
+
+
+def slug(title: str) -> str:
+    """A title as the name of a file: small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower().replace("+", " plus ")).strip("-") or "table"
+
+
+def plain_table(title: str, caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table of texts; a column whose name ends in '>' is set to the right, 'Order|popularity' stands under Order."""
+    heads = []
+    for name in columns:
+        bundle, _, own = name.removesuffix(">").rpartition("|")
+        heads.append(Column(bundle, own, name.endswith(">")))
+    return Table(title=title, caption=caption, columns=tuple(heads), rows=tuple(tuple(map(Cell, row)) for row in rows))
+
+
+def rows_of_table(wish: Mapping[str, Any], rows: Sequence[Row], data: str) -> list[Row]:
+    """The rows that a table shows of one data set, in the table's order."""
+    groups = wish.get("groups") or list(dict.fromkeys(row.group for row in rows))
+    chosen = [row for group in groups for row in rows if row.group == group and row.data == data]
+    metric = wish.get("best")
+    if metric is None:
+        return chosen
+    return best_of_sweeps(chosen, lambda row: score(metric, row.mean(metric) or 0.0))
+
+
+def chosen_on_test(wish: Mapping[str, Any], shown: Sequence[Row]) -> bool:
+    """Whether a table shows the best point of a sweep that nothing but the test part has chosen."""
+    return "best" in wish and any(row.swept and not row.is_best for row in shown)
+
+
+def results_table(
+    wish: Mapping[str, Any], wishes: Wishes, rows: Sequence[Row], data: str, users_of: Callable[[str], Any]
+) -> tuple[Table, list[Difference]]:
+    """One data set's table, and every difference from the paper in it."""
+    metrics, against = list(wish["metrics"]), wish.get("against")
+    rows, watched, goal = with_losses(rows, metrics, against), asks_for(metrics, AUDIT), wish.get("goal")
+    shown = seen_rows(rows) if watched else list(enumerate(rows))
+    if watched:  # a figure of noise, say, where no row has noise
+        metrics = [
+            metric for metric in metrics if metric == _ATTACK or any(len(row.values(metric)) for _, row in shown)
+        ]
+    theirs = {
+        (place, metric): published(wishes, row, rows, metric) for place, row in enumerate(rows) for metric in metrics
+    }
+    compared = {metric for (_, metric), value in theirs.items() if value is not None}
+    marks, reference = significance_marks(rows, metrics, users_of, against, matched=asks_for(metrics, LOSS))
+    columns = [Column("", "Method", number=False), *([Column("", "Server sees", number=False)] if watched else [])]
+    for metric in metrics:
+        head = words_of(metric).short
+        if metric in compared:
+            columns += [Column(head, name) for name in ("ours", "paper", "diff.")]
+        else:
+            number = metric != _ATTACK
+            columns.append(Column(head, "ours", number) if compared else Column("", head, number))
+    columns += [Column("", "Goal", number=False)] if goal else []
+    best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
+    lines, differences = [], []
+    for number, (place, row) in enumerate(shown):
+        cells = [Cell(row.label), *([Cell(row.sees or "-")] if watched else [])]
+        for metric in metrics:
+            if metric == _ATTACK:
+                cells.append(Cell(best_attack(row)))
+                continue
+            ours, paper = row.mean(metric), theirs[place, metric]
+            cells.append(_ours(row, metric, marks.get((place, metric), ""), number == best[metric]))
+            if metric in compared:
+                percent = percent_difference(ours, paper)
+                cells.append(Cell(written(metric, paper), paper))
+                notable = percent is not None and abs(percent) > NOTABLE
+                cells.append(Cell("-" if percent is None else f"{percent:+.1f} %", percent, notable=notable))
+                if ours is not None and paper is not None and percent is not None:
+                    differences.append(Difference(row, metric, ours, paper, percent))
+        if goal:
+            cells.append(_GOAL[meets(row, goal)])
+        lines.append(tuple(cells))
+    caption = " ".join(filter(None, [wish.get("caption", ""), _how_to_read(rows, bool(compared), reference, wish)]))
+    title = f"{wish.get('title', 'Results')}: {data}"
+    return Table(title=title, caption=caption, columns=tuple(columns), rows=tuple(lines)), differences
+
+
+def percent_difference(ours: float | None, paper: float | None) -> float | None:
+    """By how many percent ours is above the paper's; None where either is missing or the paper's is 0."""
+    return None if ours is None or not paper else 100 * (ours - paper) / abs(paper)
+
+
+_GOAL = {True: Cell("met", best=True), False: Cell("not met"), None: Cell("-")}
+
+
+def _ours(row: Row, metric: str, mark: str, best: bool) -> Cell:
+    mean, spread = row.mean(metric), row.deviation(metric)
+    text = written(metric, mean)
+    if spread is not None:
+        text += f" ± {written(metric, spread).lstrip('+')}"
+    return Cell(text, mean, spread, mark, best)
+
+
+def _best(rows: Sequence[Row], metric: str) -> int | None:
+    """The place of the best row of a column; None where there is no better and worse, or nobody to beat."""
+    if words_of(metric).better is None:
+        return None
+    held = {place: row.mean(metric) for place, row in enumerate(rows)}
+    scores = {place: score(metric, value) for place, value in held.items() if value is not None}
+    return max(scores, key=lambda place: scores[place]) if len(scores) > 1 else None
+
+
+def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wish: Mapping[str, Any]) -> str:
+    seeds = sorted({len(row.lines) for row in rows})
+    told = []
+    if seeds and seeds[-1] > 1:
+        told.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")
+    elif seeds:
+        told.append("One run each: differences of some percent may be luck.")
+    if chosen_on_test(wish, rows):
+        told.append(f"Of each sweep the row with the best {words_of(wish['best']).short} on the test part.")
+    told.append("Bold: the best of a column.")
+    if reference is not None:
+        told.append(
+            f"* and **: differs from {reference} with p below 0.05 and 0.01 (paired t-test over people, "
+            "corrected after Holm for all tests of the table)."
+        )
+    if wish.get("goal"):
+        bounds = (f"{words_of(metric).short} {written(metric, bound)}" for metric, bound in wish["goal"].items())
+        told.append(f"Goal: at most {' and '.join(bounds)}, both in the mean.")
+    if compared:
+        told.append(f"Differences of more than {NOTABLE:.0f} % are highlighted.")
+    return " ".join(told)
+
+
+def _span(counts: Sequence[int]) -> str:
+    return f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"

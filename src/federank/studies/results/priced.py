@@ -1,0 +1,98 @@
+"""Rows with a price tag: what was lost for privacy, and what every server that watched has found.
+
+Two kinds of metrics of a table are not in any run; they are worked out here and put into copies of its rows:
+
+    loss:METRIC   the share of a metric that is lost against the row of the group `against` at the same swept values,
+                  run by run (same seed and fold), so that it has a mean and a deviation like any other metric
+    audit:NAME    stands for `updates:NAME`, `sums:NAME`, ...: the row is told once for every server that watched it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from federank.errors import SettingError
+from federank.studies.results.rows import Line, Row
+
+LOSS, AUDIT = "loss:", "audit:"
+_SERVERS = {"updates": "messages, linked", "anonymous": "one message", "sums": "sums over {cohort:,}"}
+
+
+def asks_for(metrics: Sequence[str], kind: str) -> bool:
+    """Whether any of these metrics is of this kind (LOSS or AUDIT)."""
+    return any(metric.startswith(kind) for metric in metrics)
+
+
+def with_losses(rows: Sequence[Row], metrics: Sequence[str], against: str | None) -> list[Row]:
+    """The rows with the losses that are asked for; the same rows where none is."""
+    lost = [metric.removeprefix(LOSS) for metric in metrics if metric.startswith(LOSS)]
+    if not lost:
+        return list(rows)
+    if against is None:
+        raise SettingError(
+            f"A table asks for {LOSS}{lost[0]} and not against what; name a group, such as against = "
+            f"{rows[0].group if rows else 'FPL'!r}."
+        )
+    references = {(row.data, row.swept): row for row in rows if row.group == against}
+    return [
+        replace(row, lines=tuple(_with_loss(line, references.get((row.data, row.swept)), lost) for line in row.lines))
+        for row in rows
+    ]
+
+
+def _with_loss(line: Line, reference: Row | None, lost: Sequence[str]) -> Line:
+    theirs = next((other for other in reference.lines if _run(other) == _run(line)), None) if reference else None
+    if theirs is None:
+        return line
+    losses: dict[str, float] = {}
+    for metric in lost:
+        ours, base = line["metrics"].get(metric), theirs["metrics"].get(metric)
+        if ours is not None and base:
+            losses[f"{LOSS}{metric}"] = 1 - ours / base
+    return {**line, "metrics": {**line["metrics"], **losses}}
+
+
+def _run(line: Line) -> tuple[Any, Any]:
+    return line.get("seed"), line.get("fold")
+
+
+def seen_rows(rows: Sequence[Row]) -> list[tuple[int, Row]]:
+    """Every row once for each server that watched it, with its place among `rows`; an unwatched one as it is."""
+    seen: list[tuple[int, Row]] = []
+    for place, row in enumerate(rows):
+        servers = [server for server in _SERVERS if any(f"{server}:auc" in line["metrics"] for line in row.lines)]
+        seen += [(place, _as_seen_by(row, server)) for server in servers] or [(place, row)]
+    return seen
+
+
+def _as_seen_by(row: Row, server: str) -> Row:
+    lines = tuple(
+        {**line, **{kind: _renamed(line.get(kind) or {}, server) for kind in ("metrics", "extra")}}
+        for line in row.lines
+    )
+    cohort = row.extra(f"{server}:cohort") or 0
+    everybody = any(str(line.get("settings", {}).get("clients_per_round")) == "all" for line in row.lines)
+    sees = "sums over all" if server == "sums" and everybody else _SERVERS[server].format(cohort=cohort)
+    return replace(row, lines=lines, sees=sees)
+
+
+def _renamed(held: Mapping[str, Any], server: str) -> dict[str, Any]:
+    """What is held, and under the name of any server what this one has found."""
+    found = {name: value for name, value in held.items() if name.startswith(f"{server}:")}
+    return {**held, **{f"{AUDIT}{name.partition(':')[2]}": value for name, value in found.items()}}
+
+
+def best_attack(row: Row) -> str:
+    """Which attack was best at what was held back; several where the runs differ."""
+    names = [(line.get("extra") or {}).get(f"{AUDIT}attack_held_back") for line in row.lines]
+    return " or ".join(dict.fromkeys(name.replace("_", " ") for name in names if name)) or "-"
+
+
+def meets(row: Row, goal: Mapping[str, float]) -> bool | None:
+    """Whether a row is at or below every bound of a goal; None where it has no such figure."""
+    held = {metric: row.mean(metric) for metric in goal}
+    if any(value is None for value in held.values()):
+        return None
+    return all((held[metric] or 0.0) <= bound for metric, bound in goal.items())

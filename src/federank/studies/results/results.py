@@ -1,0 +1,236 @@
+"""Results: the folder in which a study keeps what has been found.
+
+    VERSION              the number of this format
+    study.toml           the study as it is run, overrides applied
+    runs.jsonl           one JSON line per finished run, done or failed
+    current.json         which of these runs belong to the study as it is now, and under which label
+    users/ID.parquet     each user's values in the test run with this id
+    claims/ID            locked by the process that carries this run out
+
+A run is named by its content (plan.py), so runs.jsonl only ever grows: a line is appended under a lock and forced to
+the disk. A process that dies while it writes leaves a torn last line, which readers pass over and the next writer
+cuts off. The users' values are written before their line, under a temporary name: a line that is there is whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from federank.errors import BadFile
+from federank.studies.results.locking import Lock, alone, take
+
+FORMAT = 1
+Line = dict[str, Any]
+"""What is known of one run: see docs/studies.md."""
+
+
+class Results:
+    """A results folder; `open` one that is there, or `create` it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lines: dict[str, Line] = {}
+        self._read = 0  # how far into runs.jsonl lines are known
+        self._count = 0
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Results:
+        """The results in this folder."""
+        place = Path(folder)
+        if not (place / "VERSION").is_file():
+            raise BadFile(
+                f"{place} holds no results of a study: it has no file VERSION. `federank study run` makes one."
+            )
+        _refuse_other_format(place)
+        return cls(place)
+
+    @classmethod
+    def create(cls, folder: str | Path) -> Results:
+        """The results in this folder, made now if there is none; a folder with other things in it is refused."""
+        place = Path(folder)
+        with _telling(place):
+            if (place / "VERSION").is_file():
+                _refuse_other_format(place)
+            elif place.is_dir() and any(not _is_beginning(path) for path in place.iterdir()):
+                raise BadFile(
+                    f"{place} holds something else than results of a study; choose another folder with --out."
+                )
+            for name in ("users", "claims"):
+                (place / name).mkdir(parents=True, exist_ok=True)
+            if not (place / "VERSION").is_file():
+                _write_whole(place / "VERSION", f"{FORMAT}\n".encode())
+        return cls(place)
+
+    def append(self, line: Mapping[str, Any], users: bytes | None = None) -> None:
+        """Keep a run: each user's values (the content of a Parquet file), then its line."""
+        content = json.dumps(line, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        with _telling(self.folder):
+            if users is not None:
+                _write_whole(self.folder / "users" / f"{line['id']}.parquet", users)
+            with alone(self.folder / "claims" / "writing"), (self.folder / "runs.jsonl").open("ab") as file:
+                _cut_torn_line(self.folder / "runs.jsonl")
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def lines(self, *, every: bool = False) -> list[Line]:
+        """The runs of the study as it is now, in its order, under its labels; or `every` run that was ever kept.
+
+        Of a run that was carried out twice (because it had failed) the last line counts.
+        """
+        self.refresh()
+        current = None if every else self._current()
+        if current is None:
+            return list(self._lines.values())
+        _, rows = current
+        return [self._lines[row["id"]] | row for row in rows if row["id"] in self._lines]
+
+    def line(self, identity: str) -> Line | None:
+        """The run with this id, if it is known (see `refresh`)."""
+        return self._lines.get(identity)
+
+    def refresh(self) -> None:
+        """Read the lines that have come since the last time."""
+        path = self.folder / "runs.jsonl"
+        if not path.is_file():
+            return
+        with path.open("rb") as file:
+            file.seek(self._read)
+            fresh = file.read()
+        whole = fresh[: fresh.rfind(b"\n") + 1]
+        for text in whole.splitlines():
+            self._count += 1
+            try:
+                line = json.loads(text)
+                self._lines[line["id"]] = line
+            except (ValueError, KeyError, TypeError) as reason:
+                raise BadFile(
+                    f"Line {self._count} of {path} is not a run of ours ({reason}); take the line out, and its run is "
+                    "done again."
+                ) from reason
+        self._read += len(whole)
+
+    def users(self, identity: str) -> pl.DataFrame:
+        """Each user's values in the test run with this id."""
+        path = self.folder / "users" / f"{identity}.parquet"
+        try:
+            return pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as reason:
+            raise BadFile(f"{path}, each user's values in that run, is missing or damaged ({reason}).") from reason
+
+    def has_users(self, identity: str) -> bool:
+        """Whether each user's values in this run were kept."""
+        return (self.folder / "users" / f"{identity}.parquet").is_file()
+
+    def claim(self, identity: str) -> Lock | None:
+        """The right to carry this run out, until it is closed; None while another process has it."""
+        with _telling(self.folder):
+            return take(self.folder / "claims" / identity, wait=False)
+
+    def keep_study(self, text: str) -> None:
+        """Keep the study as it is run."""
+        with _telling(self.folder):
+            _write_whole(self.folder / "study.toml", text.encode())
+
+    def keep_current(self, rows: Sequence[Mapping[str, Any]], count: int) -> None:
+        """Keep which runs belong to the study as it is now, and how many it will have (tests are known late)."""
+        with _telling(self.folder):
+            _write_whole(self.folder / "current.json", json.dumps({"count": count, "rows": list(rows)}).encode())
+
+    def count(self) -> int:
+        """How many runs the study has, finished or not."""
+        current = self._current()
+        return len(self.lines(every=True)) if current is None else current[0]
+
+    def _current(self) -> tuple[int, list[dict[str, Any]]] | None:
+        """How many runs the study has as it is now, and the labels of those that are known; None before it has any."""
+        path = self.folder / "current.json"
+        if not path.is_file():
+            return None
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            return int(kept["count"]), [row | {"id": row["id"]} for row in kept["rows"]]
+        except (OSError, ValueError, KeyError, TypeError) as reason:
+            raise BadFile(
+                f"{path} is damaged ({reason}); start the study again: it is written anew, and no run is repeated."
+            ) from reason
+
+    def under_way(self) -> list[str]:
+        """The runs that a process has claimed and not finished yet."""
+        self.refresh()
+        claims = self.folder / "claims"
+        if not claims.is_dir():  # as in a copy without its locks
+            return []
+        open_runs = [path.name for path in claims.iterdir() if path.name not in self._lines]
+        return sorted(name for name in open_runs if name != "writing" and self._is_claimed(name))
+
+    def _is_claimed(self, identity: str) -> bool:
+        held = self.claim(identity)
+        if held is not None:
+            held.close()
+        return held is None
+
+
+def _is_beginning(path: Path) -> bool:
+    """Whether this is what another process has made so far of a new results folder."""
+    return path.name in ("VERSION", "users", "claims") or path.name.startswith(".VERSION.")
+
+
+def _refuse_other_format(folder: Path) -> None:
+    found = (folder / "VERSION").read_text(encoding="utf-8", errors="replace").strip()
+    if found != str(FORMAT):
+        raise BadFile(
+            f"{folder} holds results in format {found[:20]!r}; this version of federank reads format {FORMAT}. Use the "
+            "version that wrote them, or start anew in another folder with --out."
+        )
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Cut off what a process left that died while it wrote."""
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        if end == 0:
+            return
+        file.seek(end - 1)
+        if file.read(1) == b"\n":
+            return
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name, then give it its own."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _telling(folder: Path) -> Iterator[None]:
+    """What the disk refuses is told in a sentence."""
+    try:
+        yield
+    except OSError as reason:
+        if reason.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise BadFile(
+                f"No room is left on the disk of {folder}. Free some and give the same command again: what is finished "
+                "is kept."
+            ) from reason
+        raise BadFile(
+            f"{folder} cannot be written ({reason.strerror or reason}); choose another with --out."
+        ) from reason

@@ -1,0 +1,92 @@
+"""Extras: what some figures need of a run beyond its metrics.
+
+A figure's kind says what it needs (`NEEDS`); the runner asks `wanted_by` once for a study, and calls `extras` after
+each test run. What nobody draws is not computed. All of it goes into the run's line, so everything is small:
+
+    communication   cce, rounds_per_epoch, normalised_freshness: item vectors per epoch, by FPL's formula (2020, 3.2)
+    item_updates    share of the updates that each of the 1,000 most updated items got (FedeRank 2021, Figure 2)
+    popularity      share of the recommendations of the 250 most recommended items (`recommended`), beside the share of
+                    the feedback of the 250 most popular ones (`feedback`; FedeRank 2021, Figure 3)
+
+Shares are sorted, the largest first: it is the shape of the curve that is looked at, not which item it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import LongVector
+from federank.data.splits import Split
+from federank.errors import SettingError
+from federank.evaluation.exposure import count_items
+from federank.protocol.pairs.communication import communication_cost, conversations, freshness, normalised_freshness
+from federank.recommenders.methods.fpl import FPL
+from federank.recommenders.recommender import Recommender
+
+NEEDS = {"cost-against-precision": "communication", "item-updates": "item_updates", "popularity": "popularity"}
+"""Which extra each kind of figure draws; all other kinds are drawn from metrics and curves."""
+
+MOST_UPDATED, MOST_RECOMMENDED = 1_000, 250
+_OF_TABLES = {"cce", "rounds_per_epoch", "normalised_freshness"}
+
+
+def wanted_by(figures: Sequence[Mapping[str, Any]], tables: Sequence[Mapping[str, Any]] = ()) -> set[str]:
+    """The extras that these figures and tables of a study will ask for."""
+    wanted = {NEEDS[figure["kind"]] for figure in figures if figure.get("kind") in NEEDS}
+    if any(_OF_TABLES.intersection(table.get("metrics", ())) for table in tables):
+        wanted.add("communication")
+    return wanted
+
+
+def extras(model: Recommender, split: Split, wanted: Collection[str], at: int = 10) -> dict[str, Any]:
+    """The wanted extras of a fitted model; those its method cannot have (costs of a centralised one) are left out."""
+    unknown = set(wanted) - set(NEEDS.values())
+    if unknown:
+        raise SettingError(f"There is no extra {sorted(unknown)[0]!r}; there are {', '.join(sorted(NEEDS.values()))}.")
+    found: dict[str, Any] = {}
+    if isinstance(model, FPL):
+        if "communication" in wanted:
+            found |= communication(model)
+        if "item_updates" in wanted:
+            from federank.studies.run.item_updates import count_item_updates
+
+            found["item_updates"] = largest_shares(count_item_updates(model), MOST_UPDATED)
+    if "popularity" in wanted:
+        found |= popularity(model, split, at)
+    return found
+
+
+def communication(model: FPL) -> dict[str, float]:
+    """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
+    data = model.training
+    recipe = model.recipe(data)
+    # The papers' own figures round neither T = X+/|U| nor the rounds per epoch X+/|U-|.
+    rounds = len(data) / recipe.clients_per_round
+    triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
+    if model.settings.triples == "mean":
+        triples = len(data) / data.n_users
+    return {
+        "cce": communication_cost(conversations(recipe.clients_per_round, rounds), data.n_items, triples, pi),
+        "rounds_per_epoch": freshness(rounds),
+        "normalised_freshness": normalised_freshness(rounds, len(data)),
+    }
+
+
+def popularity(model: Recommender, split: Split, at: int) -> dict[str, list[float]]:
+    """How recommendations and feedback spread over items, the most frequent first."""
+    users = np.arange(model.training.n_users, dtype=np.int32)
+    items = model.recommend_numbers(users, at).items
+    counts = count_items(items, model.training.n_items)
+    return {
+        "recommended": largest_shares(counts, MOST_RECOMMENDED),
+        "feedback": largest_shares(split.train.popularity, MOST_RECOMMENDED),
+    }
+
+
+def largest_shares(counts: LongVector, most: int) -> list[float]:
+    """What share of the whole the most frequent ones have, the largest first; six digits are enough for a curve."""
+    whole = max(1, int(counts.sum()))
+    return [float(f"{count / whole:.6g}") for count in np.sort(counts)[::-1][:most]]

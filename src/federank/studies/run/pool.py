@@ -1,0 +1,201 @@
+"""Worker processes on one machine: each carries out one run at a time.
+
+Runs are spread over processes, not over threads inside a run: with one client a round the order of the steps *is* the
+algorithm. So every worker has one thread, for Numba, BLAS, Polars and XLA alike, also where there is one worker only:
+the result is the same bits for any number of workers. A worker keeps the data it has read for its next run.
+
+A worker that dies (the system kills the largest process when memory runs out) is replaced, and its run given out once
+more; if that worker dies too, the run has failed. When the parent dies, even by `kill -9`, its workers end as well.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import NamedTuple, Protocol
+
+from federank.studies.plan.plan import Run
+from federank.studies.run.task import Finished, carry_out, failed
+
+ONE_THREAD = {
+    "NUMBA_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
+_ATTEMPTS = 2
+
+
+class Executor(Protocol):
+    """Where runs are carried out: worker processes here, or a cluster (see ray_executor.py)."""
+
+    slots: int
+    """How many runs it can carry out at a time."""
+
+    def submit(self, run: Run) -> None:
+        """Give out a run."""
+        ...
+
+    def next(self, timeout: float | None) -> Finished | None:
+        """Wait for a run to be finished; None where none was in this time, in seconds."""
+        ...
+
+    def close(self) -> None:
+        """End all workers; runs that are not finished are given up."""
+        ...
+
+
+class _Worker(NamedTuple):
+    process: BaseProcess
+    line: Connection
+
+
+class Pool:
+    """An executor of worker processes on this machine."""
+
+    def __init__(self, workers: int) -> None:
+        self.slots = workers
+        self._idle: list[_Worker] = []
+        self._busy: dict[int, tuple[_Worker, Run]] = {}  # by the process's number
+        self._waiting: deque[Run] = deque()
+        self._attempts: dict[str, int] = {}
+
+    @property
+    def processes(self) -> list[int]:
+        """The numbers of the processes that carry out a run now."""
+        return list(self._busy)
+
+    def submit(self, run: Run) -> None:
+        """Give out a run, at once or when a worker is free."""
+        self._waiting.append(run)
+        self._give_out()
+
+    def next(self, timeout: float | None = None) -> Finished | None:
+        """Wait for a run to be finished."""
+        if not self._busy:
+            return None
+        lines = {worker.line: worker for worker, _ in self._busy.values()}
+        ready = wait(list(lines), timeout)  # a line that has closed is ready too: its worker has died
+        if not ready:
+            return None
+        worker = lines[ready[0]]  # type: ignore[index]
+        assert worker.process.pid is not None
+        _, run = self._busy.pop(worker.process.pid)
+        try:
+            line, users = worker.line.recv()
+        except (EOFError, OSError):
+            return self._lost(worker, run)
+        self._idle.append(worker)
+        self._give_out()
+        return Finished(run, line, users)
+
+    def close(self) -> None:
+        """End all workers."""
+        self._waiting.clear()
+        workers = [*self._idle, *(worker for worker, _ in self._busy.values())]
+        for worker in workers:
+            worker.line.close()
+            worker.process.terminate()
+        for worker in workers:
+            worker.process.join(timeout=5)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+            worker.process.close()
+        self._idle, self._busy = [], {}
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _give_out(self) -> None:
+        while self._waiting and len(self._busy) < self.slots:
+            worker = self._idle.pop() if self._idle else _started()
+            run = self._waiting.popleft()
+            assert worker.process.pid is not None
+            self._busy[worker.process.pid] = (worker, run)
+            with suppress(OSError):  # it died while it was idle: `next` finds its line closed
+                worker.line.send(run)
+
+    def _lost(self, worker: _Worker, run: Run) -> Finished | None:
+        worker.line.close()
+        worker.process.join()
+        code = worker.process.exitcode or 0
+        worker.process.close()
+        how = f"was ended by signal {-code} ({_signal_name(-code)})" if code < 0 else f"ended with code {code}"
+        self._attempts[run.id] = self._attempts.get(run.id, 1) + 1
+        if self._attempts[run.id] <= _ATTEMPTS:
+            self._waiting.appendleft(run)
+            self._give_out()
+            return None
+        self._give_out()
+        return failed(
+            run,
+            f"Its worker {how}, {_ATTEMPTS} times; perhaps there was not enough memory for it. Try fewer workers.",
+            transient=True,
+        )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+
+
+def _started() -> _Worker:
+    """A new worker; a fresh interpreter, so that nothing of this process comes along but its environment."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs,), daemon=True)
+    with _environment(ONE_THREAD):
+        process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """These variables while a process is started; libraries read them when they are first imported."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _work(line: Connection) -> None:
+    """What a worker does: take a run, carry it out, answer, until nobody asks any more."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    try:
+        while True:
+            run = line.recv()
+            finished = carry_out(run)
+            line.send((finished.line, finished.users))
+    except (EOFError, OSError, KeyboardInterrupt):
+        return
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,211 @@
+"""Carrying out a study: what is missing is done, what is there is kept.
+
+1. Runs that choose are given out in the order of the study; as soon as those of a case are finished, its values are
+   chosen and its test runs join the queue.
+2. Before a run is given out it is claimed (results.py). What another process has claimed is left to it, and looked for
+   again later: its line, if it has finished; the run itself, if it has died.
+3. A finished run is kept at once. Stopped or killed at any moment, the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from federank.errors import BadFile
+from federank.studies.plan.labels import choosing_runs, labelled
+from federank.studies.plan.plan import Case, Plan, Run, plan_study, run_that_tests
+from federank.studies.plan.study import Study
+from federank.studies.plan.study_file import read_document
+from federank.studies.plan.toml_text import toml_text
+from federank.studies.results.locking import Lock
+from federank.studies.results.results import Line, Results
+from federank.studies.run.choose import Choice, NoChoice, choose
+from federank.studies.run.pool import Executor
+from federank.studies.run.task import failed
+
+_LOOK_AGAIN = 1.0
+
+
+class Watch(Protocol):
+    """Whoever is told how a study goes."""
+
+    def begin(self, plan: Plan, there: int) -> None:
+        """The plan, and how many of its runs are finished already."""
+        ...
+
+    def started(self, run: Run) -> None:
+        """A run was given out."""
+        ...
+
+    def finished(self, line: Line, *, ours: bool) -> None:
+        """A run is kept: one of ours, or another process's."""
+        ...
+
+
+def open_results(study: Study, folder: str | Path) -> Results:
+    """The study's results folder, made if need be; one that belongs to another study is refused."""
+    results = Results.create(folder)
+    kept = results.folder / "study.toml"
+    if kept.is_file():
+        other = read_document(kept).get("title")
+        if other != study.title:
+            raise BadFile(
+                f"{folder} holds the results of another study, {other!r}; choose another folder with --out, or "
+                "give the study that title."
+            )
+    return results
+
+
+def carry_out_study(
+    study: Study, folder: str | Path, executor: Executor, watch: Watch, plan: Plan | None = None
+) -> Results:
+    """Carry out what is missing of a study, and keep it in the folder."""
+    plan = plan_study(study) if plan is None else plan
+    results = open_results(study, folder)
+    results.keep_study(toml_text(study.document | {"title": study.title}))
+    Conduct(plan, results, executor, watch).carry_out()
+    return results
+
+
+class Conduct:
+    """A study under way."""
+
+    def __init__(self, plan: Plan, results: Results, executor: Executor, watch: Watch) -> None:
+        self.plan, self.results, self.executor, self.watch = plan, results, executor, watch
+        self.choices: dict[int, Choice | NoChoice] = {}
+        self.tests: dict[int, list[Run]] = {}
+        self.queue: deque[Run] = deque()
+        self.elsewhere: deque[Run] = deque()
+        self.claims: dict[str, Lock] = {}
+        self.finished: set[str] = set()
+        self.queued: set[str] = set()
+
+    def carry_out(self) -> None:
+        """Go on until every run of the plan is finished."""
+        self.results.refresh()
+        for case in self.plan.cases:
+            for run in choosing_runs(case):
+                self._want(run)
+        self._advance()
+        self.watch.begin(self.plan, len(self.finished))
+        try:
+            while self.queue or self.elsewhere or self.claims:
+                self._give_out()
+                found = self.executor.next(_LOOK_AGAIN if self.elsewhere else None) if self.claims else None
+                if found is not None:
+                    self._keep(found.line, found.users)
+                elif self.elsewhere and not self.claims:
+                    time.sleep(_LOOK_AGAIN)
+                self._look_elsewhere()
+                self._advance()
+        finally:
+            for claim in self.claims.values():
+                claim.close()
+        rows = labelled(self.plan, self.choices, self.tests)
+        self.results.keep_current(rows, len({row["id"] for row in rows}))
+
+    def _line(self, run: Run) -> Line | None:
+        """What is known of a run; a failure that may pass counts as nothing, unless it is of this very start."""
+        line = self.results.line(run.id)
+        if line is not None and line.get("transient") and run.id not in self.finished:
+            return None
+        return line
+
+    def _want(self, run: Run, *, first: bool = False) -> None:
+        if run.id in self.queued:
+            return
+        self.queued.add(run.id)
+        if self._line(run) is not None:
+            self.finished.add(run.id)
+        elif first:
+            self.queue.appendleft(run)
+        else:
+            self.queue.append(run)
+
+    def _advance(self) -> None:
+        """Choose for the cases whose choosing runs are finished, and line up their tests."""
+        ready = [
+            number
+            for number, case in enumerate(self.plan.cases)
+            if number not in self.choices and all(run.id in self.finished for run in choosing_runs(case))
+        ]
+        for number in ready:
+            case = self.plan.cases[number]
+            choice = choose(case, self._known) if case.candidates else Choice(case.fixed, None, 0.0)
+            self.choices[number], self.tests[number] = choice, _tests(case, choice)
+        # Tests go before other rows' choosing, so that rows get done one by one; the last row first, so that in the end
+        # they are in the study's order.
+        for number in reversed(ready):
+            for run in reversed(self.tests[number]):
+                if isinstance(choice := self.choices[number], NoChoice):
+                    self._give_up(run, choice.reason)
+                else:
+                    self._want(run, first=True)
+        if ready:
+            self.results.keep_current(labelled(self.plan, self.choices, self.tests), self.plan.count)
+
+    def _known(self, run: Run) -> Line:
+        line = self.results.line(run.id)
+        assert line is not None
+        return line
+
+    def _give_up(self, run: Run, reason: str) -> None:
+        """Keep that a test could not be made, once."""
+        if run.id not in self.queued:
+            self.queued.add(run.id)
+            if self.results.line(run.id) is None:
+                self.results.append(failed(run, reason).line)
+                self.results.refresh()
+            self.finished.add(run.id)
+
+    def _give_out(self) -> None:
+        while self.queue and len(self.claims) < self.executor.slots:
+            run = self.queue.popleft()
+            claim = self.results.claim(run.id)
+            if claim is None:
+                self.elsewhere.append(run)
+                continue
+            self.results.refresh()  # another process may have finished it just now
+            if (line := self._line(run)) is not None:
+                claim.close()
+                self._note(line, ours=False)
+                continue
+            self.claims[run.id] = claim
+            self.watch.started(run)
+            self.executor.submit(run)
+
+    def _keep(self, line: Line, users: bytes | None) -> None:
+        self.results.append(line, users)
+        self.results.refresh()
+        self.claims.pop(line["id"]).close()
+        self._note(line, ours=True)
+
+    def _note(self, line: Line, *, ours: bool) -> None:
+        self.finished.add(line["id"])
+        self.watch.finished(line, ours=ours)
+
+    def _look_elsewhere(self) -> None:
+        """Take note of what other processes have finished, and take over what they have left."""
+        if not self.elsewhere:
+            return
+        self.results.refresh()
+        for _ in range(len(self.elsewhere)):
+            run = self.elsewhere.popleft()
+            if (line := self._line(run)) is not None:
+                self._note(line, ours=False)
+            else:
+                self.queue.append(run)
+
+
+def _tests(case: Case, choice: Choice | NoChoice) -> list[Run]:
+    if isinstance(choice, Choice):
+        return [run_that_tests(case, choice.values, choice.epoch, seed) for seed in case.seeds]
+    # No values were chosen, so this test is none that could ever be made: it is named after all that failed.
+    tried = " ".join(run.id for run in choosing_runs(case))
+    given_up = [run_that_tests(case, {}, None, seed) for seed in case.seeds]
+    return [replace(run, id=hashlib.sha256(f"{run.id} {tried}".encode()).hexdigest()[:16]) for run in given_up]

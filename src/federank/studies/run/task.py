@@ -1,0 +1,215 @@
+"""Carrying out one run: train, judge, and tell it as a line of the results.
+
+A run that chooses is judged after every epoch, by one metric only, and stopped once `patience` epochs have brought
+nothing better. A run that tests goes to its epoch and is judged once, by everything. What a user can mend (a model that
+diverges, data that has changed) makes a failed run with its reason, and so does any other mishap: the other runs of
+a study go on.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import platform
+import sys
+import time
+from contextlib import suppress
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+from federank.data.splits import Split
+from federank.errors import DataError, FedeRankError
+from federank.evaluation.evaluate import METRICS, Evaluation, evaluate
+from federank.evaluation.prediction import prediction_errors
+from federank.recommenders.methods.ratings import RatingFactors
+from federank.recommenders.recommender import Recommender
+from federank.recommenders.registry import recommender_class
+from federank.studies.plan.plan import Run
+from federank.studies.plan.sources import part_of, source_of
+from federank.studies.plan.study import RATING_METRICS
+from federank.studies.plan.vocabulary import epochs_setting
+from federank.studies.results.results import Line
+from federank.studies.run.audits import audited
+from federank.studies.run.extras import extras
+
+_PACKAGES = ("federank", "numpy", "numba", "scipy", "polars")
+
+
+class Finished(NamedTuple):
+    """A run that is done or has failed."""
+
+    run: Run
+    line: Line
+    users: bytes | None
+    """Each user's values, as the content of a Parquet file; of test runs only."""
+
+
+class _Enough(Exception):
+    """Nothing better is to be expected of this run."""
+
+
+def carry_out(run: Run) -> Finished:
+    """Train and judge; whatever goes wrong becomes a failed run that says why."""
+    begin, computing = time.perf_counter(), time.process_time()
+    try:
+        found, users = _carried_out(run)
+    except FedeRankError as reason:
+        return failed(run, str(reason))
+    except MemoryError:
+        return failed(run, "The run needs more memory than there is.", transient=True)
+    except Exception as reason:  # a mistake of ours must not end the other runs
+        return failed(run, f"Something unexpected went wrong: {type(reason).__name__}: {reason}", transient=True)
+    seconds = round(time.perf_counter() - begin, 3)
+    of_a_core = round(time.process_time() - computing, 3)
+    line = _line(run) | found | {"seconds": seconds, "cpu_seconds": of_a_core, "memory_mb": _peak_memory()}
+    return Finished(run, line, users)
+
+
+def failed(run: Run, reason: str, *, transient: bool = False) -> Finished:
+    """A run that came to nothing; a transient failure is tried again when the study is next started."""
+    return Finished(run, _line(run) | {"status": "failed", "reason": reason, "transient": transient}, None)
+
+
+def _carried_out(run: Run) -> tuple[dict[str, Any], bytes | None]:
+    if source_of(run.data).fingerprint != run.fingerprint:
+        raise DataError(f"{run.data.name} has changed since the study was started; start it again.")
+    split = part_of(run.data, run.fold, run.part)
+    model = recommender_class(run.method)(**run.all_settings())
+    return _chosen_by(run, model, split) if run.task == "choose" else _tested(run, model, split)
+
+
+def _chosen_by(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], None]:
+    assert run.metric is not None
+    metric, sign = run.metric, -1 if run.lower_is_better else 1
+    curve: list[dict[str, float]] = []
+
+    def judge(epoch: int) -> None:
+        curve.append({"epoch": epoch, metric: _judged(model, split, metric)})
+        best = max(curve, key=lambda point: sign * point[metric])
+        if run.patience is not None and epoch - best["epoch"] >= run.patience:
+            raise _Enough
+
+    if epochs_setting(run.method) is None or not run.best_epoch:
+        model.fit(split.train)
+        return {"metrics": {metric: _judged(model, split, metric)}, "epoch": run.epochs}, None
+    with suppress(_Enough):
+        model.fit(split.train, after_epoch=judge)
+    best = max(curve, key=lambda point: sign * point[metric])
+    return {"metrics": {metric: best[metric]}, "epoch": int(best["epoch"]), "curve": curve}, None
+
+
+def _judged(model: Recommender, split: Split, metric: str) -> float:
+    """One metric of a model that may still be learning."""
+    if metric in RATING_METRICS:
+        return float(getattr(prediction_errors(_rating(model), split.test), metric))
+    name, _, cut = metric.partition("@")
+    return evaluate(model, split, at=int(cut or 10), metrics=[name]).means[f"{name}@{cut or 10}"]
+
+
+def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], bytes | None]:
+    curve: list[dict[str, float]] = []
+    traced = RATING_METRICS if isinstance(model, RatingFactors) else (f"precision@{run.at[-1]}",)
+
+    def trace(epoch: int) -> None:
+        curve.append({"epoch": epoch, **{metric: _judged(model, split, metric) for metric in traced}})
+
+    watched = run.curve and epochs_setting(run.method) is not None
+    model.fit(split.train, **({"after_epoch": trace} if watched else {}))
+    metrics: dict[str, Any] = {}
+    users = None
+    if isinstance(model, RatingFactors):
+        errors = prediction_errors(model, split.test)
+        metrics |= {"mae": errors.mae, "rmse": errors.rmse}
+    wanted = None if run.metrics is None else [name.partition("@")[0] for name in run.metrics]
+    ranking = [name for name in wanted or METRICS if name in METRICS]
+    if ranking:
+        found = evaluate(model, split, at=run.at, metrics=ranking)
+        metrics |= found.means
+        users = _parquet(found)
+    extra = extras(model, split, run.extras, run.at[-1])
+    if run.audit is not None:
+        found_out, beside = audited(model, run.audit)
+        metrics, extra = metrics | found_out, extra | beside
+    metrics |= _figure_of_noise(model)
+    told = {
+        "metrics": {name: _finite(value) for name, value in metrics.items()},
+        "epoch": run.epochs if run.epoch is None else run.epoch,
+        "curve": curve,
+        "bytes": _bytes(model),
+    }
+    return told | ({"extra": extra} if extra else {}), users
+
+
+def _rating(model: Recommender) -> RatingFactors:
+    if not isinstance(model, RatingFactors):
+        raise DataError(f"{model.name} predicts no ratings, so it has no mae or rmse; choose by another metric.")
+    return model
+
+
+def _parquet(found: Evaluation) -> bytes:
+    content = io.BytesIO()
+    found.per_user.write_parquet(content)
+    return content.getvalue()
+
+
+def _figure_of_noise(model: Recommender) -> dict[str, float]:
+    """What the accountant says of a run with noise: of the person with the most rounds, if there is a figure."""
+    epsilon = model.report.get("privacy", {}).get("epsilon")
+    return {} if epsilon is None else {"noise_epsilon": epsilon}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _bytes(model: Recommender) -> dict[str, int] | None:
+    """What the devices sent and received, where the method is a federation that counts it."""
+    told = model.report.get("communication") or (model.communication() if hasattr(model, "communication") else None)
+    if not told:
+        return None
+    down = told.get("down_changed", told["down_dense"])
+    return {"up": int(told["up"]["bytes"]), "down": int(down["bytes"])}
+
+
+def _peak_memory() -> float | None:
+    """The most memory that this process has had, in MB; a worker's earlier runs count too."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
+
+
+def _line(run: Run) -> Line:
+    """What a line tells of a run whatever becomes of it."""
+    return {
+        "id": run.id,
+        "group": run.group,
+        "data": run.data.name,
+        "model": run.method,
+        "settings": run.settings,
+        "swept": run.swept,
+        "chosen": run.chosen,
+        "seed": run.seed,
+        "fold": run.fold,
+        "task": run.task,
+        "part": run.part,
+        "metric": run.metric,
+        "epoch": None,
+        "epochs": run.epochs,
+        "patience": run.patience,
+        "at": list(run.at),
+        "metrics": {},
+        "curve": [],
+        "chosen_on": run.chosen_on,
+        "seconds": None,
+        "cpu_seconds": None,
+        "memory_mb": None,
+        "bytes": None,
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
+        "data_fingerprint": run.fingerprint,
+        "status": "done",
+        "reason": None,
+        "transient": False,
+    }
