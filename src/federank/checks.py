@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 from federank.errors import SettingError
@@ -58,3 +60,15 @@ def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Refuse what is none of these words."""
     if value not in choices:
         raise SettingError(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
+
+
+def no_such(kind: str, name: object, known: Iterable[str], otherwise: str = "") -> str:
+    """Say that nothing is called so, which known name is near, which there are, and what to do otherwise."""
+    names = list(known)
+    return f"No {kind} is called {name!r}.{did_you_mean(name, names)} Known: {', '.join(names)}{otherwise}."
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The nearest known name as a question to be put behind a sentence; empty where none is near."""
+    near = get_close_matches(str(name), list(known), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""

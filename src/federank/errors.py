@@ -9,7 +9,17 @@
     ├── ModelError           a model's directory is missing a file, foreign, or tampered with
     ├── UnknownId            a user or item that the model or the data has never met
     ├── DownloadError        a file could not be fetched whole
-    └── Diverged             training left the range of numbers
+    ├── Diverged             training left the range of numbers
+    ├── ClusterGone          no cluster answers, or not any more
+    ├── BadMessage           a message breaks the protocol
+    ├── StoreError           the server's store cannot be used as it was asked for
+    ├── StoreAway            the server's database does not answer now
+    ├── TLSError             a certificate or its key cannot be used
+    ├── BadState             a device's file is missing, in use, damaged, or cannot be written
+    ├── BadAnswer            a server answered a device with something that it must not take
+    ├── NoAnswer             a server could not be reached for as long as the device was willing to retry
+    ├── Refused              a server understood a device and said no
+    └── Withdrawn            what a device was to send is no longer wanted
 
 Each message is one whole sentence or more: what was found, what was needed, what to do next. The command line
 prints it and ends with exit code 2; no other exception is meant for a user.
@@ -54,3 +64,47 @@ class DownloadError(FedeRankError):
 
 class Diverged(FedeRankError):
     """Training left the range of numbers."""
+
+
+class ClusterGone(FedeRankError):
+    """No cluster answers, or not any more."""
+
+
+class BadMessage(FedeRankError):
+    """A message that breaks the protocol."""
+
+
+class StoreError(FedeRankError):
+    """The server's store cannot be used as it was asked for."""
+
+
+class StoreAway(FedeRankError):
+    """The server's database does not answer now: it is away, full or locked. What was asked has not been done."""
+
+
+class TLSError(FedeRankError):
+    """A certificate or its key cannot be used."""
+
+
+class BadState(FedeRankError):
+    """A device's file is missing, in use, damaged, of another version, or cannot be written."""
+
+
+class BadAnswer(FedeRankError):
+    """The server answered with something that a device must not take."""
+
+
+class NoAnswer(FedeRankError):
+    """The server could not be reached, or could not answer, for as long as the device was willing to retry."""
+
+
+class Refused(FedeRankError):
+    """The server has understood and said no; `status` is the HTTP status, `slug` its reason in one word."""
+
+    def __init__(self, status: int, slug: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.slug = status, slug
+
+
+class Withdrawn(FedeRankError):
+    """What was to be sent is no longer wanted by whoever asked for it; it is not tried again."""

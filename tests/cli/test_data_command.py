@@ -205,7 +205,7 @@ def test_get_of_the_city_says_that_it_is_always_there():
 
 
 def test_get_of_an_unknown_name_lists_the_known_ones():
-    assert "Did you mean ml-100k?" in complaint(UnknownDataset, "data", "get", "ml100k")
+    assert "Did you mean 'ml-100k'?" in complaint(UnknownDataset, "data", "get", "ml100k")
 
 
 # stats

@@ -83,7 +83,7 @@ def test_a_failed_run_is_told_and_is_no_failure_of_the_command(tmp_path, in_this
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["run", "federank-tabel2"], "Did you mean federank-table2?"),
+        (["run", "federank-tabel2"], "Did you mean 'federank-table2'?"),
         (["run", "nowhere.toml"], "nowhere.toml cannot be read"),
         (["run", "{study}", "--set", "choose.epoch=2"], "Did you mean 'epochs'?"),
         (["run", "{study}", "--set", "rubbish"], "path.key=value is needed"),

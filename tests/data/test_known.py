@@ -99,7 +99,7 @@ def test_a_set_without_an_address_tells_how_to_come_by_it(folder, known):
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_and_with_all():
-    with pytest.raises(UnknownDataset, match=r"Did you mean ml-1m\?") as mistake:
+    with pytest.raises(UnknownDataset, match=r"Did you mean 'ml-1m'\?") as mistake:
         known_set("ml1m")
     assert all(name in str(mistake.value) for name in KNOWN)
     with pytest.raises(UnknownDataset) as mistake:

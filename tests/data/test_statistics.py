@@ -156,10 +156,10 @@ def test_a_suffix_that_tells_no_format_is_refused_in_a_sentence(small, tmp_path,
 
 @pytest.mark.slow
 def test_a_picture_that_cannot_be_written_is_refused_in_a_sentence_and_leaves_nothing(small, tmp_path):
-    with pytest.raises(BadFile, match=r"cannot be written to .*lost.*: No such file or directory"):
+    with pytest.raises(BadFile, match=r"lost.* cannot be written \(No such file or directory\)"):
         draw_statistics(small, tmp_path / "lost" / "picture.png")
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(BadFile, match=r"cannot be written to .*folder\.png"):
+    with pytest.raises(BadFile, match=r"folder\.png cannot be written"):
         draw_statistics(small, tmp_path / "folder.png")
     assert [path.name for path in tmp_path.iterdir()] == ["folder.png"]
 

@@ -15,13 +15,13 @@ from tests.worlds import federation, random_world
 
 from federank.engines.cluster.districts import clients_by_district, districts_of
 from federank.engines.cluster.engine import Cluster
-from federank.engines.cluster.machines import ClusterGone, connected
+from federank.engines.cluster.machines import connected
 from federank.engines.cluster.opening import opened
 from federank.engines.cluster.shard import Shard, part_of
 from federank.engines.pairs import compiled
 from federank.engines.pairs.reference import FleetInMemory
 from federank.engines.training import Conduct, train
-from federank.errors import SettingError
+from federank.errors import ClusterGone, SettingError
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import check_update
 from federank.protocol.pairs.distribution import make_broadcast
@@ -199,7 +199,8 @@ def test_a_cluster_that_is_not_there_is_a_sentence_not_a_wait(address, tmp_path)
     # In a process of its own: this one may be connected to another cluster.
     script = f"""
 import socket
-from federank.engines.cluster.machines import ClusterGone, connected
+from federank.engines.cluster.machines import connected
+from federank.errors import ClusterGone
 with socket.socket() as nobody:
     nobody.bind(("127.0.0.1", 0))
     address = {address!r}.format(port=nobody.getsockname()[1])
@@ -312,7 +313,7 @@ from tests.engines.test_cluster import assert_same_bits, founded
 from tests.two_nodes import STORE
 
 from federank.engines.pairs import compiled
-from federank.engines.cluster.machines import ClusterGone
+from federank.errors import ClusterGone
 from federank.engines.training import Conduct, train
 
 head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": STORE}

@@ -84,5 +84,5 @@ def test_what_is_no_ledger_is_refused(tmp_path, content):
 
 
 def test_a_ledger_that_cannot_be_written_leaves_nothing_behind(tmp_path):
-    with pytest.raises(BadFile, match="could not be written"):
+    with pytest.raises(BadFile, match="cannot be written"):
         ledger().write(tmp_path / "missing" / "ledger.csv")

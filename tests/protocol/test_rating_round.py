@@ -6,8 +6,8 @@ from tests.rated_worlds import rated_world, rating_federation
 
 from federank.data.interactions import Interactions
 from federank.engines.ratings import reference as rating_reference
+from federank.errors import BadMessage
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.messages import BadMessage
 from federank.protocol.ratings.aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
 from federank.protocol.ratings.computation import compute_ratings
 from federank.protocol.ratings.messages import (

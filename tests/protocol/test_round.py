@@ -5,8 +5,9 @@ import pytest
 from tests.worlds import federation, random_world, two_tastes
 
 from federank.engines.pairs.reference import FleetInMemory
+from federank.errors import BadMessage
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.messages import BadMessage, Broadcast, Update
+from federank.protocol.messages import Broadcast, Update
 from federank.protocol.pairs.aggregation import Shared, aggregate
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.transmission import share

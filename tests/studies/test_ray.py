@@ -150,7 +150,7 @@ from tests.studies.test_ray import MODELS
 from tests.studies.worlds import Silent, small_study
 from tests.two_nodes import STORE
 
-from federank.engines.cluster.machines import ClusterGone
+from federank.errors import ClusterGone
 from federank.studies.run.ray_executor import RayExecutor
 from federank.studies.results.results import Results
 from federank.studies.run.run import carry_out_study

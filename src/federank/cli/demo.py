@@ -11,9 +11,7 @@ whole or not at all. A folder that the demo made before gives way; any other is 
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -24,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from federank.errors import BadFile
+from federank.files import folder_in_place
 
 if TYPE_CHECKING:
     from federank.data.splits import Split
@@ -238,19 +237,8 @@ def _written_whole(out: Path) -> Iterator[Path]:
         )
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
-    except OSError as reason:
-        raise BadFile(f"{out} cannot be made ({reason.strerror}); name another folder with --out.") from reason
-    try:
-        (draft / MARK).write_text("`federank demo` made this folder, and replaces it when it is run again.\n")
-        yield draft
-        draft.chmod(0o755)
-        if out.exists():
-            old = draft.with_name(f"{draft.name}-old")
-            out.rename(old)
-            shutil.rmtree(old)
-        draft.rename(out)
+        with folder_in_place(out) as draft:
+            (draft / MARK).write_text("`federank demo` made this folder, and replaces it when it is run again.\n")
+            yield draft
     except OSError as reason:
         raise BadFile(f"{out} cannot be written ({reason.strerror or reason}); name another with --out.") from reason
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

@@ -10,7 +10,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from federank.errors import ModelError
+from federank.errors import BadFile, ModelError
+from federank.files import file_in_place
 
 
 class Federated(Protocol):
@@ -40,14 +41,13 @@ class Federated(Protocol):
 
 def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
     """Write the state between two rounds, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".tmp")
-    save_file(
-        federation.tables(),
-        draft,
-        metadata={"federank-checkpoint": json.dumps({"round": federation.round_number, "run": identity})},
-    )
-    draft.replace(path)
+    told = json.dumps({"round": federation.round_number, "run": identity})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with file_in_place(path) as draft:
+            save_file(federation.tables(), draft, metadata={"federank-checkpoint": told})
+    except (OSError, SafetensorError) as reason:
+        raise BadFile(f"The checkpoint cannot be written to {path} ({reason}); choose another place.") from reason
 
 
 def resume(federation: Federated, path: Path, identity: str) -> None:

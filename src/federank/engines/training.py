@@ -19,10 +19,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from federank.engines.checkpoint import Federated, resume, save_checkpoint
-from federank.engines.cluster.machines import ClusterGone
 from federank.engines.pairs import compiled, reference
 from federank.engines.pairs.federation import Federation
-from federank.errors import Diverged, SettingError
+from federank.errors import ClusterGone, Diverged, SettingError
 
 EngineName = Literal["compiled", "reference", "cluster"]
 Play = Callable[[Any, int, int], None]

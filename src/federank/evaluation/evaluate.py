@@ -19,7 +19,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +26,7 @@ import numpy as np
 import polars as pl
 
 from federank.arrays import IntMatrix, IntVector, RealVector
+from federank.checks import no_such
 from federank.data.categories import Categories
 from federank.data.splits import Split
 from federank.errors import BadSplit, SettingError
@@ -35,7 +35,7 @@ from federank.evaluation.bias import EVERYBODY, bias_table
 from federank.evaluation.categories import items_without_category, top_categories
 from federank.evaluation.lists import lists_of
 from federank.evaluation.ranking import RANKING, find_hits
-from federank.recommenders.stored.recommendation_files import write_whole
+from federank.files import write_whole
 
 Part = Literal["test", "validation"]
 EXPOSURE = ("item_coverage", "item_coverage_share", "gini", "gini_standard", "epc", "arp", "popularity_lift")
@@ -201,7 +201,5 @@ def _cuts(at: int | Sequence[int], split: Split) -> tuple[int, ...]:
 def _wanted(metrics: Sequence[str] | None) -> set[str]:
     for name in metrics or ():
         if name not in METRICS:
-            near = get_close_matches(name, METRICS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise SettingError(f"No metric is called {name!r}.{hint} Known: {', '.join(METRICS)}.")
+            raise SettingError(no_such("metric", name, METRICS))
     return set(METRICS if metrics is None else metrics)

@@ -11,6 +11,7 @@ lists what went in, and an observer sees less.
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -21,6 +22,7 @@ import numpy as np
 
 from federank.arrays import IntVector
 from federank.errors import BadFile
+from federank.files import write_whole
 from federank.protocol.messages import Update
 from federank.protocol.policy import Outward
 
@@ -91,19 +93,14 @@ class Ledger:
 
     def write(self, path: Path) -> None:
         """Export to a file, as JSON where it is named so and as CSV otherwise; whole or not at all."""
-        draft = path.with_name(path.name + ".tmp")
-        try:
-            with draft.open("w", encoding="utf-8", newline="") as file:
-                if path.suffix == ".json":
-                    json.dump(self.to_rows(), file, indent=1)
-                else:
-                    table = csv.DictWriter(file, _NAMES)
-                    table.writeheader()
-                    table.writerows(self.to_rows())
-            draft.replace(path)
-        except OSError as reason:
-            draft.unlink(missing_ok=True)
-            raise BadFile(f"The ledger could not be written to {path} ({reason.strerror}).") from reason
+        text = io.StringIO(newline="")
+        if path.suffix == ".json":
+            json.dump(self.to_rows(), text, indent=1)
+        else:
+            table = csv.DictWriter(text, _NAMES)
+            table.writeheader()
+            table.writerows(self.to_rows())
+        write_whole(path, text.getvalue())
 
 
 _NAMES = tuple(entry.name for entry in fields(Entry))

@@ -19,11 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
-from federank.errors import FedeRankError
-
-
-class BadMessage(FedeRankError):
-    """A message that breaks the protocol."""
+from federank.errors import BadMessage as BadMessage
 
 
 class Broadcast(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from federank.checks import no_such
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ METHODS = {
 def recommender_class(name: str) -> type[Recommender]:
     """The class of the method with this name."""
     if name not in METHODS:
-        near = get_close_matches(name, METHODS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise SettingError(f"No method is called {name!r}.{hint} Known: {', '.join(METHODS)}.")
+        raise SettingError(no_such("method", name, METHODS))
     module, cls, _ = METHODS[name]
     found: type[Recommender] = getattr(import_module(module), cls)
     return found

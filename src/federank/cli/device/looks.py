@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from federank.cli.device.choices import STATE, opened
+from federank.files import PRIVATE, write_whole
 
 
 @click.command()
@@ -27,13 +28,13 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
       federank device ledger --out ledger.csv
     """
     from federank.cli.tables import new_table, plain, show
-    from federank.service.device.leaving import exported_ledger, ledger_as_text, write_private
+    from federank.service.device.leaving import exported_ledger, ledger_as_text
     from federank.service.device.state import catalogue_of, ledger_of, profile_of, rounds_of
 
     store = opened(state)
     kept, history = ledger_of(store), profile_of(store)
     if out is not None:
-        write_private(out, ledger_as_text(store, out.suffix == ".json"))
+        write_whole(out, ledger_as_text(store, out.suffix == ".json"), mode=PRIVATE)
         click.echo(f"{len(kept.entries):,} lines are in {out}.")
         return
     if as_json:
@@ -87,11 +88,11 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file that only you can read.")
 def export(state: Path | None, out: Path | None) -> None:
     """All that the device's file knows, as JSON; all but the token, which would let others speak for you."""
-    from federank.service.device.leaving import exported, write_private
+    from federank.service.device.leaving import exported
 
     text = json.dumps(exported(opened(state)), indent=1)
     if out is None:
         click.echo(text)
     else:
-        write_private(out, text)
+        write_whole(out, text, mode=PRIVATE)
         click.echo(f"Everything but the token is in {out}.")

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
+from federank.checks import no_such
 from federank.errors import DataError, UnknownDataset
 
 
@@ -165,10 +165,7 @@ def data_folder() -> Path:
 def known_set(name: str) -> KnownSet:
     """The known set of this name."""
     if name not in KNOWN:
-        near = get_close_matches(name, KNOWN, n=1)
-        guess = f" Did you mean {near[0]}?" if near else ""
-        listed = ", ".join(KNOWN)
-        raise UnknownDataset(f"No dataset is called {name!r}.{guess} Known: {listed}; or give a file's path.")
+        raise UnknownDataset(no_such("dataset", name, KNOWN, otherwise="; or give a file's path"))
     return KNOWN[name]
 
 

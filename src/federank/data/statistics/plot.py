@@ -10,7 +10,6 @@ Colours are told apart by people who do not see all of them alike (Okabe and Ito
 from __future__ import annotations
 
 import io
-import tempfile
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 
 from federank.data.statistics.statistics import CategoryShare, Statistics, statistics
-from federank.errors import BadFile, SettingError
+from federank.errors import SettingError
+from federank.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,16 +139,10 @@ def _tidy(axes: Axes) -> None:
 
 
 def _write(figure: Figure, target: Path) -> None:
-    """Write the picture whole or not at all: beside its place first, then renamed."""
+    """Write the picture, whole or not at all."""
     content = io.BytesIO()
     with warnings.catch_warnings():
         # A name in a script that the font lacks is drawn as boxes; that is no reason to trouble anybody.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(content, format=target.suffix.lower()[1:], dpi=150)
-    try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as beside:
-            made = Path(beside) / target.name
-            made.write_bytes(content.getvalue())
-            made.replace(target)
-    except OSError as reason:
-        raise BadFile(f"The picture cannot be written to {target}: {reason.strerror}. Name another file.") from reason
+    write_whole(target, content.getvalue())

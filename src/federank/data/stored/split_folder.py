@@ -3,14 +3,13 @@
     DIR/train.tsv, DIR/test.tsv, DIR/validation.tsv (where there is one), DIR/split.json
     DIR/fold-1/train.tsv, DIR/fold-1/test.tsv, ..., DIR/split.json
 
-The folder appears whole under its name, or not at all: everything is written beside it first and renamed at the
-end. A folder that holds an earlier split, and nothing else, may be replaced; any other folder is left alone.
+The folder appears whole under its name, or not at all (files.py). One that holds an earlier split, and nothing else,
+may be replaced; any other folder is left alone.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from federank.data.interactions import Interactions
 from federank.data.splits import Split
 from federank.data.stored.text import write_tsv
 from federank.errors import DataError
+from federank.files import folder_in_place
 
 RECORD = "split.json"
 FORMAT = "federank split"
@@ -44,30 +44,14 @@ def write_split_folder(
     }
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-            made = Path(beside) / "new"
-            made.mkdir()
+        with folder_in_place(folder) as made:
             for path, part in files_of(splits).items():
                 (made / path).parent.mkdir(exist_ok=True)
                 write_tsv(part, made / path, header=header)
             (made / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-            _put(made, folder, Path(beside) / "old")
     except OSError as refusal:
         raise DataError(f"The split could not be written to {folder} ({refusal.strerror}).") from refusal
     return record
-
-
-def _put(made: Path, folder: Path, aside: Path) -> None:
-    """Give the new folder its name; the old one steps aside, and comes back should that fail."""
-    if not folder.exists():
-        made.rename(folder)
-        return
-    folder.rename(aside)
-    try:
-        made.rename(folder)
-    except OSError:
-        aside.rename(folder)
-        raise
 
 
 def refuse_foreign_folder(folder: Path) -> None:

@@ -19,16 +19,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from federank.errors import FedeRankError, SettingError
+from federank.errors import ClusterGone as ClusterGone
+from federank.errors import SettingError
 
 LOCAL = "local"
 _SECONDS_TO_KNOCK = 5.0
 SECONDS_BETWEEN_KNOCKS = 2.0
 _LEAST_STORE_BYTES = 96 * 2**20
-
-
-class ClusterGone(FedeRankError):
-    """No cluster answers, or not any more."""
 
 
 def ray_module() -> Any:

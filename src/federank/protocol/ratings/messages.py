@@ -19,7 +19,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
-from federank.protocol.messages import BadMessage
+from federank.errors import BadMessage
 
 
 class RatingBroadcast(NamedTuple):

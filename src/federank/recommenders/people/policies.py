@@ -20,7 +20,6 @@ original ids (never_items) and by the names of their categories (never_categorie
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from federank.arrays import IntVector, RealVector
+from federank.checks import did_you_mean
 from federank.compiling import compiled
 from federank.data.interactions import Interactions
 from federank.errors import BadFile, SettingError, UnknownId
@@ -90,8 +90,9 @@ def _read(path: str | Path) -> dict[str, Any]:
 def _refuse_unknown(path: str | Path, where: str, section: Iterable[str], known: tuple[str, ...]) -> None:
     for key in section:
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1, 0.0)[0]
-            raise BadFile(f"{path}: {where} has {key!r}, which is not known; did you mean {near!r}?")
+            raise BadFile(
+                f"{path}: {where} has {key!r}, which is not known.{did_you_mean(key, known)} Known: {', '.join(known)}."
+            )
 
 
 def _policy(path: str | Path, where: str, layers: list[dict[str, Any]], data: Interactions) -> tuple[Policy, Any]:
@@ -120,13 +121,12 @@ def _never(path: str | Path, where: str, items: Any, categories: Any, data: Inte
     except UnknownId as unknown:
         raise BadFile(f"{path}, {where}: never_items names what the training data do not have: {unknown}") from unknown
     if categories:
-        known = () if data.categories is None else data.categories.names
+        if data.categories is None:
+            raise BadFile(f"{path}, {where}: never_categories names some, but these data have no categories.")
+        known = data.categories.names
         for name in categories:
             if name not in known:
-                near = difflib.get_close_matches(str(name), known, 1, 0.0)
-                hint = f"did you mean {near[0]!r}?" if near else "these data have no categories."
-                raise BadFile(f"{path}, {where}: no category is called {name!r}; {hint}")
-        assert data.categories is not None
+                raise BadFile(f"{path}, {where}: no category is called {name!r}.{did_you_mean(name, known)}")
         codes = [known.index(name) for name in categories]
         places = np.flatnonzero(np.isin(data.categories.codes, codes))
         numbers |= set((np.searchsorted(data.categories.starts, places, side="right") - 1).tolist())

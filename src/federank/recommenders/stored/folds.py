@@ -18,8 +18,9 @@ from typing import Any
 
 from federank.data.splits import Split
 from federank.errors import ModelError
+from federank.files import put_in_place
 from federank.recommenders.recommender import Recommender
-from federank.recommenders.stored.model_folder import is_model, load_model, put_in_place
+from federank.recommenders.stored.model_folder import is_model, load_model
 
 FORMAT = "federank-folds"
 RECORD = "folds.json"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 from dataclasses import asdict, fields, replace
 from importlib.metadata import version
@@ -28,6 +27,7 @@ from safetensors.numpy import load_file, save_file
 from federank.data.splits import Split
 from federank.data.stored.parquet import read_interactions, read_split, write_interactions, write_split
 from federank.errors import ModelError
+from federank.files import PRIVATE_FOLDER, folder_in_place
 from federank.recommenders.registry import recommender_class
 
 if TYPE_CHECKING:
@@ -50,16 +50,13 @@ def save_model(model: Recommender, folder: Path, split: Split | None = None, *, 
     refuse_place(folder)
     if folder.exists() and not is_model(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise ModelError(f"{folder} exists and is not a model; choose another folder, or remove it first.")
-    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        _write(model, draft, split)
-        if folder.exists() and not replaces:
-            raise ModelError(f"{folder} holds a model already, and it was left as it is; choose another folder.")
-        put_in_place(draft, folder)
+        with folder_in_place(folder, mode=PRIVATE_FOLDER) as draft:
+            _write(model, draft, split)
+            if folder.exists() and not replaces:
+                raise ModelError(f"{folder} holds a model already, and it was left as it is; choose another folder.")
     except OSError as reason:
         raise ModelError(f"The model could not be written to {folder} ({reason.strerror}).") from reason
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def refuse_place(folder: Path) -> None:
@@ -167,17 +164,6 @@ def _write(model: Recommender, folder: Path, split: Split | None) -> None:
     told = json.loads(json.dumps(told, default=_plain))
     told["digest"] = digest_of_description(told)
     (folder / "model.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-
-
-def put_in_place(draft: Path, folder: Path) -> None:
-    """Rename the finished folder into place; an older one is moved aside first and removed after."""
-    if not folder.exists():
-        draft.rename(folder)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-    folder.rename(aside / folder.name)
-    draft.rename(folder)
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _check_digests(folder: Path, told: dict[str, Any]) -> None:

@@ -8,10 +8,7 @@ score comes first, and of equal scores the earlier line; so what was written is 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import polars as pl
@@ -20,6 +17,7 @@ from federank.arrays import Ids
 from federank.data.interactions import Interactions
 from federank.data.sources.text.contents import read_text
 from federank.errors import BadFile
+from federank.files import write_whole
 from federank.recommenders.recommendations import Recommendations, match_ids
 
 _NEEDED = "three columns separated by tabs (user, item, score) and no header are needed"
@@ -56,23 +54,6 @@ def read_recommendations(path: str | os.PathLike[str], known: Interactions | Non
     items[lists, places] = rows["item"].cast(pl.Enum(catalogue)).to_physical().to_numpy()
     scores[lists, places] = rows["score"].to_numpy()
     return Recommendations(_ids(users), items, scores, _ids(catalogue))
-
-
-def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> None:
-    """Let `write` fill a file under a temporary name, and give it its own name once it is whole."""
-    target = Path(path)
-    draft = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            draft = Path(file.name)
-            write(file)
-        draft.chmod(0o644)
-        draft.replace(target)
-    except OSError as reason:
-        raise BadFile(f"{target} cannot be written ({reason.strerror or reason}); choose another place.") from None
-    finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
 
 
 def numbered_lines(path: Path, needed: str) -> pl.DataFrame:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from federank.errors import BadFile
 from federank.service.device.client import Client
 from federank.service.device.state import (
     Identity,
@@ -114,17 +112,3 @@ def ledger_as_text(store: DeviceStore, as_json: bool) -> str:
     table.writeheader()
     table.writerows(rows)
     return text.getvalue()
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, whole or not at all."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
-        with os.fdopen(
-            os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8", newline=""
-        ) as file:
-            file.write(text)
-        unfinished.replace(path)
-    except OSError as reason:
-        unfinished.unlink(missing_ok=True)
-        raise BadFile(f"{path} could not be written ({reason.strerror}).") from reason

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from federank.errors import FedeRankError
+from federank.errors import BadState as BadState
 
 FORMAT = 2
 """Format 1 did not say what the vector of rounds was learnt from; such a file is brought up to date when opened."""
@@ -54,10 +54,6 @@ CREATE TABLE model (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT
     biases BLOB NOT NULL);
 CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT NULL);
 """
-
-
-class BadState(FedeRankError):
-    """A device's file is missing, in use, damaged, of another version, or cannot be written."""
 
 
 class DeviceStore:

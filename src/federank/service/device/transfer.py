@@ -1,10 +1,6 @@
 """What comes back over a device's line: read up to a limit, unpacked up to the same limit, or refused.
 
-FedeRankError
-├── BadAnswer    the server answered with something that a device must not take
-├── NoAnswer     the server could not be reached, or could not answer, for as long as there was patience
-├── Refused      the server has understood and said no
-└── Withdrawn    what was to be sent is no longer wanted
+What goes wrong is said with BadAnswer, NoAnswer, Refused or Withdrawn (errors.py).
 """
 
 from __future__ import annotations
@@ -16,33 +12,16 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from federank.errors import FedeRankError
+from federank.errors import BadAnswer as BadAnswer
+from federank.errors import NoAnswer as NoAnswer
+from federank.errors import Refused as Refused
+from federank.errors import Withdrawn as Withdrawn
 
 if TYPE_CHECKING:
     import httpx
 
 SECONDS_TO_ANSWER = 120.0
 """However slowly an answer drips, it is given up after this long."""
-
-
-class BadAnswer(FedeRankError):
-    """The server answered with something that a device must not take."""
-
-
-class NoAnswer(FedeRankError):
-    """The server could not be reached, or could not answer, for as long as there was patience."""
-
-
-class Refused(FedeRankError):
-    """The server has understood and said no; `status` is the HTTP status, `slug` its reason in one word."""
-
-    def __init__(self, status: int, slug: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.slug = status, slug
-
-
-class Withdrawn(FedeRankError):
-    """What was to be sent is no longer wanted by whoever asked for it; it is not tried again."""
 
 
 class Answer(NamedTuple):

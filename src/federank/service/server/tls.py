@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-import os
 import ssl
 from pathlib import Path
 from typing import Any
 
-from federank.errors import FedeRankError, SettingError
+from federank.errors import SettingError
+from federank.errors import TLSError as TLSError
+from federank.files import PRIVATE, write_whole
 
 VALID_DAYS = 397
-
-
-class TLSError(FedeRankError):
-    """A certificate or key cannot be used."""
 
 
 def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -71,8 +68,8 @@ def self_signed(folder: Path, hosts: tuple[str, ...]) -> tuple[Path, Path]:
     )
     plain = serialization.NoEncryption()
     pem = serialization.Encoding.PEM
-    _write(key, secret.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain), 0o600)
-    _write(certificate, made.public_bytes(pem), 0o644)
+    write_whole(key, secret.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain), mode=PRIVATE)
+    write_whole(certificate, made.public_bytes(pem))
     return certificate, key
 
 
@@ -114,14 +111,3 @@ def _named(host: str) -> Any:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    draft = path.with_suffix(f".{os.getpid()}.draft")
-    try:
-        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with os.fdopen(file, "wb") as stream:
-            stream.write(content)
-        draft.replace(path)
-    except OSError as reason:
-        raise TLSError(f"{path} cannot be written ({reason.strerror}).") from reason

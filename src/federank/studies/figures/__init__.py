@@ -8,9 +8,9 @@ in a sentence made from the numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from federank.checks import no_such
 from federank.errors import SettingError
 from federank.studies.results.rows import best_of_sweeps
 
@@ -95,9 +95,7 @@ def draw_figures(wishes: Wishes, rows: Sequence[Row], lines: Sequence[Line]) -> 
     for wish in wishes.figures or ([] if wishes.tables else [{"kind": kind} for kind in KINDS]):
         kind = wish.get("kind")
         if kind not in KINDS:
-            near = get_close_matches(str(kind), KINDS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise SettingError(f"No figure is of kind {kind!r}.{hint} There are {', '.join(KINDS)}.")
+            raise SettingError(no_such("kind of figure", kind, KINDS))
         panels = tuple(_panels(wish, wishes, rows, lines))
         if panels:
             title, caption = KINDS[kind]

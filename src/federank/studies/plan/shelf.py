@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from federank.checks import no_such
 from federank.errors import SettingError
 from federank.studies.plan.study_file import read_document
 
@@ -27,7 +27,5 @@ def find_study(name: str) -> tuple[str, dict[str, Any]]:
         return Path(name).stem, read_document(Path(name))
     known = packaged()
     if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise SettingError(f"No study is called {name!r}.{hint} Known: {', '.join(known)}; or give a file's path.")
+        raise SettingError(no_such("study", name, known, otherwise="; or give a file's path"))
     return name, known[name]

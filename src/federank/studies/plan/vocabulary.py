@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import Any
 
+from federank.checks import did_you_mean
 from federank.errors import SettingError
 from federank.recommenders.registry import recommender_class
 
@@ -52,9 +52,7 @@ def refuse_unknown(table: Mapping[str, Any], known: Collection[str], where: str)
     """Raise for the first key that is not known, and name the nearest that is."""
     for key in table:
         if key not in known:
-            near = get_close_matches(str(key), known, n=1, cutoff=0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise SettingError(f"{where} has no {key!r}.{hint} Known: {', '.join(known)}.")
+            raise SettingError(f"{where} has no {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}.")
 
 
 def as_table(value: Any, where: str) -> dict[str, Any]:

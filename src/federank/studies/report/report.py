@@ -13,7 +13,6 @@ Where anything was chosen on the test part, the line under the title says so: su
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import polars as pl
 
 from federank.errors import BadFile, SettingError
+from federank.files import write_whole
 from federank.studies.figures import Picture, draw_figures
 from federank.studies.plan.wishes import Wishes, read_wishes, tables_wished
 from federank.studies.report.run_tables import (
@@ -88,7 +88,7 @@ def write_report(
     if csv is not None:
         files |= csv_files(report, Path(csv))
     for path, content in files.items():
-        _write_whole(path, content)
+        write_whole(path, content, parents=True)
     return list(files)
 
 
@@ -172,16 +172,3 @@ def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_com
     elif missing:
         told.append(f"Left out: {', '.join(missing)}; there is no run on it, as where a data set is not installed.")
     return told
-
-
-def _write_whole(path: Path, content: str) -> None:
-    """Write a file under another name first, then rename it: it is there whole or not at all."""
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(content, encoding="utf-8")
-        draft.replace(path)
-    except OSError as reason:
-        with suppress(OSError):
-            draft.unlink()
-        raise BadFile(f"The report cannot be written to {path}: {reason.strerror}. Name another place.") from reason

@@ -25,6 +25,7 @@ from typing import Any
 import polars as pl
 
 from federank.errors import BadFile
+from federank.files import file_in_place
 from federank.studies.results.locking import Lock, alone, take
 
 FORMAT = 1
@@ -66,7 +67,7 @@ class Results:
             for name in ("users", "claims"):
                 (place / name).mkdir(parents=True, exist_ok=True)
             if not (place / "VERSION").is_file():
-                _write_whole(place / "VERSION", f"{FORMAT}\n".encode())
+                _write(place / "VERSION", f"{FORMAT}\n".encode())
         return cls(place)
 
     def append(self, line: Mapping[str, Any], users: bytes | None = None) -> None:
@@ -74,7 +75,7 @@ class Results:
         content = json.dumps(line, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         with _telling(self.folder):
             if users is not None:
-                _write_whole(self.folder / "users" / f"{line['id']}.parquet", users)
+                _write(self.folder / "users" / f"{line['id']}.parquet", users)
             with alone(self.folder / "claims" / "writing"), (self.folder / "runs.jsonl").open("ab") as file:
                 _cut_torn_line(self.folder / "runs.jsonl")
                 file.write(content)
@@ -138,12 +139,12 @@ class Results:
     def keep_study(self, text: str) -> None:
         """Keep the study as it is run."""
         with _telling(self.folder):
-            _write_whole(self.folder / "study.toml", text.encode())
+            _write(self.folder / "study.toml", text.encode())
 
     def keep_current(self, rows: Sequence[Mapping[str, Any]], count: int) -> None:
         """Keep which runs belong to the study as it is now, and how many it will have (tests are known late)."""
         with _telling(self.folder):
-            _write_whole(self.folder / "current.json", json.dumps({"count": count, "rows": list(rows)}).encode())
+            _write(self.folder / "current.json", json.dumps({"count": count, "rows": list(rows)}).encode())
 
     def count(self) -> int:
         """How many runs the study has, finished or not."""
@@ -206,18 +207,9 @@ def _cut_torn_line(path: Path) -> None:
         file.truncate(file.read().rfind(b"\n") + 1)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name, then give it its own."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+def _write(path: Path, content: bytes) -> None:
+    with file_in_place(path) as draft:
+        draft.write_bytes(content)
 
 
 @contextmanager

@@ -20,21 +20,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from federank.errors import FedeRankError
+from federank.errors import StoreAway as StoreAway
+from federank.errors import StoreError as StoreError
 from federank.service.server.store.address import may_be_misread, without_password
 
 BUSY_SECONDS = 10.0
 CONNECT_SECONDS = 3
 STATEMENT_SECONDS = 15
 CUTTING_SECONDS = 0.2
-
-
-class StoreError(FedeRankError):
-    """The store cannot be used as it was asked for."""
-
-
-class StoreAway(FedeRankError):
-    """The database does not answer now: it is away, full or locked. What was asked has not been done."""
 
 
 class Connection:
