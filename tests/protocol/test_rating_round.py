@@ -150,7 +150,7 @@ def test_the_server_steps_by_the_mean_of_what_it_was_sent():
     [
         (RatingUpdate(np.int32([1, 0]), np.ones((2, 1), "f4"), np.int32([]), np.ones((0, 1), "f4")), "must ascend"),
         (RatingUpdate(np.int32([9]), np.ones((1, 1), "f4"), np.int32([]), np.ones((0, 1), "f4")), "within 0 to 2"),
-        (RatingUpdate(np.int32([1]), np.ones((1, 2), "f4"), np.int32([]), np.ones((0, 1), "f4")), "needs vectors of"),
+        (RatingUpdate(np.int32([1]), np.ones((1, 2), "f4"), np.int32([]), np.ones((0, 1), "f4")), r"of shape \(1, 1\)"),
         (RatingUpdate(np.int64([1]), np.ones((1, 1), "f4"), np.int32([]), np.ones((0, 1), "f4")), "32-bit"),
         (RatingUpdate(np.int32([1]), np.full((1, 1), np.nan, "f4"), np.int32([]), np.ones((0, 1), "f4")), "not finite"),
         (RatingUpdate(np.int32([1]), np.ones((1, 1), "f4"), np.int32([1]), np.ones((1, 1), "f4")), "rows of W too"),

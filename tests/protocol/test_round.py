@@ -142,7 +142,9 @@ def test_a_masked_row_is_all_there_or_not_at_all():
     data = random_world()
     founded = federation(data, pi=0.5, mask="per-row", triples=40)
     fleet = FleetInMemory(founded.recipe, data.profiles, founded.user_vectors[:, :4])
-    broadcast = Broadcast(3, np.arange(data.n_items, dtype=np.int32), founded.item_vectors[:, :4], founded.item_biases)
+    broadcast = Broadcast(
+        3, 3, np.arange(data.n_items, dtype=np.int32), founded.item_vectors[:, :4], founded.item_biases
+    )
     with words_wrap_around():
         gradients = compute(founded.recipe, fleet.devices[0], broadcast)
         update = share(founded.recipe, fleet.devices[0], 3, gradients)

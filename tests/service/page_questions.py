@@ -52,7 +52,7 @@ def broadcasts(rounds, factors=20):
     vectors = rng.normal(0, 0.3, (ITEMS, factors)).astype(np.float32)
     biases = rng.normal(0, 0.3, ITEMS).astype(np.float32)
     for number in range(rounds):
-        yield Broadcast(7 + 1000 * number, np.arange(ITEMS, dtype=np.int32), vectors, biases)
+        yield Broadcast(7 + 1000 * number, 3, np.arange(ITEMS, dtype=np.int32), vectors, biases)
         vectors = vectors + rng.normal(0, 0.05, vectors.shape).astype(np.float32)
 
 

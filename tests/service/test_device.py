@@ -121,7 +121,7 @@ def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
     taken = outward(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
     private = Private(identity.user, vector.copy(), taken.profile, 1.0, taken.allowed, 5, taken.lifelong)
     recipe = recipe_of(identity.facts, identity.seed, taken.profile)
-    broadcast = Broadcast(0, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
+    broadcast = Broadcast(0, 0, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
     with words_wrap_around():
         expected = share(recipe, private, 0, compute(recipe, private, broadcast))
     (_, body), *others = home.federation.uploads
@@ -533,7 +533,7 @@ def expected_update(home, policy, history, vector):
     taken = outward(policy, identity.seed, identity.user, np.array(history, np.int32), ITEMS, sent)
     private = Private(identity.user, vector.copy(), taken.profile, policy.pi, taken.allowed, 5, taken.lifelong)
     recipe, number = recipe_of(identity.facts, identity.seed, taken.profile), home.federation.version
-    broadcast = Broadcast(number, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
+    broadcast = Broadcast(number, model.version, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
     with words_wrap_around():
         return share(recipe, private, number, compute(recipe, private, broadcast))
 

@@ -76,7 +76,7 @@ def test_a_virtual_device_sends_what_the_protocol_computes(federation, wishes):
     devices = VirtualDevices(facts, ids_of(federation), data, 7, wishes)
     received = read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS)
     model = Models(facts).receive(None, received)
-    broadcast = Broadcast(3, np.arange(ITEMS, dtype=np.int32), received.vectors, received.biases)
+    broadcast = Broadcast(3, received.version, np.arange(ITEMS, dtype=np.int32), received.vectors, received.biases)
     for user in devices.participants.tolist():
         before = devices.federation.user_vectors[user, :FACTORS].copy()
         policy = devices.choices.of(user)

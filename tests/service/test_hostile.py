@@ -156,7 +156,8 @@ def test_ten_thousand_hostile_uploads_are_refused_and_leave_the_model_alone(tmp_
 
 
 def _is_right(body):
-    from federank.protocol.messages import BadMessage, decode_update
+    from federank.errors import BadMessage
+    from federank.protocol.messages import decode_update
 
     try:
         decode_update(body, 3, ITEMS)

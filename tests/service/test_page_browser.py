@@ -45,7 +45,7 @@ def python_recommends(server, stored, n=10):
     history = np.array(sorted(items.index(entry["id"]) for entry in stored["history"]), dtype=np.int32)
     recipe = recipe_for(settings, np.array([len(history)]), len(items), np.zeros(1))
     identity = stored["facts"]["identity"]
-    broadcast = Broadcast(0, model["items"], model["vectors"], model["biases"])
+    broadcast = Broadcast(0, 0, model["items"], model["vectors"], model["biases"])
     vector = home_vector(recipe, identity["seed"], identity["user"], history, broadcast)
     scores = model["vectors"] @ vector + model["biases"]
     scores[history] = -np.inf

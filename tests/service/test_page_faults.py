@@ -150,7 +150,7 @@ def broadcast(**spoil):
         "vectors": np.zeros((150, 8), np.float32),
         "biases": np.zeros(150, np.float32),
     } | spoil
-    return encode(Broadcast(0, **arrays))
+    return encode(Broadcast(0, 0, **arrays))
 
 
 NOT_A_NUMBER = np.zeros((150, 8), np.float32)

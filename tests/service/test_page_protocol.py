@@ -22,10 +22,11 @@ from tests.service.page_questions import (
     question_of_rounds,
 )
 
+from federank.errors import BadMessage
 from federank.models.bpr import slope
 from federank.protocol.draws import USER_FACTORS, absent_item, below, words, words_wrap_around
 from federank.protocol.initial import normal_rows
-from federank.protocol.messages import Broadcast, Update, encode
+from federank.protocol.messages import Broadcast, Update, decode_broadcast, encode
 
 PAGE = Path(__file__).parents[2] / "src" / "federank" / "service" / "page"
 
@@ -102,8 +103,8 @@ def test_an_update_is_written_in_pythons_bytes(ask, rows):
 
 def test_a_broadcast_is_read_as_python_wrote_it(ask):
     update = an_update(7)
-    [read] = ask({"kind": "decoded", "body": list(encode(Broadcast(12, *update))), "factors": 3, "items": 40})
-    assert read["round"] == 12
+    [read] = ask({"kind": "decoded", "body": list(encode(Broadcast(12, 5, *update))), "factors": 3, "items": 40})
+    assert (read["round"], read["version"]) == (12, 5)
     assert read["items"] == update.items.tolist()
     np.testing.assert_array_equal(np.float32(read["vectors"]), update.vectors.ravel())
     np.testing.assert_array_equal(np.float32(read["biases"]), update.biases)
@@ -113,7 +114,7 @@ def spoilt(name):
     """A Broadcast of 7 rows of 3 factors, out of a catalogue of 40, with one thing wrong."""
     update = an_update(7)
     items, vectors, biases = update
-    body = encode(Broadcast(12, *update))
+    body = encode(Broadcast(12, 5, *update))
     header = int.from_bytes(body[:8], "little")
 
     def renamed(old, new):
@@ -139,12 +140,13 @@ def spoilt(name):
         "offsets outside": renamed(b"[28,112]", b"[28,912]"),
         "offsets that overlap": renamed(b"[28,112]", b"[0 , 84]"),
         "a round that is no number": renamed(b"0000000012", b"00000000xy"),
-        "too many factors": encode(Broadcast(1, items, np.zeros((7, 4), np.float32), biases)),
-        "an item beyond the catalogue": encode(Broadcast(1, with_value(items, 40), vectors, biases)),
-        "items that do not ascend": encode(Broadcast(1, items[::-1].copy(), vectors, biases)),
-        "a negative item": encode(Broadcast(1, np.sort(with_value(items, -1)), vectors, biases)),
-        "not a number in a vector": encode(Broadcast(1, items, with_value(vectors, np.nan), biases)),
-        "infinity in a bias": encode(Broadcast(1, items, vectors, with_value(biases, np.inf))),
+        "no version": renamed(b'"version"', b'"vershun"'),
+        "too many factors": encode(Broadcast(1, 1, items, np.zeros((7, 4), np.float32), biases)),
+        "an item beyond the catalogue": encode(Broadcast(1, 1, with_value(items, 40), vectors, biases)),
+        "items that do not ascend": encode(Broadcast(1, 1, items[::-1].copy(), vectors, biases)),
+        "a negative item": encode(Broadcast(1, 1, np.sort(with_value(items, -1)), vectors, biases)),
+        "not a number in a vector": encode(Broadcast(1, 1, items, with_value(vectors, np.nan), biases)),
+        "infinity in a bias": encode(Broadcast(1, 1, items, vectors, with_value(biases, np.inf))),
     }[name]
 
 
@@ -162,6 +164,7 @@ REFUSALS = {
     "offsets outside": "does not lie within",
     "offsets that overlap": "overlap",
     "a round that is no number": "whole number",
+    "no version": "whole number",
     "too many factors": "(7,3) is needed",
     "an item beyond the catalogue": "within 0 to 39",
     "items that do not ascend": "ascend",
@@ -175,6 +178,12 @@ def test_a_broadcast_that_is_not_one_is_refused_with_a_sentence(ask):
     bodies = [{"kind": "decoded", "body": list(spoilt(name)), "factors": 3, "items": 40} for name in REFUSALS]
     for (name, sentence), read in zip(REFUSALS.items(), ask(*bodies), strict=True):
         assert sentence in read.get("refused", "it was read"), name
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_the_page_refuses_a_python_device_refuses_too(name):
+    with pytest.raises(BadMessage, match=r"^(The|A) .*Broadcast.*\.$"):
+        decode_broadcast(spoilt(name), 3, 40)
 
 
 def test_policies_give_the_same_outward_profiles(ask):

@@ -5,7 +5,10 @@
     Private     stays on the device: the person's factors, history and choice of what to share
 
 The server's functions take Broadcasts and Updates and nothing else, so a profile or a user's factors cannot be
-handed to them by accident; `encode` refuses anything that is not one of the two. On the wire both are safetensors.
+handed to them by accident; `encode` refuses anything that is not one of the two. On the wire both are safetensors
+(wire.py), written by `encode` and read by `decode_broadcast` and `decode_update`, whoever the reader is. What was read
+from a stranger has been checked; bytes that were checked before, or that their reader wrote, are read by the two
+functions that end in `_of_ours`.
 """
 
 from __future__ import annotations
@@ -15,17 +18,18 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
-from federank.errors import BadMessage as BadMessage
+from federank.protocol.wire import check_items, check_values, decode_parts, encode_parts
+
+PARTS = ("items", "vectors", "biases")
 
 
 class Broadcast(NamedTuple):
-    """The server's message to a device: the shared model as of a round."""
+    """The server's message to a device: the shared model, or a part of it, as a round begins."""
 
     round_number: int
+    version: int  # of the model; a round that was abandoned has not made one
     items: IntVector  # which item rows, ascending; all of them unless the device has the rest already
     vectors: FloatMatrix  # one row of factors per item
     biases: FloatVector
@@ -37,6 +41,12 @@ class Update(NamedTuple):
     items: IntVector  # which item rows, ascending, no repeats
     vectors: FloatMatrix  # one gradient row per item
     biases: FloatVector
+
+
+class CheckedUpdate(Update):
+    """An Update that was found to be of the right form when it arrived: nobody need look again."""
+
+    __slots__ = ()
 
 
 @dataclass(eq=False)
@@ -59,40 +69,46 @@ def encode(message: Broadcast | Update) -> bytes:
     if not isinstance(message, Broadcast | Update):
         raise TypeError(f"only a Broadcast or an Update may cross the wire, not a {type(message).__name__}")
     arrays = {"items": message.items, "vectors": message.vectors, "biases": message.biases}
-    about = {"round": f"{message.round_number:010d}"} if isinstance(message, Broadcast) else None
-    content: bytes = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata=about)
-    return content
+    if isinstance(message, Broadcast):
+        return encode_parts(arrays, {"round": message.round_number, "version": message.version})
+    return encode_parts(arrays)
 
 
-def decode_update(content: bytes, factors: int, n_items: int) -> Update:
+def decode_update(content: bytes, factors: int, n_items: int) -> CheckedUpdate:
     """An Update from the wire, once it is sure to be one."""
-    try:
-        arrays = load(content)
-    except SafetensorError as reason:
-        raise BadMessage(f"The upload is not a safetensors message ({reason}).") from reason
-    if set(arrays) != {"items", "vectors", "biases"}:
-        raise BadMessage(f"The upload has the parts {sorted(arrays)}; items, vectors and biases are needed.")
-    update = Update(arrays["items"], arrays["vectors"], arrays["biases"])
+    update = update_of_ours(content)
     check_update(update, factors, n_items)
     return update
 
 
+def update_of_ours(content: bytes) -> CheckedUpdate:
+    """An Update from bytes that `decode_update` has accepted before."""
+    arrays, _ = decode_parts(content, "an Update", PARTS)
+    return CheckedUpdate(arrays["items"], arrays["vectors"], arrays["biases"])
+
+
+def decode_broadcast(content: bytes, factors: int, n_items: int) -> Broadcast:
+    """A Broadcast from the wire, once it is sure to be one."""
+    broadcast = broadcast_of_ours(content)
+    _check_rows("a Broadcast", broadcast, factors, n_items)
+    return broadcast
+
+
+def broadcast_of_ours(content: bytes) -> Broadcast:
+    """A Broadcast from bytes that its reader has written."""
+    arrays, numbers = decode_parts(content, "a Broadcast", PARTS, ("round", "version"))
+    return Broadcast(numbers["round"], numbers["version"], arrays["items"], arrays["vectors"], arrays["biases"])
+
+
 def check_update(update: Update, factors: int, n_items: int) -> None:
     """Refuse an Update that is not of the form the protocol asks for."""
-    items, vectors, biases = update
-    if items.dtype != np.int32 or vectors.dtype != np.float32 or biases.dtype != np.float32:
-        raise BadMessage(
-            "An Update has 32-bit integers as items and 32-bit floats as vectors and biases; this one has not."
-        )
-    if items.ndim != 1 or biases.shape != items.shape or vectors.shape != (len(items), factors):
-        raise BadMessage(
-            f"An Update of {items.size} items needs vectors of shape ({items.size}, {factors}) and as many biases; "
-            f"found {vectors.shape} and {biases.shape}."
-        )
-    if len(items) and (items[0] < 0 or items[-1] >= n_items or np.any(items[1:] <= items[:-1])):
-        raise BadMessage(f"The items of an Update must ascend without repeats within 0 to {n_items - 1}.")
-    if not (np.isfinite(vectors).all() and np.isfinite(biases).all()):
-        raise BadMessage("An Update holds values that are not finite numbers.")
+    _check_rows("an Update", update, factors, n_items)
+
+
+def _check_rows(name: str, message: Broadcast | Update, factors: int, n_items: int) -> None:
+    check_items(name, message.items, n_items)
+    check_values(name, "vectors", message.vectors, (len(message.items), factors))
+    check_values(name, "biases", message.biases, (len(message.items),))
 
 
 @cache
@@ -104,7 +120,7 @@ def update_bytes(rows: int, factors: int) -> int:
 @cache
 def broadcast_bytes(rows: int, factors: int) -> int:
     """How many bytes a Broadcast of this many rows takes on the wire."""
-    return len(encode(Broadcast(0, *_blank_rows(rows, factors))))
+    return len(encode(Broadcast(0, 0, *_blank_rows(rows, factors))))
 
 
 def _blank_rows(rows: int, factors: int) -> tuple[IntVector, FloatMatrix, FloatVector]:

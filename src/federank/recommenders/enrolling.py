@@ -80,5 +80,5 @@ def enrol(model: FPL | BPR, history: Sequence[Any], *, steps: int = 400, seed: i
     device = Private(user=0, vector=first, profile=profile, pi=0.0, allowed=nothing, triples=steps)
     everything = np.arange(data.n_items, dtype=np.int32)
     with words_wrap_around():
-        compute(recipe, device, Broadcast(0, everything, model.item_vectors, model.item_biases))
+        compute(recipe, device, Broadcast(0, 0, everything, model.item_vectors, model.item_biases))
     return Person(model, device.vector, profile)

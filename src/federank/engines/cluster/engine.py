@@ -135,7 +135,8 @@ class Cluster:
         federation = self._federation
         items = np.flatnonzero(self._changed >= seen).astype(np.int32)
         vectors = federation.item_vectors[items, : federation.recipe.factors]
-        return Broadcast(federation.round_number, items, vectors, federation.item_biases[items])
+        number = federation.round_number
+        return Broadcast(number, number, items, vectors, federation.item_biases[items])
 
     def _fold(self, update: Update) -> None:
         """Aggregation of one district's sum, by the compiled engine's kernel."""

@@ -83,5 +83,6 @@ def _draw_marked(seed: Any, round_number: Any, participants: Any, wanted: Any, m
 
 
 def make_broadcast(round_number: int, vectors: FloatMatrix, biases: FloatVector) -> Broadcast:
-    """The whole shared model, as a copy that no later round can change."""
-    return Broadcast(round_number, np.arange(len(biases), dtype=np.int32), vectors.copy(), biases.copy())
+    """The whole shared model, as a copy that no later round can change; every round has made a version of it."""
+    everything = np.arange(len(biases), dtype=np.int32)
+    return Broadcast(round_number, round_number, everything, vectors.copy(), biases.copy())

@@ -16,10 +16,10 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from safetensors.numpy import save
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.errors import BadMessage
+from federank.protocol.wire import check_items, check_values, encode_parts
 
 
 class RatingBroadcast(NamedTuple):
@@ -57,13 +57,11 @@ def encode_rating_message(message: RatingBroadcast | RatingUpdate) -> bytes:
     if not isinstance(message, RatingBroadcast | RatingUpdate):
         raise TypeError(f"only a Broadcast or an Update may cross the wire, not a {type(message).__name__}")
     arrays = {
-        name: np.ascontiguousarray(part)
+        name: part
         for name, part in message._asdict().items()
         if name != "round_number" and (len(part) or not name.startswith("implicit"))
     }
-    about = {"round": f"{message.round_number:010d}"} if isinstance(message, RatingBroadcast) else None
-    content: bytes = save(arrays, metadata=about)
-    return content
+    return encode_parts(arrays, {"round": message.round_number} if isinstance(message, RatingBroadcast) else None)
 
 
 def check_rating_update(update: RatingUpdate, factors: int, n_items: int, *, implicit: bool) -> None:
@@ -71,17 +69,8 @@ def check_rating_update(update: RatingUpdate, factors: int, n_items: int, *, imp
     if len(update.implicit_items) and not implicit:
         raise BadMessage("An Update of PMF has rows of V only; this one has rows of W too.")
     for items, vectors in ((update.items, update.vectors), (update.implicit_items, update.implicit_vectors)):
-        if items.dtype != np.int32 or vectors.dtype != np.float32:
-            raise BadMessage("An Update has 32-bit integers as items and 32-bit floats as vectors; this one has not.")
-        if items.ndim != 1 or vectors.shape != (len(items), factors):
-            raise BadMessage(
-                f"An Update of {items.size} items needs vectors of shape ({items.size}, {factors}); "
-                f"found {vectors.shape}."
-            )
-        if len(items) and (items[0] < 0 or items[-1] >= n_items or np.any(items[1:] <= items[:-1])):
-            raise BadMessage(f"The items of an Update must ascend without repeats within 0 to {n_items - 1}.")
-        if not np.isfinite(vectors).all():
-            raise BadMessage("An Update holds values that are not finite numbers.")
+        check_items("an Update", items, n_items)
+        check_values("an Update", "vectors", vectors, (len(items), factors))
 
 
 @cache

@@ -13,12 +13,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from safetensors import SafetensorError
-from safetensors.numpy import load
-
-from federank.arrays import FloatMatrix, FloatVector, IntVector
-from federank.errors import FedeRankError
-from federank.protocol.messages import BadMessage, Update, broadcast_bytes, check_update
+from federank.arrays import FloatMatrix, FloatVector
+from federank.errors import BadMessage, FedeRankError
+from federank.protocol.messages import Broadcast, broadcast_bytes, decode_broadcast
 from federank.protocol.pairs.recipes import FPLSettings
 from federank.service.device.transfer import BadAnswer
 
@@ -63,16 +60,6 @@ class Ticket(NamedTuple):
     version: int
     deadline_seconds: float
     most_rows: int
-
-
-class Rows(NamedTuple):
-    """Rows of the shared model as of a version."""
-
-    round_number: int
-    version: int
-    items: IntVector
-    vectors: FloatMatrix
-    biases: FloatVector
 
 
 def read_facts(content: bytes) -> Facts:
@@ -152,33 +139,16 @@ def read_receipt(content: bytes) -> str:
     return _text(_json_object(content, "to an upload").get("receipt"))
 
 
-def read_rows(content: bytes, factors: int, n_items: int) -> Rows:
-    """A model or a part of one: checked like an Update is by the server, with its round and version."""
+def read_rows(content: bytes, factors: int, n_items: int) -> Broadcast:
+    """A model or a part of one, with its round and version."""
     try:
-        arrays, about = load(content), _metadata(content)
-        rows = Update(arrays["items"], arrays["vectors"], arrays["biases"])
-        check_update(rows, factors, n_items)
-        return Rows(int(about["round"]), int(about["version"]), *rows)
+        return decode_broadcast(content, factors, n_items)
     except BadMessage as reason:
-        told = str(reason).replace("An Update", "A Broadcast").replace("an Update", "a Broadcast")
-        raise BadAnswer(f"The server's model cannot be used, and was not: {told}") from reason
-    except (SafetensorError, KeyError, ValueError, TypeError) as reason:
-        raise BadAnswer(
-            f"The server's model is not a Broadcast in safetensors ({reason}); it was not used."
-        ) from reason
-
-
-def _metadata(content: bytes) -> dict[str, Any]:
-    # safetensors: eight bytes of the header's length, then the header as JSON; `load` has checked both.
-    length = int.from_bytes(content[:8], "little")
-    about = json.loads(content[8 : 8 + length]).get("__metadata__")
-    if not isinstance(about, dict):
-        raise ValueError("it does not say its round and version")
-    return about
+        raise BadAnswer(f"The server's model cannot be used, and was not: {reason}") from reason
 
 
 def merged(
-    rows: Rows, have: tuple[int, FloatMatrix, FloatVector] | None, n_items: int
+    rows: Broadcast, have: tuple[int, FloatMatrix, FloatVector] | None, n_items: int
 ) -> tuple[FloatMatrix, FloatVector]:
     """The whole model: the rows received over those that the device has already."""
     if have is None:

@@ -69,8 +69,7 @@ def _home(store: DeviceStore, identity: Identity, model: Model) -> FloatVector:
     history = profile_of(store)
     everything = np.arange(identity.facts.n_items, dtype=np.int32)
     recipe = recipe_of(identity.facts, identity.seed, history)
-    vector = home_vector(
-        recipe, identity.seed, identity.user, history, Broadcast(0, everything, model.vectors, model.biases)
-    )
+    broadcast = Broadcast(0, model.version, everything, model.vectors, model.biases)
+    vector = home_vector(recipe, identity.seed, identity.user, history, broadcast)
     keep_home(store, vector, model.version)
     return vector

@@ -19,10 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from federank.arrays import FloatVector, IntVector
+from federank.errors import BadMessage
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
 from federank.protocol.initial import normal_rows
 from federank.protocol.ledger import Ledger
-from federank.protocol.messages import BadMessage, Broadcast, Private, Update, check_update
+from federank.protocol.messages import Broadcast, Private, Update, check_update
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.recipes import Recipe, recipe_for
 from federank.protocol.pairs.transmission import share
@@ -76,7 +77,8 @@ def play(
     stands = kept.stands(policy.basis, taken.profile)
     vector = kept.values.copy() if stands else first_vector(facts, identity.seed, identity.user)
     private = Private(identity.user, vector, taken.profile, policy.pi, taken.allowed, facts.triples, taken.lifelong)
-    broadcast = Broadcast(round_number, np.arange(facts.n_items, dtype=np.int32), model.vectors, model.biases)
+    everything = np.arange(facts.n_items, dtype=np.int32)
+    broadcast = Broadcast(round_number, model.version, everything, model.vectors, model.biases)
     with words_wrap_around(), np.errstate(invalid="ignore", over="ignore"):
         gradients = compute(recipe, private, broadcast)
         update = share(recipe, private, round_number, gradients)

@@ -24,9 +24,9 @@ from federank.errors import DataError
 from federank.models.rows import padded_width
 from federank.protocol.choices import Choices, coins, everyones_outward
 from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
-from federank.protocol.messages import Update
+from federank.protocol.messages import Broadcast, Update
 from federank.protocol.pairs.recipes import recipe_for
-from federank.service.device.messages import Facts, Rows, merged
+from federank.service.device.messages import Facts, merged
 from federank.service.device.transfer import BadAnswer
 
 
@@ -52,7 +52,7 @@ class Models:
         """The model that these very rows make, if a neighbour has received and checked them before."""
         return self._kept.get(version) if (have and have.version, version) in self._seen else None
 
-    def receive(self, have: Model | None, rows: Rows) -> Model:
+    def receive(self, have: Model | None, rows: Broadcast) -> Model:
         """Take in rows; where neighbours have the same version, it must be the very same model."""
         factors = self.facts.settings.factors
         known = None if have is None else (have.version, have.vectors[:, :factors], have.biases)

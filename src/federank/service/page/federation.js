@@ -156,10 +156,7 @@ async function tensors(answer, shape) {
 /** The rows of the public model that changed since a version; all of them without one. */
 export async function model(shape, since = null) {
   const answer = await ask(since === null ? "model" : `model?since=${since}`, { patience: 120_000 });
-  const rows = await tensors(answer, shape);
-  const version = rows.version ?? Number(answer.headers.get("X-Model-Version") ?? NaN);
-  needed(whole(version, 0, 1e15), "model version");
-  return { ...rows, version, founding: answer.headers.get("X-Founding") };
+  return { ...(await tensors(answer, shape)), founding: answer.headers.get("X-Founding") };
 }
 
 /** Join: a device id and a token that the server makes up. Nothing about the person is told. */
@@ -186,8 +183,8 @@ export async function work(token, seconds, signal) {
 export async function broadcast(token, task, shape, have, signal) {
   const path = `tasks/${task.ticket}${have === null ? "" : `?have=${have}`}`;
   const rows = await tensors(await ask(path, { token, signal, patience: 120_000 }), shape);
-  needed(rows.roundNumber === null || rows.roundNumber === task.round, "round: the task and its Broadcast differ");
-  return { ...rows, roundNumber: task.round, version: task.version };
+  needed(rows.roundNumber === task.round && rows.version === task.version, "round and version: the task and its Broadcast differ");
+  return rows;
 }
 
 /** Send an Update. The same bytes may be sent again with the same ticket: the server keeps them once. */

@@ -7,12 +7,12 @@ never changed once it is published: a fold makes a new one, and devices that sti
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from safetensors.numpy import load, save
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank.protocol.messages import Broadcast, broadcast_of_ours, encode
 
 CACHE_BYTES = 64 * 2**20
 """Room for encoded messages, so that devices that ask for the same rows are handed the same bytes."""
@@ -38,34 +38,26 @@ class Published(NamedTuple):
         changed = np.where(differs, self.version + 1, self.changed)
         return Published(self.version + 1, vectors, biases, changed)
 
+    def broadcast(self, have: int | None, round_number: int) -> Broadcast:
+        """What a device that has version `have` is sent in this round."""
+        rows = self.rows_since(have)
+        if len(rows) == len(self.biases):
+            return Broadcast(round_number, self.version, rows, self.vectors, self.biases)
+        return Broadcast(round_number, self.version, rows, self.vectors[rows], self.biases[rows])
 
-def encode_rows(model: Published, rows: IntVector, round_number: int) -> bytes:
-    """Some rows of the model as a Broadcast on the wire."""
-    whole = len(rows) == len(model.biases)
-    arrays = {
-        "items": rows,
-        "vectors": np.ascontiguousarray(model.vectors if whole else model.vectors[rows]),
-        "biases": np.ascontiguousarray(model.biases if whole else model.biases[rows]),
-    }
-    about = {"round": f"{round_number:010d}", "version": f"{model.version:010d}"}
-    content: bytes = save(arrays, metadata=about)
-    return content
-
-
-def apply_rows(model: Published, version: int, content: bytes) -> Published:
-    """The model of a later version, from the rows that it changed."""
-    arrays: dict[str, Any] = load(content)
-    vectors, biases, changed = model.vectors.copy(), model.biases.copy(), model.changed.copy()
-    items = arrays["items"]
-    vectors[items], biases[items], changed[items] = arrays["vectors"], arrays["biases"], version
-    return Published(version, vectors, biases, changed)
+    def after(self, changes: Broadcast) -> Published:
+        """The model of a later version, from the rows that it changed."""
+        vectors, biases, changed = self.vectors.copy(), self.biases.copy(), self.changed.copy()
+        items = changes.items
+        vectors[items], biases[items], changed[items] = changes.vectors, changes.biases, changes.version
+        return Published(changes.version, vectors, biases, changed)
 
 
-def whole_model(version: int, content: bytes, changed: bytes) -> Published:
+def whole_model(content: bytes, changed: bytes) -> Published:
     """A model that was stored whole."""
-    arrays: dict[str, Any] = load(content)
+    stored = broadcast_of_ours(content)
     rows: LongVector = np.frombuffer(changed, dtype="<i8").astype(np.int64)
-    return Published(version, arrays["vectors"], arrays["biases"], rows)
+    return Published(stored.version, stored.vectors, stored.biases, rows)
 
 
 class EncodedRows:
@@ -85,7 +77,7 @@ class EncodedRows:
         if found is not None:
             self._kept.move_to_end(key)
             return found
-        content = encode_rows(model, model.rows_since(have), round_number)
+        content = encode(model.broadcast(have, round_number))
         self._kept[key] = content
         self._bytes += len(content)
         while self._bytes > self._most_bytes and len(self._kept) > 1:

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from federank.protocol.messages import BadMessage, Update, decode_update, update_bytes
+from federank.errors import BadMessage
+from federank.protocol.messages import Update, decode_update, update_bytes, update_of_ours
 
 HEADER_ROOM = 1024
 """Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""
@@ -57,7 +58,7 @@ def _judge_plain(body: bytes, form: Form) -> int:
 
 
 def _sum_plain(body: bytes, form: Form) -> Update:
-    return shortened(decode_update(body, form.factors, form.n_items), form.most_norm)
+    return shortened(update_of_ours(body), form.most_norm)
 
 
 def shortened(update: Update, most_norm: float) -> Update:
@@ -71,7 +72,7 @@ def shortened(update: Update, most_norm: float) -> Update:
     factor = np.ones(len(update.items), dtype=np.float64)
     factor[long] = most_norm / np.sqrt(squared[long])
     scale = factor.astype(np.float32)
-    return Update(update.items, update.vectors * scale[:, None], update.biases * scale)
+    return update._replace(vectors=update.vectors * scale[:, None], biases=update.biases * scale)
 
 
 def _is_short(update: Update, most_norm: float) -> bool:

@@ -38,7 +38,7 @@ export function encodeUpdate({ items, vectors, biases }) {
 /** A Broadcast (or the rows of a model) from the wire, once it is sure to be one. */
 export function decodeBroadcast(buffer, factors, nItems) {
   const { header, first } = readHeader(buffer);
-  const about = header.__metadata__ ?? {};
+  const about = header.__metadata__ || {};
   delete header.__metadata__;
   if (Object.keys(header).sort().join() !== "biases,items,vectors")
     throw new BadMessage(`The message has the parts ${Object.keys(header).sort().join(", ")}; items, vectors and biases are needed.`);
@@ -95,10 +95,9 @@ export function checkRows({ items, vectors, biases }, nItems) {
       if (!Number.isFinite(values[place])) throw new BadMessage("The message holds values that are not finite numbers.");
 }
 
-/** A whole number of the metadata, or null where there is none. */
+/** A whole number of the metadata: which round, which version. */
 function numberOf(about, name) {
-  if (about[name] === undefined) return null;
   if (typeof about[name] !== "string" || !/^\d{1,15}$/.test(about[name]))
-    throw new BadMessage(`The message's ${name} is ${JSON.stringify(about[name])}; a whole number is needed.`);
+    throw new BadMessage(`A Broadcast says its ${name} as a whole number; found ${JSON.stringify(about[name])}.`);
   return Number(about[name]);
 }

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from federank.protocol.messages import BadMessage
+from federank.errors import BadMessage
 from federank.service.server.endpoints.public import newest, whole_number
 from federank.service.server.rate_limits import bucket_of, read_body, refuse_haste
 from federank.service.server.responses import Refusal, answer_bytes, answer_json

@@ -6,7 +6,8 @@ changed; one that begins anew reads the last whole model and what came after it.
 
 from __future__ import annotations
 
-from federank.service.server.published import Published, apply_rows, encode_rows, whole_model
+from federank.protocol.messages import broadcast_of_ours, encode
+from federank.service.server.published import Published, whole_model
 from federank.service.server.store.database import Connection, StoreAway
 
 WHOLE_EVERY = 64
@@ -17,7 +18,6 @@ REMEMBERED_ROUNDS = 1000
 
 def publish(connection: Connection, number: int, model: Published, told: dict[str, float], keep_updates: bool) -> None:
     """Write the version that a closed round has led to, and end the round; all at once."""
-    delta = model.rows_since(model.version - 1)
     with connection.transaction():
         folded = connection.run(
             "UPDATE rounds SET state = 'folded', drift = ?, seconds = ?,"
@@ -32,7 +32,7 @@ def publish(connection: Connection, number: int, model: Published, told: dict[st
         if folded != 1:
             raise StoreAway(f"Round {number} is not closed: somebody else has folded it.")
         connection.run("UPDATE rounds SET version = ? WHERE state = 'open'", model.version)  # a buffer's next round
-        _insert_version(connection, number, model, encode_rows(model, delta, number), whole=False)
+        _insert_version(connection, number, model, encode(model.broadcast(model.version - 1, number)), whole=False)
         if model.version % WHOLE_EVERY == 0:
             put_whole(connection, number, model)
         if not keep_updates:
@@ -43,7 +43,7 @@ def publish(connection: Connection, number: int, model: Published, told: dict[st
 def put_whole(connection: Connection, number: int, model: Published) -> None:
     """Store the whole model, within the caller's transaction, and drop what nobody needs to start from."""
     connection.run("DELETE FROM versions WHERE version = ?", model.version)
-    _insert_version(connection, number, model, encode_rows(model, model.rows_since(None), number), whole=True)
+    _insert_version(connection, number, model, encode(model.broadcast(None, number)), whole=True)
     # Version 0 stays: with kept Updates, the model can be worked out anew from it.
     connection.run("DELETE FROM versions WHERE version > 0 AND version < ?", model.version - WHOLE_EVERY)
 
@@ -74,9 +74,9 @@ def newest_model(connection: Connection, known: Published | None = None) -> Publ
             "SELECT version, whole, body, changed FROM versions WHERE version >="
             " (SELECT MAX(version) FROM versions WHERE whole = 1) ORDER BY version"
         )
-    for version, whole, body, changed in rows:
+    for _, whole, body, changed in rows:
         if whole:
-            model = whole_model(int(version), bytes(body), bytes(changed))
+            model = whole_model(bytes(body), bytes(changed))
         elif model is not None:
-            model = apply_rows(model, int(version), bytes(body))
+            model = model.after(broadcast_of_ours(bytes(body)))
     return model
