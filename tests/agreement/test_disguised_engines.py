@@ -29,7 +29,7 @@ def test_engines_clip_alike(settings):
     before = one.item_vectors.copy()
     compiled.play(one, 30)
     reference.play(other, 30)
-    for name in one.tables():
+    for name in one.tables().all:
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=2e-5)
     assert not np.allclose(one.item_vectors, before)
     assert one.round_number == 30

@@ -16,8 +16,8 @@ from federank.cli import federank
 from federank.engines.ratings.reference import RatersInMemory
 from federank.errors import SettingError
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.ratings.aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
-from federank.protocol.ratings.round import choose_raters
+from federank.protocol.ratings.aggregation import SharedFactors
+from federank.protocol.ratings.distribution import choose_raters
 
 pytestmark = pytest.mark.slow
 
@@ -44,9 +44,9 @@ def test_the_observer_counts_what_the_updates_of_the_reference_engine_name(metho
     shared = SharedFactors(founded.item_vectors[:, :4].copy(), founded.implicit_vectors[:, :4].copy())
     with words_wrap_around():
         for _ in range(rounds):
-            clients, broadcast = choose_raters(recipe, shared.round_number), make_rating_broadcast(shared)
+            clients, broadcast = choose_raters(recipe, shared.round_number), shared.distribute(recipe)
             sent = [(user, update) for user in clients for update in fleet.train([user], broadcast)]
-            aggregate_ratings(recipe, shared, [update for _, update in sent])
+            shared.aggregate(recipe, [update for _, update in sent])
             for user, update in sent:
                 expected[user, update.items] += 1
                 updates[user] += 1

@@ -21,7 +21,7 @@ def test_the_next_update_is_what_the_reference_engines_device_would_send(setting
     recipe = founded.recipe._replace(dropout=0.0)
     fleet = FleetInMemory(recipe, data.profiles, founded.user_vectors[:, :4])
     broadcast = make_broadcast(20, founded.item_vectors[:, :4], founded.item_biases)
-    before = {name: table.copy() for name, table in founded.tables().items()}
+    before = {name: table.copy() for name, table in founded.tables().all.items()}
     found = list(next_updates(founded, recipe.participants))
     assert len(found) == len(recipe.participants)
     with words_wrap_around():
@@ -29,5 +29,5 @@ def test_the_next_update_is_what_the_reference_engines_device_would_send(setting
             np.testing.assert_array_equal(update.items, expected.items)
             np.testing.assert_allclose(update.vectors, expected.vectors, rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(update.biases, expected.biases, rtol=1e-4, atol=1e-5)
-    for name, table in founded.tables().items():
+    for name, table in founded.tables().all.items():
         np.testing.assert_array_equal(table, before[name])

@@ -5,8 +5,7 @@ import numpy as np
 from federank.engines.pairs.reference import FleetInMemory
 from federank.protocol.choices import Choices
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.pairs.aggregation import Shared, aggregate
-from federank.protocol.pairs.distribution import make_broadcast
+from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.recipes import FPLSettings
 
 CONFIGURATIONS = {
@@ -34,10 +33,10 @@ def play_and_keep(founded, rounds):
     kept = []
     with words_wrap_around():
         for _ in range(rounds):
-            broadcast = make_broadcast(shared.round_number, shared.vectors, shared.biases)
+            broadcast = shared.distribute(recipe)
             clients = fleet.choose(shared.round_number)
             sent = [(int(user), update) for user in clients for update in fleet.train([user], broadcast)]
-            aggregate(recipe, shared, [update for _, update in sent])
+            shared.aggregate(recipe, [update for _, update in sent])
             kept += sent
     return kept
 

@@ -6,9 +6,9 @@ from federank.data.interactions import Interactions
 from federank.engines.ratings.communication import bytes_of_paper, count_rating_communication
 from federank.engines.ratings.reference import RatersInMemory
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.ratings.aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
+from federank.protocol.ratings.aggregation import SharedFactors
+from federank.protocol.ratings.distribution import choose_raters
 from federank.protocol.ratings.messages import encode_rating_message
-from federank.protocol.ratings.round import choose_raters
 
 
 def test_the_papers_formula_counts_rows_up_and_the_whole_model_down():
@@ -32,13 +32,13 @@ def test_what_is_counted_is_what_a_run_really_sends(method, settings):
     rows = up = down = talks = 0
     with words_wrap_around():
         for _ in range(rounds):
-            clients, broadcast = choose_raters(recipe, shared.round_number), make_rating_broadcast(shared)
+            clients, broadcast = choose_raters(recipe, shared.round_number), shared.distribute(recipe)
             updates = list(fleet.train(clients, broadcast))
             talks += len(updates)
             rows += sum(len(update.items) + len(update.implicit_items) for update in updates)
             up += sum(len(encode_rating_message(update)) for update in updates)
             down += len(clients) * len(encode_rating_message(broadcast))
-            aggregate_ratings(recipe, shared, updates)
+            shared.aggregate(recipe, updates)
     sizes, n_items = federation.profiles.sizes, len(federation.item_vectors)
     counted = count_rating_communication(recipe, sizes, n_items, rounds, settings.get("rho", 0))
     assert counted["uploads"] == counted["downloads"] == talks

@@ -8,15 +8,15 @@ from federank.data.interactions import Interactions
 from federank.engines.ratings import reference as rating_reference
 from federank.errors import BadMessage
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.ratings.aggregation import SharedFactors, aggregate_ratings, make_rating_broadcast
+from federank.protocol.ratings.aggregation import SharedFactors
 from federank.protocol.ratings.computation import compute_ratings
+from federank.protocol.ratings.distribution import choose_raters
 from federank.protocol.ratings.messages import (
     RatingUpdate,
     encode_rating_message,
     rating_broadcast_bytes,
     rating_update_bytes,
 )
-from federank.protocol.ratings.round import choose_raters
 from federank.protocol.ratings.transmission import share_ratings
 
 
@@ -37,7 +37,7 @@ def update_of(federation, user=0, round_number=0):
     shared = SharedFactors(federation.item_vectors[:, :factors], federation.implicit_vectors[:, :factors], round_number)
     device = fleet.devices[user]
     with words_wrap_around():
-        update = share_ratings(compute_ratings(federation.recipe, device, make_rating_broadcast(shared)))
+        update = share_ratings(compute_ratings(federation.recipe, device, shared.distribute(federation.recipe)))
     return update, device
 
 
@@ -127,7 +127,7 @@ def test_the_counted_bytes_are_those_of_real_messages():
     assert len(encode_rating_message(update)) == rating_update_bytes(2 * rated, rated, 4)
     shared = SharedFactors(federation.item_vectors[:, :4], federation.implicit_vectors[:, :4], 3)
     n_items = len(federation.item_vectors)
-    assert len(encode_rating_message(make_rating_broadcast(shared))) == rating_broadcast_bytes(
+    assert len(encode_rating_message(shared.distribute(federation.recipe))) == rating_broadcast_bytes(
         n_items, 4, implicit=True
     )
 
@@ -140,7 +140,7 @@ def test_the_server_steps_by_the_mean_of_what_it_was_sent():
         RatingUpdate(np.int32([0, 1]), np.float32([[2], [4]]), *nothing),
         RatingUpdate(np.int32([1]), np.float32([[8]]), *nothing),
     ]
-    aggregate_ratings(recipe, shared, sent)
+    shared.aggregate(recipe, sent)
     assert shared.vectors[:, 0].tolist() == [-1, -3, 0]
     assert shared.round_number == 1
 
@@ -160,7 +160,7 @@ def test_an_update_that_breaks_the_protocol_changes_nothing(update, sentence):
     recipe = rating_federation(rated_world(), factors=1).recipe
     shared = SharedFactors(np.zeros((3, 1), np.float32), np.zeros((0, 1), np.float32))
     with pytest.raises(BadMessage, match=sentence):
-        aggregate_ratings(recipe, shared, [update])
+        shared.aggregate(recipe, [update])
     assert not shared.vectors.any()
     assert shared.round_number == 0
 

@@ -8,7 +8,7 @@ from federank.engines.pairs.reference import FleetInMemory
 from federank.errors import BadMessage
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import Broadcast, Update
-from federank.protocol.pairs.aggregation import Shared, aggregate
+from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.transmission import share
 from federank.protocol.round import play_round
@@ -173,6 +173,6 @@ def test_one_bad_update_spoils_the_round_but_not_the_model():
     good = Update(np.array([1], np.int32), np.ones((1, 4), np.float32), np.ones(1, np.float32))
     bad = good._replace(items=np.array([99], np.int32))
     with pytest.raises(BadMessage):
-        aggregate(founded.recipe, shared, [good, bad])
+        shared.aggregate(founded.recipe, [good, bad])
     np.testing.assert_array_equal(shared.vectors, founded.item_vectors[:, :4])
     assert shared.round_number == 0

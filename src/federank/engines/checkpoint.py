@@ -4,39 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from federank.engines.federated import Federated
 from federank.errors import BadFile, ModelError
 from federank.files import file_in_place
-
-
-class Federated(Protocol):
-    """Any federation whose rounds can be played, cut and gone on with."""
-
-    round_number: int
-
-    @property
-    def rounds_per_epoch(self) -> int:
-        """How many rounds make an epoch."""
-        ...
-
-    @property
-    def steps_per_round(self) -> float:
-        """How many triples or ratings a round learns from on average."""
-        ...
-
-    @property
-    def learning_rate(self) -> float:
-        """The size of a step."""
-        ...
-
-    def tables(self) -> dict[str, Any]:
-        """The arrays that change while rounds are played, by the names of their attributes."""
-        ...
 
 
 def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
@@ -45,7 +20,7 @@ def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with file_in_place(path) as draft:
-            save_file(federation.tables(), draft, metadata={"federank-checkpoint": told})
+            save_file(federation.tables().all, draft, metadata={"federank-checkpoint": told})
     except (OSError, SafetensorError) as reason:
         raise BadFile(f"The checkpoint cannot be written to {path} ({reason}); choose another place.") from reason
 
@@ -57,7 +32,7 @@ def resume(federation: Federated, path: Path, identity: str) -> None:
     try:
         with safe_open(path, framework="numpy") as content:
             told = json.loads((content.metadata() or {})["federank-checkpoint"])
-            arrays = {name: content.get_tensor(name) for name in federation.tables()}
+            arrays = {name: content.get_tensor(name) for name in federation.tables().all}
             number, run = int(told["round"]), str(told["run"])
     except (SafetensorError, KeyError, ValueError, TypeError) as reason:
         raise ModelError(f"{path} is not a checkpoint of ours, or it is damaged ({reason}); start anew.") from reason
@@ -65,8 +40,9 @@ def resume(federation: Federated, path: Path, identity: str) -> None:
         raise ModelError(
             f"{path} belongs to a run with other settings or other data; resume with the same, or start anew."
         )
+    tables = federation.tables().all
     for name, array in arrays.items():
-        if array.shape != federation.tables()[name].shape or not np.isfinite(array).all():
+        if array.shape != tables[name].shape or not np.isfinite(array).all():
             raise ModelError(
                 f"{path} has {name} of an unexpected shape or with values that are not finite; start anew."
             )

@@ -10,25 +10,17 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
-from federank.engines.checkpoint import Federated, resume, save_checkpoint
-from federank.engines.pairs import compiled, reference
-from federank.engines.pairs.federation import Federation
+from federank.engines.checkpoint import resume, save_checkpoint
+from federank.engines.federated import Engine, EngineName, Federated, Machines
 from federank.errors import ClusterGone, Diverged, SettingError
-
-EngineName = Literal["compiled", "reference", "cluster"]
-Play = Callable[[Any, int, int], None]
-"""Plays rounds of a federation: which one, how many, on how many threads."""
-
-ENGINES: dict[EngineName, Play] = {"compiled": compiled.play, "reference": reference.play}
-"""The engines of pair-wise learning that need no other process; `cluster` is opened and closed around a run."""
 
 _CHUNK_SECONDS = 0.2
 _CHECKPOINT_SECONDS = 30.0
@@ -66,8 +58,9 @@ class Conduct:
     """Called with the number of each epoch that has been played, while the model is whole."""
 
     def __post_init__(self) -> None:
-        if self.engine not in (*ENGINES, "cluster"):
-            raise SettingError(f"No engine is called {self.engine!r}; there are {', '.join(ENGINES)} and cluster.")
+        *names, last = get_args(EngineName)
+        if self.engine not in (*names, last):
+            raise SettingError(f"No engine is called {self.engine!r}; there are {', '.join(names)} and {last}.")
         if self.threads < 1:
             raise SettingError(f"threads is {self.threads}; at least 1 is needed.")
         if self.shards is not None and self.shards < 1:
@@ -84,19 +77,18 @@ class Stopped(KeyboardInterrupt):
     """The run was stopped by its user, and its state is in the checkpoint (if one was named)."""
 
 
-def train(
-    federation: Federated,
-    epochs: int,
-    conduct: Conduct,
-    identity: str,
-    engines: Mapping[EngineName, Play] = ENGINES,
-) -> float:
+def train(federation: Federated, epochs: int, conduct: Conduct, identity: str) -> float:
     """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of."""
     if conduct.resume and conduct.checkpoint is not None:
         resume(federation, conduct.checkpoint, identity)
-    with _opened(federation, conduct, engines) as (play, bring_home):
+    if conduct.engine not in federation.engines:
+        raise SettingError(
+            f"The {conduct.engine} engine does not play this method's rounds; the engines that do are "
+            f"{' and '.join(federation.engines)}."
+        )
+    with federation.engines[conduct.engine](federation, Machines(conduct.cluster, conduct.shards)) as engine:
         try:
-            return _play_epochs(federation, epochs, conduct, identity, play, bring_home)
+            return _play_epochs(federation, epochs, conduct, identity, engine)
         except ClusterGone as gone:
             if conduct.checkpoint is None:
                 raise
@@ -108,32 +100,8 @@ def train(
             ) from gone
 
 
-@contextmanager
-def _opened(
-    federation: Federated, conduct: Conduct, engines: Mapping[EngineName, Play]
-) -> Iterator[tuple[Play, Callable[[], None]]]:
-    """How rounds are played, and how the federation is made whole before anybody looks at its devices."""
-    if conduct.engine != "cluster":
-        yield engines[conduct.engine], lambda: None
-        return
-    from federank.engines.cluster.opening import opened
-
-    if not isinstance(federation, Federation):
-        raise SettingError(
-            "The cluster engine plays rounds of fpl; this method has the engines compiled and reference."
-        )
-    with opened(federation, conduct.cluster or "local", conduct.shards) as cluster:
-        yield cluster.play, cluster.bring_home
-
-
-def _play_epochs(
-    federation: Federated,
-    epochs: int,
-    conduct: Conduct,
-    identity: str,
-    play: Play,
-    bring_home: Callable[[], None],
-) -> float:
+def _play_epochs(federation: Federated, epochs: int, conduct: Conduct, identity: str, engine: Engine) -> float:
+    play, bring_home = engine
     per_round, per_epoch = federation.steps_per_round, federation.rounds_per_epoch
     rounds = epochs * per_epoch
     chunk = max(1, int(20_000 / per_round)) if conduct.engine == "compiled" else 1
@@ -169,12 +137,12 @@ def _play_epochs(
 
 
 def _refuse_divergence(federation: Federated, checkpoint: Path | None) -> None:
-    if all(np.isfinite(table).all() for name, table in federation.tables().items() if name != "user_vectors"):
+    if all(np.isfinite(table).all() for table in federation.tables().server.values()):
         return
     kept = f" The last good state is in {checkpoint}." if checkpoint is not None and checkpoint.exists() else ""
     raise Diverged(
-        f"By round {federation.round_number:,} the factors are no longer finite numbers: learning_rate "
-        f"{federation.learning_rate:g} is too large for this data; try a smaller one.{kept}"
+        f"By round {federation.round_number:,} the factors are no longer finite numbers: "
+        f"{federation.why_diverged()}{kept}"
     )
 
 

@@ -1,36 +1,60 @@
 """A round of the federation: the only place where its four steps meet.
 
+The round is the same for every family of methods; the maths comes with the family. A family's *shared model* is what
+the server holds, whatever that is (factors, moments of an optimiser): it makes the Broadcast and takes the Updates in.
 A *fleet* is where the devices live: in memory, on a cluster, or out in the world. It is asked which of its devices
-take part and handed a Broadcast; computation and transmission happen there, and Updates come back.
+take part and handed the Broadcast; computation and transmission happen there, and Updates come back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from federank.arrays import IntVector
-from federank.protocol.messages import Broadcast, Update
-from federank.protocol.pairs.aggregation import Shared, aggregate
-from federank.protocol.pairs.distribution import make_broadcast
-from federank.protocol.pairs.recipes import Recipe
+RecipeT = TypeVar("RecipeT")
+RecipeIn = TypeVar("RecipeIn", contravariant=True)
+ClientsT = TypeVar("ClientsT")
+BroadcastT = TypeVar("BroadcastT")
+BroadcastIn = TypeVar("BroadcastIn", contravariant=True)
+BroadcastOut = TypeVar("BroadcastOut", covariant=True)
+UpdateT = TypeVar("UpdateT")
+UpdateIn = TypeVar("UpdateIn", contravariant=True)
+UpdateOut = TypeVar("UpdateOut", covariant=True)
 
 
-class Fleet(Protocol):
+class SharedModel(Protocol[RecipeIn, BroadcastOut, UpdateIn]):
+    """What the server holds between rounds, and its two steps."""
+
+    round_number: int
+
+    def distribute(self, recipe: RecipeIn) -> BroadcastOut:
+        """The round's Broadcast, which no later round changes."""
+        ...
+
+    def aggregate(self, recipe: RecipeIn, updates: Iterable[UpdateIn]) -> None:
+        """Fold a round's Updates in, all or none; the next round begins."""
+        ...
+
+
+class Fleet(Protocol[ClientsT, BroadcastIn, UpdateOut]):
     """Devices, wherever they are."""
 
-    def choose(self, round_number: int) -> IntVector:
+    def choose(self, round_number: int) -> ClientsT:
         """The devices that take part in this round."""
         ...
 
-    def train(self, clients: IntVector, broadcast: Broadcast) -> Iterable[Update]:
+    def train(self, clients: ClientsT, broadcast: BroadcastIn) -> Iterable[UpdateOut]:
         """Hand the Broadcast to these devices; the Updates of those that answer."""
         ...
 
 
-def play_round(recipe: Recipe, shared: Shared, fleet: Fleet) -> None:
+def play_round(
+    recipe: RecipeT,
+    shared: SharedModel[RecipeT, BroadcastT, UpdateT],
+    fleet: Fleet[ClientsT, BroadcastT, UpdateT],
+) -> None:
     """Distribution, computation and transmission on the devices, aggregation."""
     clients = fleet.choose(shared.round_number)
-    broadcast = make_broadcast(shared.round_number, shared.vectors, shared.biases)
+    broadcast = shared.distribute(recipe)
     updates = fleet.train(clients, broadcast)
-    aggregate(recipe, shared, updates)
+    shared.aggregate(recipe, updates)

@@ -17,8 +17,8 @@ from federank.compiling import compiled
 from federank.engines.ratings.compiled import room_for_raters
 from federank.engines.ratings.federation import RatingFederation
 from federank.engines.ratings.kernels import Raters, Room, lay_out
+from federank.protocol.ratings.distribution import choose_one
 from federank.protocol.ratings.recipes import RatingRecipe
-from federank.protocol.ratings.round import choose_one
 
 _MOST = 65_535
 """Updates of one device that a count has room for."""

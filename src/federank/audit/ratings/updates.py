@@ -14,8 +14,8 @@ from federank.engines.ratings import compiled as rating_compiled
 from federank.engines.ratings.federation import RatingFederation
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ratings.computation import compute_ratings
+from federank.protocol.ratings.distribution import choose_raters
 from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, RatingUpdate
-from federank.protocol.ratings.round import choose_raters
 from federank.protocol.ratings.transmission import share_ratings
 
 

@@ -6,14 +6,15 @@ and `profiles` are the devices'. Rows are padded (see models/rows.py); the paddi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector
 from federank.data.interactions import Profiles
+from federank.engines.federated import EngineName, Open, Tables
 from federank.engines.pairs.triples import Histories, histories_of
 from federank.models.rows import padded_width
 from federank.protocol.draws import ITEM_BIASES, ITEM_FACTORS, USER_FACTORS
@@ -48,13 +49,23 @@ class Federation:
         return self.recipe.clients_per_round * float(np.mean(self.recipe.triples[self.recipe.participants]))
 
     @property
-    def learning_rate(self) -> float:
-        """The size of a step."""
-        return float(self.recipe.learning_rate)
+    def engines(self) -> Mapping[EngineName, Open]:
+        """The engines that can play its rounds."""
+        from federank.engines.pairs.engines import ENGINES  # they are made of functions on federations: looked up late
 
-    def tables(self) -> dict[str, Any]:
-        """What changes while rounds are played: the content of a checkpoint."""
-        return {name: getattr(self, name) for name in ("item_vectors", "item_biases", "user_vectors")}
+        return ENGINES
+
+    def tables(self) -> Tables:
+        """The arrays that change while rounds are played."""
+        return Tables(
+            server={"item_vectors": self.item_vectors, "item_biases": self.item_biases},
+            devices={"user_vectors": self.user_vectors},
+        )
+
+    def why_diverged(self) -> str:
+        """What is to blame if the factors are no longer finite numbers."""
+        rate = float(self.recipe.learning_rate)
+        return f"learning_rate {rate:g} is too large for this data; try a smaller one."
 
     @classmethod
     def founded(cls, settings: FPLSettings, recipe: Recipe, profiles: Profiles, n_items: int) -> Federation:

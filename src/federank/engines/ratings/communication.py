@@ -19,9 +19,9 @@ import numpy as np
 
 from federank.arrays import IntVector, LongVector
 from federank.compiling import compiled
+from federank.protocol.ratings.distribution import choose_one
 from federank.protocol.ratings.messages import rating_broadcast_bytes, rating_update_bytes
 from federank.protocol.ratings.recipes import RatingRecipe
-from federank.protocol.ratings.round import choose_one
 
 
 def bytes_of_paper(n_ratings: int, rho: float, n_items: int, n_users: int, factors: int) -> float:

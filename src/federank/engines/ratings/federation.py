@@ -6,20 +6,18 @@ and `participations` are the devices'. Rows are padded (see models/rows.py); the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.compiling import compiled
 from federank.data.interactions import Interactions, Profiles
+from federank.engines.federated import EngineName, Open, Tables
 from federank.models.rows import padded_width
 from federank.protocol.draws import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, WORDS, words
 from federank.protocol.ratings.recipes import RatingRecipe, RatingSettings, rating_recipe
-
-TABLES = ("item_vectors", "implicit_vectors", "user_vectors", "participations")
-"""What changes while rounds are played."""
 
 
 @dataclass(eq=False)
@@ -67,13 +65,24 @@ class RatingFederation:
         return per_client * self.recipe.clients_per_round
 
     @property
-    def learning_rate(self) -> float:
-        """The first iteration's."""
-        return self.recipe.learning_rate
+    def engines(self) -> Mapping[EngineName, Open]:
+        """The engines that can play its rounds."""
+        from federank.engines.ratings.engines import (
+            ENGINES,
+        )  # they are made of functions on federations: looked up late
 
-    def tables(self) -> dict[str, Any]:
-        """What changes while rounds are played: the content of a checkpoint."""
-        return {name: getattr(self, name) for name in TABLES}
+        return ENGINES
+
+    def tables(self) -> Tables:
+        """The arrays that change while rounds are played."""
+        return Tables(
+            server={"item_vectors": self.item_vectors, "implicit_vectors": self.implicit_vectors},
+            devices={"user_vectors": self.user_vectors, "participations": self.participations},
+        )
+
+    def why_diverged(self) -> str:
+        """What is to blame if the factors are no longer finite numbers."""
+        return f"learning_rate {self.recipe.learning_rate:g} is too large for this data; try a smaller one."
 
 
 def _first_values(settings: RatingSettings, rows: int, purpose: int) -> FloatMatrix:

@@ -19,8 +19,8 @@ from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.models.pmf import item_gradient, rating_error, user_gradient
 from federank.models.rows import dot, fetch_row, inlined, load_row, store_row
+from federank.protocol.ratings.distribution import choose_one
 from federank.protocol.ratings.recipes import RatingRecipe, predicts, rate_after
-from federank.protocol.ratings.round import choose_one
 from federank.protocol.ratings.virtual import round_of_sample, sample_unrated
 
 AHEAD = 8

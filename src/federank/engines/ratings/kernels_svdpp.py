@@ -24,8 +24,8 @@ from federank.models.svdpp import (
     normaliser,
     settled,
 )
+from federank.protocol.ratings.distribution import choose_one
 from federank.protocol.ratings.recipes import RatingRecipe, predicts, rate_after
-from federank.protocol.ratings.round import choose_one
 
 _ONE = np.float32(1.0)
 

@@ -1,7 +1,7 @@
 """The reference engine of learning ratings: plain Python, slow, and the place to read first.
 
-It plays rounds exactly as `protocol/rating_round.py` tells them: real Broadcasts and Updates pass between a server and
-devices that share no array. Without a federation it runs the plain loops of rating_unfederated.py, interpreted.
+It plays rounds exactly as `protocol/round.py` tells them: real Broadcasts and Updates pass between a server and
+devices that share no array. Without a federation it runs the plain loops of unfederated.py, interpreted.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from federank.engines.ratings.federation import RatingFederation
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ratings.aggregation import SharedFactors
 from federank.protocol.ratings.computation import compute_ratings
+from federank.protocol.ratings.distribution import choose_raters
 from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, RatingUpdate
 from federank.protocol.ratings.recipes import RatingRecipe
-from federank.protocol.ratings.round import play_rating_round
 from federank.protocol.ratings.transmission import share_ratings
+from federank.protocol.round import play_round
 
 
 class RatersInMemory:
@@ -38,6 +39,10 @@ class RatersInMemory:
             )
             for user in range(len(federation.user_vectors))
         ]
+
+    def choose(self, round_number: int) -> IntVector:
+        """The devices that take part in this round."""
+        return choose_raters(self.recipe, round_number)
 
     def train(self, clients: IntVector, broadcast: RatingBroadcast) -> Iterator[RatingUpdate]:
         """Computation and transmission on each of these devices."""
@@ -60,7 +65,7 @@ def play(federation: RatingFederation, rounds: int, threads: int = 1) -> None:
             federation.round_number,
         )
         for _ in range(rounds):
-            play_rating_round(recipe, shared, fleet)
+            play_round(recipe, shared, fleet)
     federation.item_vectors[:, :factors] = shared.vectors
     federation.implicit_vectors[:, :factors] = shared.implicit_vectors
     federation.user_vectors[:, :factors] = [device.vector for device in fleet.devices]

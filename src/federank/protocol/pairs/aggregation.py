@@ -14,27 +14,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector
-from federank.protocol.messages import CheckedUpdate, Update, check_update
+from federank.protocol.messages import Broadcast, CheckedUpdate, Update, check_update
+from federank.protocol.pairs.distribution import make_broadcast
 from federank.protocol.pairs.recipes import Recipe
 
 
 @dataclass(eq=False)
 class Shared:
-    """What the server holds."""
+    """What the server holds between rounds."""
 
     vectors: FloatMatrix
     biases: FloatVector
     round_number: int = 0
 
+    def distribute(self, recipe: Recipe) -> Broadcast:
+        """The whole shared model, for whoever takes part."""
+        del recipe  # everybody gets all of it
+        return make_broadcast(self.round_number, self.vectors, self.biases)
 
-def aggregate(recipe: Recipe, shared: Shared, updates: Iterable[Update]) -> None:
-    """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
-    sum_of_vectors, sum_of_biases = np.zeros_like(shared.vectors), np.zeros_like(shared.biases)
-    for update in updates:
-        if not isinstance(update, CheckedUpdate):
-            check_update(update, recipe.factors, len(shared.biases))
-        sum_of_vectors[update.items] += update.vectors
-        sum_of_biases[update.items] += update.biases
-    shared.vectors = shared.vectors + recipe.learning_rate * sum_of_vectors
-    shared.biases = shared.biases + recipe.learning_rate * sum_of_biases
-    shared.round_number += 1
+    def aggregate(self, recipe: Recipe, updates: Iterable[Update]) -> None:
+        """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
+        sum_of_vectors, sum_of_biases = np.zeros_like(self.vectors), np.zeros_like(self.biases)
+        for update in updates:
+            if not isinstance(update, CheckedUpdate):
+                check_update(update, recipe.factors, len(self.biases))
+            sum_of_vectors[update.items] += update.vectors
+            sum_of_biases[update.items] += update.biases
+        self.vectors = self.vectors + recipe.learning_rate * sum_of_vectors
+        self.biases = self.biases + recipe.learning_rate * sum_of_biases
+        self.round_number += 1

@@ -14,38 +14,38 @@ from dataclasses import dataclass
 import numpy as np
 
 from federank.arrays import FloatMatrix
+from federank.protocol.ratings.distribution import make_rating_broadcast
 from federank.protocol.ratings.messages import RatingBroadcast, RatingUpdate, check_rating_update
 from federank.protocol.ratings.recipes import RatingRecipe, rate_after
 
 
 @dataclass(eq=False)
 class SharedFactors:
-    """What the server holds: V, and W for SVD++ (no rows for PMF)."""
+    """What the server holds between rounds: V, and W for SVD++ (no rows for PMF)."""
 
     vectors: FloatMatrix
     implicit_vectors: FloatMatrix
     round_number: int = 0
 
+    def distribute(self, recipe: RatingRecipe) -> RatingBroadcast:
+        """The whole shared model, for whoever takes part."""
+        del recipe  # everybody gets all of it
+        return make_rating_broadcast(self.round_number, self.vectors, self.implicit_vectors)
 
-def make_rating_broadcast(shared: SharedFactors) -> RatingBroadcast:
-    """The whole shared model, as a copy that no later round can change."""
-    return RatingBroadcast(shared.round_number, shared.vectors.copy(), shared.implicit_vectors.copy())
-
-
-def aggregate_ratings(recipe: RatingRecipe, shared: SharedFactors, updates: Iterable[RatingUpdate]) -> None:
-    """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
-    sums, implicit_sums = np.zeros_like(shared.vectors), np.zeros_like(shared.implicit_vectors)
-    counts, implicit_counts = np.zeros(len(sums), np.int64), np.zeros(len(implicit_sums), np.int64)
-    for update in updates:
-        check_rating_update(update, recipe.factors, len(sums), implicit=recipe.implicit)
-        sums[update.items] += update.vectors
-        counts[update.items] += 1
-        implicit_sums[update.implicit_items] += update.implicit_vectors
-        implicit_counts[update.implicit_items] += 1
-    rate = rate_after(recipe, shared.round_number // recipe.rounds_per_epoch)
-    shared.vectors = shared.vectors - rate * _means(sums, counts)
-    shared.implicit_vectors = shared.implicit_vectors - rate * _means(implicit_sums, implicit_counts)
-    shared.round_number += 1
+    def aggregate(self, recipe: RatingRecipe, updates: Iterable[RatingUpdate]) -> None:
+        """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
+        sums, implicit_sums = np.zeros_like(self.vectors), np.zeros_like(self.implicit_vectors)
+        counts, implicit_counts = np.zeros(len(sums), np.int64), np.zeros(len(implicit_sums), np.int64)
+        for update in updates:
+            check_rating_update(update, recipe.factors, len(sums), implicit=recipe.implicit)
+            sums[update.items] += update.vectors
+            counts[update.items] += 1
+            implicit_sums[update.implicit_items] += update.implicit_vectors
+            implicit_counts[update.implicit_items] += 1
+        rate = rate_after(recipe, self.round_number // recipe.rounds_per_epoch)
+        self.vectors = self.vectors - rate * _means(sums, counts)
+        self.implicit_vectors = self.implicit_vectors - rate * _means(implicit_sums, implicit_counts)
+        self.round_number += 1
 
 
 def _means(sums: FloatMatrix, counts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatMatrix:

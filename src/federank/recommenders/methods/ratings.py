@@ -18,18 +18,14 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, Ids, IntVector
 from federank.data.interactions import Interactions
-from federank.engines.ratings import compiled as rating_compiled
-from federank.engines.ratings import reference as rating_reference
 from federank.engines.ratings.communication import count_rating_communication
 from federank.engines.ratings.federation import RatingFederation
-from federank.engines.training import Conduct, EngineName, Play
+from federank.engines.training import Conduct
 from federank.engines.training import train as play_epochs
 from federank.errors import DataError, ModelError
 from federank.protocol.ratings.recipes import RatingSettings, rating_recipe
 from federank.recommenders.identity import run_identity
 from federank.recommenders.recommender import Arrays, Recommender, restored_table
-
-RATING_ENGINES: dict[EngineName, Play] = {"compiled": rating_compiled.play, "reference": rating_reference.play}
 
 
 class Predictions(NamedTuple):
@@ -57,7 +53,7 @@ class RatingFactors(Recommender):
         federation = RatingFederation.founded(self.settings, train)
         self._follow(federation)
         identity = run_identity(self.name, self.settings, train)
-        seconds = play_epochs(federation, self.settings.iterations, conduct, identity, RATING_ENGINES)
+        seconds = play_epochs(federation, self.settings.iterations, conduct, identity)
         self._follow(federation)
         self.report |= {
             "seconds": seconds,

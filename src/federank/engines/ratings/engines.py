@@ -1,0 +1,11 @@
+"""The engines of learning ratings, by name."""
+
+from __future__ import annotations
+
+from federank.engines.federated import EngineName, Open, in_this_process
+from federank.engines.ratings import compiled, reference
+
+ENGINES: dict[EngineName, Open] = {
+    "compiled": in_this_process(compiled.play),
+    "reference": in_this_process(reference.play),
+}
