@@ -50,7 +50,7 @@ class RandomFactors(Recommender):
     name = "random-factors"
     settings_type = NoSettings
 
-    def _learn(self, train: fr.Interactions, **_: Any) -> None:
+    def _learn(self, train: fr.Interactions, _: fr.Conduct) -> None:
         rng = np.random.default_rng(1)
         self.users = rng.standard_normal((train.n_users, FACTORS)).astype(np.float32)
         self.items = rng.standard_normal((train.n_items, FACTORS)).astype(np.float32)

@@ -88,7 +88,7 @@ def run(method: str, data: str, cell: str, split: fr.Split, *, with_curve: bool)
     def remember(_: int) -> None:
         curve.append(round(prediction_errors(model, split.test).rmse, 5))
 
-    model.fit(split.train, **({"after_epoch": remember} if with_curve else {}))
+    model.fit(split.train, conduct=fr.Conduct(after_epoch=remember if with_curve else None))
     found = prediction_errors(model, split.test)
     told = {"mae": round(found.mae, 5), "rmse": round(found.rmse, 5), "seconds": round(model.report["seconds"], 2)}
     return told | ({"curve": curve} if with_curve else {})

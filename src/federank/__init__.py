@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from federank.data.splits import split_temporal as split_temporal
     from federank.data.splits import split_temporal_global as split_temporal_global
     from federank.data.statistics.statistics import statistics as statistics
+    from federank.engines.conduct import Conduct as Conduct
+    from federank.engines.conduct import Progress as Progress
     from federank.errors import FedeRankError as FedeRankError
     from federank.evaluation.evaluate import Evaluation as Evaluation
     from federank.evaluation.evaluate import evaluate as evaluate
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "FedeRankError": "federank.errors",
     "BPR": "federank.recommenders.methods.bpr",
+    "Conduct": "federank.engines.conduct",
     "city": "federank.data.city.city",
     "enrol": "federank.recommenders.enrolling",
     "evaluate": "federank.evaluation.evaluate",
@@ -58,6 +61,7 @@ _HOMES = {
     "MostPopular": "federank.recommenders.methods.popular",
     "MultVAE": "federank.recommenders.methods.vae",
     "PMF": "federank.recommenders.methods.pmf",
+    "Progress": "federank.engines.conduct",
     "Random": "federank.recommenders.methods.popular",
     "Split": "federank.data.splits",
     "split_folds": "federank.data.splits",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from federank.errors import SettingError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T", bound=type[Any])
 
 
 def number(name: str, value: Any, needed: str) -> float:
@@ -72,3 +78,28 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The nearest known name as a question to be put behind a sentence; empty where none is near."""
     near = get_close_matches(str(name), list(known), n=1, cutoff=0.5)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def known(owner: str, name: str, names: Collection[str], kind: str = "setting") -> None:
+    """Refuse a name that is none of these, and guess which was meant."""
+    if name in names:
+        return
+    has = f"it has {', '.join(names)}" if names else "it has none"
+    raise SettingError(f"{owner} has no {kind} {name!r}; {has}.{did_you_mean(name, names)}")
+
+
+def takes_only_its_names(record: T) -> T:
+    """A record whose making refuses a name it does not have with a sentence; type checkers see it as it is."""
+    names = [name for name in inspect.signature(record).parameters if name != "self"]
+    record.__init__ = _asked(record.__init__, record.__name__, names)
+    return record
+
+
+def _asked(function: Callable[P, R], owner: str, names: Collection[str]) -> Callable[P, R]:
+    @functools.wraps(function)
+    def asked(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name in kwargs:
+            known(owner, name, names)
+        return function(*args, **kwargs)
+
+    return asked

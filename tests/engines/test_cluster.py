@@ -18,9 +18,10 @@ from federank.engines.cluster.engine import Cluster
 from federank.engines.cluster.machines import connected
 from federank.engines.cluster.opening import opened
 from federank.engines.cluster.shard import Shard, part_of
+from federank.engines.conduct import Conduct
 from federank.engines.pairs import compiled
 from federank.engines.pairs.reference import FleetInMemory
-from federank.engines.training import Conduct, train
+from federank.engines.training import train
 from federank.errors import ClusterGone, SettingError
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import check_update
@@ -314,7 +315,8 @@ from tests.two_nodes import STORE
 
 from federank.engines.pairs import compiled
 from federank.errors import ClusterGone
-from federank.engines.training import Conduct, train
+from federank.engines.conduct import Conduct
+from federank.engines.training import train
 
 head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": STORE}
 nodes = Cluster(initialize_head=True, head_node_args=head)

@@ -9,7 +9,8 @@ from safetensors.numpy import save_file
 from tests.worlds import federation, random_world
 
 from federank.engines.checkpoint import save_checkpoint
-from federank.engines.training import Conduct, Stopped, train
+from federank.engines.conduct import Conduct
+from federank.engines.training import Stopped, train
 from federank.errors import Diverged, ModelError, SettingError
 from federank.recommenders.methods.fpl import FPL
 
@@ -29,8 +30,10 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
 
     whole = FPL(factors=4, pi=0.5, epochs=6).fit(DATA)
     with pytest.raises(Stopped):
-        FPL(factors=4, pi=0.5, epochs=6).fit(DATA, checkpoint=kept, after_epoch=stop_in_the_third_epoch)
-    resumed = FPL(factors=4, pi=0.5, epochs=6).fit(DATA, checkpoint=kept, resume=True)
+        FPL(factors=4, pi=0.5, epochs=6).fit(
+            DATA, conduct=Conduct(checkpoint=kept, after_epoch=stop_in_the_third_epoch)
+        )
+    resumed = FPL(factors=4, pi=0.5, epochs=6).fit(DATA, conduct=Conduct(checkpoint=kept, resume=True))
     for a, b in zip(vectors(whole), vectors(resumed), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -44,7 +47,8 @@ def test_the_handler_of_ctrl_c_is_put_back():
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_progress_tells_every_epoch_and_ends_at_the_last_round(engine):
     seen, epochs = [], []
-    model = FPL(factors=4, epochs=3).fit(DATA, engine=engine, watch=seen.append, after_epoch=epochs.append)
+    conduct = Conduct(engine=engine, progress=seen.append, after_epoch=epochs.append)
+    model = FPL(factors=4, epochs=3).fit(DATA, conduct=conduct)
     assert epochs == [1, 2, 3]
     assert {progress.epoch for progress in seen} == {1, 2, 3}
     assert seen[-1].round_number == seen[-1].rounds == model.report["rounds"] == 3 * len(DATA)
@@ -56,7 +60,7 @@ def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path):
     founded = federation(DATA)
     save_checkpoint(founded, kept, "somebody else's")
     with pytest.raises(ModelError, match="other settings or other data"):
-        FPL(factors=4).fit(DATA, checkpoint=kept, resume=True)
+        FPL(factors=4).fit(DATA, conduct=Conduct(checkpoint=kept, resume=True))
 
 
 @pytest.mark.parametrize("damage", ["missing", "garbage", "truncated", "foreign", "wrong shape", "not finite"])
@@ -108,4 +112,4 @@ def test_a_large_learning_rate_does_not_overflow():
 )
 def test_a_conduct_that_makes_no_sense_is_refused(conduct, complaint):
     with pytest.raises(SettingError, match=complaint):
-        FPL(factors=4).fit(DATA, **conduct)
+        FPL(factors=4).fit(DATA, conduct=Conduct(**conduct))

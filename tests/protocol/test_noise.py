@@ -8,6 +8,7 @@ from dp_accounting import dp_event, rdp
 from scipy.stats import norm
 from tests.worlds import federation, random_world
 
+from federank.engines.conduct import Conduct
 from federank.engines.pairs.disguised import participations
 from federank.errors import SettingError
 from federank.protocol.accountant import epsilon_of, privacy_figure
@@ -115,9 +116,10 @@ def test_without_dp_accounting_a_run_with_noise_ends_before_it_has_begun(monkeyp
     epsilon_of.cache_clear()
     epochs = []
     with pytest.raises(SettingError, match=r'pip install "federank\[privacy\]"'):
-        FPL(factors=4, clip=1.0, noise=3.0).fit(DATA, after_epoch=epochs.append)
+        FPL(factors=4, clip=1.0, noise=3.0).fit(DATA, conduct=Conduct(after_epoch=epochs.append))
     assert not epochs
-    FPL(factors=4, clip=1.0, epochs=1).fit(DATA, after_epoch=epochs.append)  # without noise there is nothing to state
+    # without noise there is nothing to state
+    FPL(factors=4, clip=1.0, epochs=1).fit(DATA, conduct=Conduct(after_epoch=epochs.append))
     assert epochs == [1]
 
 

@@ -11,6 +11,7 @@ from tests.worlds import random_world, two_tastes
 from federank.data.interactions import Interactions
 from federank.data.loading import load
 from federank.data.splits import split_temporal
+from federank.engines.conduct import Conduct
 from federank.errors import Diverged, SettingError
 from federank.evaluation.evaluate import evaluate
 from federank.recommenders.methods.fcf import FCF
@@ -149,7 +150,7 @@ def test_fcf_lowers_its_cost_round_by_round():
         misses = (confidence * (liked - users @ items.T) ** 2).sum()
         costs.append(misses + (users**2).sum() + (items**2).sum())
 
-    model.fit(data, after_epoch=note)
+    model.fit(data, conduct=Conduct(after_epoch=note))
     assert len(costs) == 30
     assert np.all(np.diff(costs) < 0)
 
@@ -172,7 +173,7 @@ def test_the_vae_stops_early_and_keeps_the_best_network():
     pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
     seen = []
     model = MultVAE(topology="16-4-16", epochs=200, patience=3, batch_size=8, learning_rate=0.05, held_back=0.25)
-    model.fit(timed(TASTES), after_epoch=lambda _: seen.append(model.network.output_weights.copy()))
+    model.fit(timed(TASTES), conduct=Conduct(after_epoch=lambda _: seen.append(model.network.output_weights.copy())))
     assert model.report["epochs"] == model.report["best_epoch"] + 3 == len(seen)
     np.testing.assert_array_equal(model.network.output_weights, seen[model.report["best_epoch"] - 1])
     assert 0 < model.report["held_back_ndcg"] <= 1

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world, two_tastes
 
+from federank.engines.conduct import Conduct
 from federank.engines.pairs.home import home_vectors
 from federank.errors import ModelError, SettingError
 from federank.protocol.pairs.distribution import make_broadcast
@@ -55,7 +56,7 @@ def test_recommendations_follow_the_whole_history_even_where_rounds_do_not(polic
 def test_home_vectors_are_there_while_training_goes_on():
     lists = []
     model = FPL(factors=4, epochs=3, sharing="sticky", pi=0.5, basis="shared")
-    model.fit(TASTES, after_epoch=lambda _: lists.append(model.recommend(n=3).scores))
+    model.fit(TASTES, conduct=Conduct(after_epoch=lambda _: lists.append(model.recommend(n=3).scores)))
     assert len(lists) == 3
     np.testing.assert_allclose(lists[2], model.recommend(n=3).scores, rtol=1e-6)
     assert not np.allclose(lists[1], lists[2])
@@ -106,7 +107,7 @@ def test_policies_come_from_a_file(tmp_path):
 def test_a_checkpoint_of_other_choices_is_not_resumed(tmp_path):
     from federank.engines.training import Stopped
 
-    how = {"checkpoint": tmp_path / "kept", "resume": False}
+    kept = tmp_path / "kept"
 
     def stop(_):
         import os
@@ -115,11 +116,13 @@ def test_a_checkpoint_of_other_choices_is_not_resumed(tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(Stopped):
-        FPL(factors=4, epochs=5).fit(TASTES, policies=[NOTHING, *[PUBLISHED] * 19], watch=stop, **how)
-    how["resume"] = True
+        FPL(factors=4, epochs=5).fit(
+            TASTES, policies=[NOTHING, *[PUBLISHED] * 19], conduct=Conduct(checkpoint=kept, progress=stop)
+        )
+    resumed = Conduct(checkpoint=kept, resume=True)
     with pytest.raises(ModelError, match="other settings or other data"):
-        FPL(factors=4, epochs=5).fit(TASTES, policies=[PAUSED, *[PUBLISHED] * 19], **how)
-    FPL(factors=4, epochs=5).fit(TASTES, policies=[NOTHING, *[PUBLISHED] * 19], **how)
+        FPL(factors=4, epochs=5).fit(TASTES, policies=[PAUSED, *[PUBLISHED] * 19], conduct=resumed)
+    FPL(factors=4, epochs=5).fit(TASTES, policies=[NOTHING, *[PUBLISHED] * 19], conduct=resumed)
 
 
 def test_a_policy_for_each_user_is_needed_and_once(tmp_path):

@@ -8,6 +8,7 @@ from tests.rated_worlds import rated_world, two_opinions
 
 import federank as fr
 from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
 from federank.engines.training import Stopped
 from federank.errors import DataError, Diverged, ModelError, UnknownId
 from federank.evaluation.prediction import prediction_errors
@@ -181,10 +182,10 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_model(kind, tmp_path):
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(Stopped):
-        new(kind, **settings).fit(data, checkpoint=checkpoint, watch=stop_in_the_fourth)
+        new(kind, **settings).fit(data, conduct=Conduct(checkpoint=checkpoint, progress=stop_in_the_fourth))
     epochs = []
     resumed = new(kind, **settings).fit(
-        data, checkpoint=checkpoint, resume=True, watch=lambda now: epochs.append(now.epoch)
+        data, conduct=Conduct(checkpoint=checkpoint, resume=True, progress=lambda now: epochs.append(now.epoch))
     )
     assert epochs[0] >= 4
     np.testing.assert_array_equal(resumed.item_vectors, whole.item_vectors)
@@ -193,7 +194,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_model(kind, tmp_path):
 
 def test_the_reference_engine_can_be_chosen(kind):
     data, settings = rated_world(), {"iterations": 3}
-    fast, plain = new(kind, **settings).fit(data), new(kind, **settings).fit(data, engine="reference")
+    fast, plain = new(kind, **settings).fit(data), new(kind, **settings).fit(data, conduct=Conduct(engine="reference"))
     np.testing.assert_allclose(fast.item_vectors, plain.item_vectors, atol=2e-5)
 
 

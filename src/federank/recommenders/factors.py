@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
 from federank.engines.pairs.federation import Federation
-from federank.engines.training import Conduct, train
+from federank.engines.training import train
 from federank.errors import ModelError
 from federank.protocol.pairs.recipes import FPLSettings, Recipe
 from federank.recommenders.identity import run_identity
@@ -25,13 +24,12 @@ class PairwiseFactors(Recommender):
     user_vectors: FloatMatrix
 
     def _run(
-        self, settings: FPLSettings, recipe: Recipe, data: Interactions, how: dict[str, Any], chosen: str = ""
+        self, settings: FPLSettings, recipe: Recipe, data: Interactions, conduct: Conduct, chosen: str = ""
     ) -> None:
         """Found a federation and play its rounds; the factors follow it while it runs.
 
         `chosen` names what people chose where the settings do not tell it, for the identity of a checkpoint.
         """
-        conduct = Conduct(**how)
         federation = Federation.founded(settings, recipe, data.profiles, data.n_items)
         self._follow(federation)
         seconds = train(federation, settings.epochs, conduct, run_identity(self.name + chosen, self.settings, data))

@@ -20,8 +20,10 @@ from federank.arrays import FloatMatrix, FloatVector, Ids, IntVector
 from federank.checks import whole
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
-from federank.errors import DataError, ModelError, SettingError
+from federank.engines.conduct import ALL_OF_IT, Conduct, accepted, takes_a_conduct
+from federank.errors import DataError, ModelError
 from federank.models.topn import top_n
+from federank.recommenders.constructor import checked_settings
 from federank.recommenders.recommendations import Recommendations, Recommended
 
 Arrays = dict[str, NDArray[Any]]
@@ -35,6 +37,8 @@ class Recommender(ABC):
     """What the command line calls it."""
     in_rounds: ClassVar[bool] = False
     """Whether it is trained in rounds, which can be watched, stopped and resumed (see engines/training.py)."""
+    can_use: ClassVar[tuple[str, ...]] = ()
+    """What of a Conduct it can use where it is not trained in rounds; all else is refused."""
     learns_from: ClassVar[str] = "triples"
     """What is counted while it is trained in rounds."""
     settings_type: ClassVar[type[Any]]
@@ -47,13 +51,8 @@ class Recommender(ABC):
     """What there is to tell about the training: time, epochs, communication."""
 
     def __init__(self, **settings: Any) -> None:
-        unknown = settings.keys() - {field.name for field in fields(self.settings_type)}
-        if unknown:
-            known = ", ".join(field.name for field in fields(self.settings_type))
-            raise SettingError(f"{type(self).__name__} has no setting {sorted(unknown)[0]!r}; it has {known}.")
-        # A sweep over a NumPy range hands in NumPy's numbers; the record holds Python's.
-        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
-        self.settings = self.settings_type(**plain)
+        """A method of ours shows its settings instead (constructor.py)."""
+        self.settings = checked_settings(type(self), self.settings_type, settings)
 
     def __repr__(self) -> str:
         changed = (
@@ -63,18 +62,17 @@ class Recommender(ABC):
         )
         return f"{type(self).__name__}({', '.join(changed)})"
 
-    def fit(self, train: Interactions | Any, **how: Any) -> Self:
-        """Learn from the training part of a split; `how` is passed on to the method (progress, checkpoints)."""
-        if not isinstance(train, Interactions):
-            hint = "; hand it the split's train" if isinstance(train, Split) else ""
-            raise DataError(f"fit learns from Interactions, and this is a {type(train).__name__}{hint}.")
-        self.training = train.compact()
+    @takes_a_conduct
+    def fit(self, train: Interactions, *, conduct: Conduct | None = None) -> Self:
+        """Learn from the training part of a split; `conduct` says how: threads, progress, a checkpoint."""
+        conduct = accepted(conduct, type(self).__name__, ALL_OF_IT if self.in_rounds else self.can_use)
+        self.training = _interactions(train).compact()
         self.report = {}
-        self._learn(self.training, **how)
+        self._learn(self.training, conduct)
         return self
 
     @abstractmethod
-    def _learn(self, train: Interactions, **how: Any) -> None:
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
         """Learn from interactions in which every user and every item has a row."""
 
     @abstractmethod
@@ -156,6 +154,14 @@ class Recommender(ABC):
         if not hasattr(self, "training"):
             raise ModelError(f"This {type(self).__name__} has not learnt anything yet; call fit first.")
         return self.training
+
+
+def _interactions(train: Any) -> Interactions:
+    """What `fit` was handed, if it can be learnt from."""
+    if isinstance(train, Interactions):
+        return train
+    hint = "; hand it the split's train" if isinstance(train, Split) else ""
+    raise DataError(f"fit learns from Interactions, and this is a {type(train).__name__}{hint}.")
 
 
 def restored_table(arrays: Arrays, name: str, shape: tuple[int, int]) -> FloatMatrix:

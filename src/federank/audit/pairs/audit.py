@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from federank.audit.sums.view import SumsObserver
 from federank.audit.view import Lessons
 from federank.audit.views import THREAT_MODELS, views
 from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
 from federank.engines.pairs.federation import Federation
 from federank.errors import SettingError
 from federank.protocol.pairs.recipes import Recipe
@@ -58,9 +59,11 @@ def audit_training(
     sees: str = "updates",
     people: int | None = None,
     per_epoch: bool = False,
-    **how: Any,
+    conduct: Conduct | None = None,
 ) -> tuple[list[Findings], dict[str, Any]]:
     """Train a model and watch its run: findings (of each epoch if asked, else of the last), and about the audit."""
+    conduct = conduct or Conduct()
+    asked = conduct.after_epoch
     findings: list[Findings] = []
     seconds = 0.0
     audit: _Audit | None = None
@@ -73,8 +76,10 @@ def audit_training(
         if per_epoch or epoch == model.settings.epochs:
             findings.append(audit.look(epoch))
         seconds += time.perf_counter() - started
+        if asked is not None:
+            asked(epoch)
 
-    model.fit(train, after_epoch=look, **how)
+    model.fit(train, conduct=replace(conduct, after_epoch=look))
     assert audit is not None  # every run has an epoch
     return findings, audit.about(seconds)
 

@@ -22,6 +22,7 @@ from federank.audit.ratings.updates import two_answers
 from federank.audit.scoring import Marks, judge
 from federank.audit.views import THREAT_MODELS
 from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
 from federank.engines.ratings.federation import RatingFederation
 from federank.errors import SettingError
 from federank.recommenders.methods.ratings import RatingFactors
@@ -35,11 +36,16 @@ _FIRST_ITERATION, _LAST_ITERATION = 2, 10
 
 
 def audit_rating_training(
-    model: RatingFactors, train: Interactions, *, sees: str = "updates", people: int | None = None, **how: Any
+    model: RatingFactors,
+    train: Interactions,
+    *,
+    sees: str = "updates",
+    people: int | None = None,
+    conduct: Conduct | None = None,
 ) -> tuple[list[Findings], dict[str, Any]]:
     """Train a model, then play what its devices have sent once more."""
     _refuse(model, sees)
-    return audit_rating_model(model.fit(train, **how), sees=sees, people=people)
+    return audit_rating_model(model.fit(train, conduct=conduct), sees=sees, people=people)
 
 
 def audit_rating_model(

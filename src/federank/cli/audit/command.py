@@ -20,6 +20,7 @@ from federank.protocol.ratings.recipes import PMFSettings, SVDPlusPlusSettings
 if TYPE_CHECKING:
     from federank.audit.pairs.audit import Findings
     from federank.data.interactions import Interactions
+    from federank.engines.conduct import Conduct
 
 _OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "threads", "quiet", "as_json"}
 """The options that are about the audit; all others are about the training."""
@@ -94,6 +95,7 @@ def audit(
       federank audit runs/city --json
     """
     from federank.cli.train.command import watching
+    from federank.engines.conduct import Conduct
     from federank.recommenders.registry import recommender_class
 
     if what in _METHODS:
@@ -105,8 +107,8 @@ def audit(
     else:
         model, part = _kept_model(what), None
     with watching(type(model), quiet or as_json) as watch:
-        how = {"threads": threads, "watch": watch}
-        findings, about = _audit(model, part, sees, people, per_epoch, how)
+        conduct = Conduct(threads=threads, progress=watch)
+        findings, about = _audit(model, part, sees, people, per_epoch, conduct)
     if as_json:
         each = {"per_epoch": [asdict(found) for found in findings]} if per_epoch else {}
         click.echo(json.dumps({**asdict(findings[-1]), **about, **each}, indent=2))
@@ -115,7 +117,7 @@ def audit(
 
 
 def _audit(
-    model: Any, part: Interactions | None, sees: str, people: int | None, per_epoch: bool, how: dict[str, Any]
+    model: Any, part: Interactions | None, sees: str, people: int | None, per_epoch: bool, conduct: Conduct
 ) -> tuple[list[Findings], dict[str, Any]]:
     """Train and watch, or watch once more what has been trained."""
     if hasattr(model, "predict"):
@@ -125,13 +127,13 @@ def _audit(
             raise SettingError(f"An audit of {model.name} looks once, at the end of the run; leave out --per-epoch.")
         if part is None:
             return audit_rating_model(model, sees=sees, people=people)
-        return audit_rating_training(model, part, sees=sees, people=people, **how)
+        return audit_rating_training(model, part, sees=sees, people=people, conduct=conduct)
     from federank.audit.pairs.audit import audit_model, audit_training
 
     if part is None and not per_epoch:
         return audit_model(model, sees=sees, people=people)
     data = model.training if part is None else part
-    return audit_training(model, data, sees=sees, people=people, per_epoch=per_epoch, **how)
+    return audit_training(model, data, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)
 
 
 def _settings(what: str, values: dict[str, Any]) -> dict[str, Any]:

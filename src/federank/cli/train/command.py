@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from federank.recommenders.registry import METHODS, recommender_class
 if TYPE_CHECKING:
     from federank.data.interactions import Interactions
     from federank.data.splits import Split
-    from federank.engines.training import Progress
+    from federank.engines.conduct import Progress
+    from federank.engines.federated import EngineName
     from federank.recommenders.recommender import Recommender
 
 WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "none")
@@ -119,7 +121,7 @@ def _train(
     validation: float,
     split_seed: int,
     folds: int | None,
-    engine: str,
+    engine: EngineName,
     cluster: str | None,
     shards: int | None,
     threads: int,
@@ -132,13 +134,13 @@ def _train(
 ) -> None:
     from federank.cli.settings_flags import given_settings
     from federank.cli.train.report import count_communication, tell
+    from federank.engines.conduct import Conduct
     from federank.protocol.pairs.recipes import PRESETS
 
     settings = (PRESETS[preset] if preset else {}) | given_settings(method.settings_type, values)
     model = method(**settings)
     checkpoint = out.parent / f"{out.name}.checkpoint"
-    conduct = {"engine": engine, "threads": threads, "cluster": cluster, "shards": shards}
-    how: dict[str, Any] = conduct if method.in_rounds else {}
+    conduct = Conduct(engine=engine, threads=threads, cluster=cluster, shards=shards)
     if folds is not None:
         from federank.cli.train.folds import train_folds
 
@@ -149,7 +151,7 @@ def _train(
                 settings,
                 Reading(**values),
                 out,
-                how | ({} if watch is None else {"watch": watch}),
+                replace(conduct, progress=watch),
                 folds=folds,
                 split_seed=split_seed,
                 overwrite=overwrite,
@@ -161,13 +163,13 @@ def _train(
     refuse_lost_work(out, checkpoint, overwrite=overwrite, resume=resume)
     split = _split(Reading(**values), way, test, validation, split_seed)
     part = split.train if not isinstance(split, tuple) else split[0]
+    if resume and not method.in_rounds:
+        raise SettingError(f"{method.name} learns in one go, so there is no run to go on with; leave out --resume.")
     if method.in_rounds:
-        how |= {"checkpoint": checkpoint, "resume": resume}
+        conduct = replace(conduct, checkpoint=checkpoint, resume=resume)
     with watching(method, quiet) as watch:
-        if watch is not None:
-            how["watch"] = watch
         try:
-            model.fit(part, **how)
+            model.fit(part, conduct=replace(conduct, progress=watch))
         except KeyboardInterrupt:
             if checkpoint.exists():
                 click.echo(f"\nThe run is kept in {checkpoint}; the same command with --resume goes on.", err=True)

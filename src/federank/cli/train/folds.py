@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from federank.errors import ModelError
 if TYPE_CHECKING:
     from federank.cli.reading import Reading
     from federank.data.splits import Split
+    from federank.engines.conduct import Conduct
     from federank.recommenders.recommender import Recommender
 
 
@@ -22,7 +24,7 @@ def train_folds(
     settings: dict[str, Any],
     reading: Reading,
     out: Path,
-    how: dict[str, Any],
+    conduct: Conduct,
     *,
     folds: int,
     split_seed: int,
@@ -44,8 +46,8 @@ def train_folds(
 
     def fit(model: Recommender, split: Split, number: int, checkpoint: Path) -> None:
         click.echo(f"Fold {number} of {folds}", err=True)
-        kept = {"checkpoint": checkpoint, "resume": checkpoint.exists()} if method.in_rounds else {}
-        model.fit(split.train, **how, **kept)
+        here = replace(conduct, checkpoint=checkpoint, resume=checkpoint.exists()) if method.in_rounds else conduct
+        model.fit(split.train, conduct=here)
         count_communication(model, count)
 
     splits = split_folds(reading.interactions(), folds, split_seed)

@@ -9,13 +9,15 @@ one client a round, one pair and pi = 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
 from federank.errors import SettingError
 from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.recommenders.constructor import made_from
 from federank.recommenders.factors import PairwiseFactors
 
 
@@ -62,11 +64,14 @@ class BPR(PairwiseFactors):
     settings_type = BPRSettings
     settings: BPRSettings
 
-    def _learn(self, train: Interactions, **how: Any) -> None:
+    @made_from(BPRSettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
         settings = self.settings.as_fpl()
         recipe = recipe_for(settings, train.profiles.sizes, train.n_items, np.ones(train.n_users))
         if self.settings.user_draw == "activity":
             # One place per interaction: a uniform draw among them finds users in proportion to their activity.
             able = np.isin(train.users, recipe.participants)
             recipe = recipe._replace(participants=np.ascontiguousarray(train.users[able]))
-        self._run(settings, recipe, train, how)
+        self._run(settings, recipe, train, conduct)

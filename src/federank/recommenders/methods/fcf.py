@@ -8,11 +8,9 @@ A device's upload is dense: as many numbers as the whole model has, each round, 
 With `unobserved_weight` 0 the rows of what a user does not have are all zero, so the upload spells the history out.
 """
 
-# ruff: noqa: ARG002 (the parameters are those of every Recommender)
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -22,10 +20,12 @@ import numpy as np
 from federank import checks
 from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
 from federank.errors import Diverged
 from federank.models.fcf import Adam, Objective, server_step, solve_users, summed_uploads
 from federank.protocol.draws import ITEM_FACTORS
 from federank.protocol.initial import normal_rows
+from federank.recommenders.constructor import made_from
 from federank.recommenders.recommender import Arrays, Recommender, restored_table
 
 _FLOAT_BYTES = 4
@@ -74,10 +74,14 @@ class FCF(Recommender):
     name = "fcf"
     settings_type = FCFSettings
     settings: FCFSettings
+    can_use = ("after_epoch",)
     item_factors: FloatMatrix
     user_factors: FloatMatrix
 
-    def _learn(self, train: Interactions, *, after_epoch: Callable[[int], None] | None = None, **how: Any) -> None:
+    @made_from(FCFSettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
         """Play the rounds; `after_epoch` is called with each round's number while the model is whole."""
         chosen = self.settings
         objective = Objective(
@@ -107,8 +111,8 @@ class FCF(Recommender):
                     f"{chosen.learning_rate:g} is too large for this data; try a smaller one."
                 )
             self.item_factors, self.user_factors = items, users
-            if after_epoch is not None:
-                after_epoch(number)
+            if conduct.after_epoch is not None:
+                conduct.after_epoch(number)
         self.report |= {
             "seconds": time.perf_counter() - begin,
             "epochs": chosen.rounds,

@@ -13,12 +13,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from federank.arrays import FloatMatrix, IntVector, RealVector
 from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct, takes_a_conduct
 from federank.engines.pairs.communication import count_communication
 from federank.engines.pairs.disguised import participations
 from federank.engines.pairs.home import home_vectors
@@ -27,6 +28,7 @@ from federank.protocol.accountant import privacy_figure
 from federank.protocol.choices import Choices, coins, everyones_outward
 from federank.protocol.pairs.recipes import FPLSettings, Recipe, recipe_for
 from federank.protocol.policy import Policy
+from federank.recommenders.constructor import made_from
 from federank.recommenders.factors import PairwiseFactors
 from federank.recommenders.people.policies import read_choices
 from federank.recommenders.people.shares import read_pi, read_trace
@@ -45,18 +47,29 @@ class FPL(PairwiseFactors):
     home_vectors: FloatMatrix | None
     """The vectors that recommendations come from, once training is done, where somebody has a home vector."""
 
+    @made_from(FPLSettings)
+    def __init__(self) -> None: ...
+
     @property
     def pi(self) -> RealVector:
         """Each user's own probability of sending a positive item's gradient."""
         return self.choices.pi
 
-    def _learn(self, train: Interactions, policies: Sequence[Policy] | None = None, **how: Any) -> None:
-        self.choices, self.home_vectors = self._choices(train, policies), None
+    @takes_a_conduct
+    def fit(
+        self, train: Interactions, *, conduct: Conduct | None = None, policies: Sequence[Policy] | None = None
+    ) -> Self:
+        """Learn from the training part of a split; `policies`: each user's own, in the sorted order of their ids."""
+        self._given_policies = policies
+        return super().fit(train, conduct=conduct)
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        self.choices, self.home_vectors = self._choices(train, self._given_policies), None
         recipe = self.recipe(train)
         if recipe.clip > 0:  # what the figure needs is asked for before anything long is done
             privacy_figure(self.settings, recipe, np.ones(1, dtype=np.int64))
         chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
-        self._run(self.settings, recipe, train, how, hashlib.sha256(chosen).hexdigest())
+        self._run(self.settings, recipe, train, conduct, hashlib.sha256(chosen).hexdigest())
         if recipe.clip > 0:
             rounds_of_each = participations(recipe, train.n_users, self.report["rounds"])
             self.report["privacy"] = privacy_figure(self.settings, recipe, rounds_of_each)

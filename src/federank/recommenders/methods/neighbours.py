@@ -12,7 +12,6 @@ Both need everybody's histories in one place: they are what a federated method i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -20,8 +19,10 @@ from scipy.sparse import csr_array
 from federank import checks
 from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
 from federank.errors import ModelError
 from federank.models.neighbours import NOBODY, Neighbours, nearest
+from federank.recommenders.constructor import made_from
 from federank.recommenders.recommender import Arrays, Recommender
 
 
@@ -63,9 +64,13 @@ class UserKNN(Recommender):
 
     name = "userknn"
     settings_type = UserKNNSettings
+    settings: UserKNNSettings
     neighbours: Neighbours
 
-    def _learn(self, train: Interactions, **how: Any) -> None:
+    @made_from(UserKNNSettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
         self._keep(nearest(train.profiles, train.audiences, self.settings.k, self.settings.shrinkage))
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
@@ -88,9 +93,13 @@ class ItemKNN(Recommender):
 
     name = "itemknn"
     settings_type = ItemKNNSettings
+    settings: ItemKNNSettings
     neighbours: Neighbours
 
-    def _learn(self, train: Interactions, **how: Any) -> None:
+    @made_from(ItemKNNSettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
         self._keep(nearest(train.audiences, train.profiles, self.settings.k, self.settings.shrinkage))
 
     def _score_users(self, users: IntVector) -> FloatMatrix:

@@ -7,6 +7,7 @@ model.predict(42, 50)
 from __future__ import annotations
 
 from federank.protocol.ratings.recipes import PMFSettings
+from federank.recommenders.constructor import made_from
 from federank.recommenders.methods.ratings import RatingFactors
 
 
@@ -16,3 +17,6 @@ class PMF(RatingFactors):
     name = "pmf"
     settings_type = PMFSettings
     settings: PMFSettings
+
+    @made_from(PMFSettings)
+    def __init__(self) -> None: ...

@@ -8,15 +8,16 @@ the smaller number comes first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from federank import checks
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
 from federank.errors import ModelError
 from federank.models.popularity import popularity_scores, random_scores
+from federank.recommenders.constructor import made_from
 from federank.recommenders.recommender import Arrays, Recommender
 
 
@@ -30,9 +31,13 @@ class MostPopular(Recommender):
 
     name = "popular"
     settings_type = MostPopularSettings
+    settings: MostPopularSettings
     item_scores: FloatVector
 
-    def _learn(self, train: Interactions, **how: Any) -> None:
+    @made_from(MostPopularSettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
         self.item_scores = popularity_scores(train.popularity)
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
@@ -64,8 +69,12 @@ class Random(Recommender):
 
     name = "random"
     settings_type = RandomSettings
+    settings: RandomSettings
 
-    def _learn(self, train: Interactions, **how: Any) -> None:
+    @made_from(RandomSettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
         """There is nothing to learn: scores follow from the seed and the user's number."""
 
     def _score_users(self, users: IntVector) -> FloatMatrix:

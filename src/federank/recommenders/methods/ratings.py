@@ -18,9 +18,9 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, Ids, IntVector
 from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
 from federank.engines.ratings.communication import count_rating_communication
 from federank.engines.ratings.federation import RatingFederation
-from federank.engines.training import Conduct
 from federank.engines.training import train as play_epochs
 from federank.errors import DataError, ModelError
 from federank.protocol.ratings.recipes import RatingSettings, rating_recipe
@@ -47,9 +47,8 @@ class RatingFactors(Recommender):
     item_vectors: FloatMatrix
     user_vectors: FloatMatrix
 
-    def _learn(self, train: Interactions, **how: Any) -> None:
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
         _refuse_bad_ratings(train, self.settings)
-        conduct = Conduct(**how)
         federation = RatingFederation.founded(self.settings, train)
         self._follow(federation)
         identity = run_identity(self.name, self.settings, train)

@@ -12,6 +12,7 @@ from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.engines.ratings.federation import RatingFederation
 from federank.models.svdpp import normaliser
 from federank.protocol.ratings.recipes import SVDPlusPlusSettings
+from federank.recommenders.constructor import made_from
 from federank.recommenders.methods.ratings import RatingFactors
 from federank.recommenders.recommender import Arrays, restored_table
 
@@ -24,6 +25,9 @@ class SVDPlusPlus(RatingFactors):
     settings: SVDPlusPlusSettings
     implicit_vectors: FloatMatrix
     """W: what having rated an item says about a person."""
+
+    @made_from(SVDPlusPlusSettings)
+    def __init__(self) -> None: ...
 
     def _follow(self, federation: RatingFederation) -> None:
         super()._follow(federation)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -26,6 +26,7 @@ from federank import checks
 from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Interactions
 from federank.data.splits import split_random, split_temporal
+from federank.engines.conduct import Conduct
 from federank.errors import Diverged, ModelError, SettingError
 from federank.models.topn import top_n
 from federank.models.vae import (
@@ -37,6 +38,7 @@ from federank.models.vae import (
     unit_length,
     with_dropout,
 )
+from federank.recommenders.constructor import made_from
 from federank.recommenders.recommender import Arrays, Recommender
 
 _JUDGED = 100
@@ -86,9 +88,13 @@ class MultVAE(Recommender):
     name = "vae"
     settings_type = MultVAESettings
     settings: MultVAESettings
+    can_use = ("after_epoch",)
     network: Network
 
-    def _learn(self, train: Interactions, *, after_epoch: Callable[[int], None] | None = None, **how: Any) -> None:
+    @made_from(MultVAESettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
         """Train the network; `after_epoch` is called with each epoch's number while the best network is in place."""
         begin = time.perf_counter()
         shown, held_back = _hold_back(train, self.settings.held_back, self.settings.seed)
@@ -97,8 +103,8 @@ class MultVAE(Recommender):
             now = epoch if held_back is None else _ndcg(network, shown, held_back)
             if now > best:
                 best, best_epoch, self.network = now, epoch, network
-            if after_epoch is not None:
-                after_epoch(epoch)
+            if conduct.after_epoch is not None:
+                conduct.after_epoch(epoch)
             if held_back is not None and epoch - best_epoch >= self.settings.patience:
                 break
         self.report |= {"seconds": time.perf_counter() - begin, "epochs": epoch, "best_epoch": best_epoch}

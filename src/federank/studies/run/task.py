@@ -18,6 +18,7 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from federank.data.splits import Split
+from federank.engines.conduct import Conduct
 from federank.errors import DataError, FedeRankError
 from federank.evaluation.evaluate import METRICS, Evaluation, evaluate
 from federank.evaluation.prediction import prediction_errors
@@ -93,7 +94,7 @@ def _chosen_by(run: Run, model: Recommender, split: Split) -> tuple[dict[str, An
         model.fit(split.train)
         return {"metrics": {metric: _judged(model, split, metric)}, "epoch": run.epochs}, None
     with suppress(_Enough):
-        model.fit(split.train, after_epoch=judge)
+        model.fit(split.train, conduct=Conduct(after_epoch=judge))
     best = max(curve, key=lambda point: sign * point[metric])
     return {"metrics": {metric: best[metric]}, "epoch": int(best["epoch"]), "curve": curve}, None
 
@@ -114,7 +115,7 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
         curve.append({"epoch": epoch, **{metric: _judged(model, split, metric) for metric in traced}})
 
     watched = run.curve and epochs_setting(run.method) is not None
-    model.fit(split.train, **({"after_epoch": trace} if watched else {}))
+    model.fit(split.train, conduct=Conduct(after_epoch=trace if watched else None))
     metrics: dict[str, Any] = {}
     users = None
     if isinstance(model, RatingFactors):

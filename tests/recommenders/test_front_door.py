@@ -1,0 +1,73 @@
+"""What is asked of a method by name: its settings, and how its run is carried out."""
+
+import inspect
+
+import pytest
+from tests.worlds import two_tastes
+
+import federank as fr
+from federank.errors import SettingError
+from federank.recommenders.registry import METHODS, recommender_class
+
+TASTES = two_tastes()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_constructor_shows_the_settings_of_its_record(method):
+    kind = recommender_class(method)
+    assert inspect.signature(kind).parameters == inspect.signature(kind.settings_type).parameters
+    assert kind().settings == kind.settings_type()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_setting_that_is_not_there_is_refused_with_a_sentence(method):
+    with pytest.raises(SettingError, match="has no setting 'sede'"):
+        recommender_class(method)(sede=3)
+
+
+def test_the_setting_that_was_meant_is_named():
+    with pytest.raises(SettingError, match=r"FPL has no setting 'factor'; it has factors, .* Did you mean 'factors'"):
+        fr.FPL(factor=3)
+    with pytest.raises(SettingError, match="MostPopular has no setting 'seed'; it has none"):
+        fr.MostPopular(seed=3)
+
+
+def test_settings_are_given_by_name():
+    with pytest.raises(SettingError, match="FPL takes its settings by name, and 20 has none"):
+        fr.FPL(20)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_argument_that_fit_does_not_have_is_refused_with_a_sentence(method):
+    with pytest.raises(SettingError, match=r"fit has no argument 'chekpoint'; .*conduct=Conduct\(checkpoint="):
+        recommender_class(method)().fit(TASTES, chekpoint="x")
+
+
+def test_what_a_conduct_does_not_have_is_refused_with_a_sentence():
+    with pytest.raises(SettingError, match=r"Conduct has no setting 'thread'; .* Did you mean 'threads'"):
+        fr.Conduct(thread=2)
+    with pytest.raises(SettingError, match="a Conduct is needed"):
+        fr.BPR().fit(TASTES, conduct={"threads": 2})
+
+
+@pytest.mark.parametrize(
+    ("model", "conduct", "sentence"),
+    [
+        (fr.MostPopular(), {"checkpoint": "x"}, "MostPopular cannot use checkpoint: it learns in one go"),
+        (fr.ItemKNN(), {"threads": 2}, "ItemKNN cannot use threads: it learns in one go"),
+        (fr.Random(), {"after_epoch": print}, "Random cannot use after_epoch"),
+        (fr.MultVAE(), {"progress": print}, "MultVAE cannot use progress: it can use after_epoch alone"),
+    ],
+)
+def test_what_a_method_cannot_use_is_refused_before_it_learns(model, conduct, sentence):
+    with pytest.raises(SettingError, match=sentence):
+        model.fit(TASTES, conduct=fr.Conduct(**conduct))
+    assert not hasattr(model, "training")
+
+
+def test_progress_is_told_to_whoever_asked(tmp_path):
+    told = []
+    conduct = fr.Conduct(progress=told.append, checkpoint=str(tmp_path / "run"))
+    fr.BPR(factors=4, epochs=2).fit(TASTES, conduct=conduct)
+    assert told[-1].epoch == told[-1].epochs == 2
+    assert told[-1].round_number == told[-1].rounds
