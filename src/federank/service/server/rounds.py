@@ -1,9 +1,10 @@
-"""Rounds with devices out in the world: the fleet that `protocol.round.play_round` is handed, and who plays.
+"""Rounds with devices out in the world: what `protocol.round.play_round` is handed here, and who plays.
 
-    choose   opens the round, or finds the one that a crash has left open
-    train    waits for reports until there are enough or the time is up, closes the round, and yields the stored
-             Updates in the stated order; a round with too few is abandoned instead
-    fold     is `protocol.aggregation`, as in a simulation; its result is published together with the round's end
+    choose       opens the round, or finds the one that a crash has left open
+    distribute   names the version that is published; devices fetch it when they come
+    train        waits for reports until there are enough or the time is up, closes the round, and yields the stored
+                 Updates in the stated order; a round with too few is abandoned instead
+    aggregate    is that of the simulation; its result is published together with the round's end
 
 Everything that must survive is in the store before it counts, so the thread that plays can die anywhere: the next one
 finds the round open, closed or folded and goes on. Clocks are not compared: a deadline is a span that the leading
@@ -14,13 +15,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, IntVector
-from federank.protocol.messages import Broadcast, Update
+from federank.arrays import FloatMatrix
+from federank.protocol.messages import Update
 from federank.protocol.pairs.aggregation import Shared
+from federank.protocol.pairs.recipes import Recipe
 from federank.protocol.round import play_round
 from federank.service.server.founding import Charter
 from federank.service.server.leader import Leadership
@@ -55,40 +58,66 @@ class Stopped(Exception):
     """The server is about to end; the round stays open for the next."""
 
 
+class PublishedModel:
+    """The shared model as the world knows it: a version of it is what devices fetch."""
+
+    def __init__(self, published: Published, round_number: int) -> None:
+        self.published, self.round_number = published, round_number
+
+    def distribute(self, recipe: Recipe) -> Published:
+        """The version that is published: nothing has to be copied or sent."""
+        del recipe
+        return self.published
+
+    def aggregate(self, recipe: Recipe, updates: Iterable[Update]) -> None:
+        """Fold a round's Updates in as a simulation does; the next version is there, and the next round begins."""
+        shared = Shared(self.published.vectors, self.published.biases, self.round_number)
+        shared.aggregate(recipe, updates)
+        self.published = self.published.followed_by(shared.vectors, shared.biases)
+        self.round_number = shared.round_number
+
+
+class OpenRound(NamedTuple):
+    """A round that devices may join: whoever asks gets a ticket, as long as there are any; nobody is named."""
+
+    number: int
+    rules: RoundSettings
+
+
 class RemoteFleet:
     """Devices that come when they come; what they sent is in the store."""
 
-    def __init__(self, connection: Connection, model: Published, form: Form, conductor: Conductor) -> None:
+    def __init__(self, connection: Connection, version: int, form: Form, conductor: Conductor) -> None:
         self._connection = connection
         self._conductor = conductor
         self._form = form
-        self.model = model
-        self.rounds = RoundSettings()
+        self._version = version
         self.opened = 0.0
 
-    def choose(self, round_number: int) -> IntVector:
-        """Open the round. Who takes part is whoever asks, up to the number of tickets: places, not names."""
+    def choose(self, round_number: int) -> OpenRound:
+        """Open the round to whoever asks."""
         if state_of_round(self._connection, round_number) is None:
             while get_fact(self._connection, "paused"):
                 self._conductor.cut_log(self._connection)
                 self._conductor.wait(LOOK_SECONDS * 4)
-        self.rounds = RoundSettings(**get_fact(self._connection, "rounds"))
-        open_round(self._connection, round_number, self.model.version)
+        rules = RoundSettings(**get_fact(self._connection, "rounds"))
+        open_round(self._connection, round_number, self._version)
         self.opened = time.monotonic()
         self._conductor.tell_news()
-        return np.arange(min(self.rounds.most_tickets, 2**20), dtype=np.int32)
+        return OpenRound(round_number, rules)
 
-    def train(self, clients: IntVector, broadcast: Broadcast) -> Iterator[Update]:  # noqa: ARG002 (they fetch it)
+    def train(self, clients: OpenRound, broadcast: Published) -> Iterator[Update]:
         """Wait for the devices, close the round, and yield what they sent."""
-        number = broadcast.round_number
-        self._wait_for_reports(number)
-        buffered = self.rounds.mode == "buffered"
-        if close_round(self._connection, number, self.rounds.minimum, opens_next=buffered) is None:
+        del broadcast  # each device fetches the rows that it lacks
+        number, rules = clients
+        self._wait_for_reports(number, rules)
+        buffered = rules.mode == "buffered"
+        if close_round(self._connection, number, rules.minimum, opens_next=buffered) is None:
             raise Abandoned
         for kind, body in bodies_in_order(self._connection, number):
             yield KINDS[kind].summand(body, self._form)
 
-    def _wait_for_reports(self, number: int) -> None:
+    def _wait_for_reports(self, number: int, rules: RoundSettings) -> None:
         while True:
             now = newest_round(self._connection)
             if now is None or now.number != number or now.state != "open":
@@ -97,19 +126,19 @@ class RemoteFleet:
                 self.opened = time.monotonic()  # a round's time begins with its first ticket
             reports, waited = now.reports, time.monotonic() - self.opened
             # A buffer has no reason to be thrown away: it goes on until it holds the minimum.
-            may_end = self.rounds.mode == "rounds" or reports >= self.rounds.minimum
-            if reports >= self.rounds.enough or (may_end and get_fact(self._connection, "close") == number):
+            may_end = rules.mode == "rounds" or reports >= rules.minimum
+            if reports >= rules.enough or (may_end and get_fact(self._connection, "close") == number):
                 return
-            if may_end and waited >= self.rounds.deadline:
+            if may_end and waited >= rules.deadline:
                 return
             self._conductor.cut_log(self._connection)
-            self._count_until_enough(number, min(LOOK_SECONDS, max(0.001, self.rounds.deadline - waited)))
+            self._count_until(rules.enough, number, min(LOOK_SECONDS, max(0.001, rules.deadline - waited)))
 
-    def _count_until_enough(self, number: int, seconds: float) -> None:
+    def _count_until(self, enough: int, number: int, seconds: float) -> None:
         """Between two looks at everything, count only, whenever this process has stored something."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            if self._conductor.wait(left) and count_reports(self._connection, number) >= self.rounds.enough:
+            if self._conductor.wait(left) and count_reports(self._connection, number) >= enough:
                 return
 
 
@@ -191,10 +220,11 @@ class Conductor:
         recipe = self._charter.recipe
         model = newest_model(connection)
         assert model is not None, "a federation is founded with a model"
-        shared = Shared(model.vectors, model.biases, next_round(connection))
+        shared = PublishedModel(model, next_round(connection))
         self.lingers()  # whoever led before may have been cut off
         while True:
-            fleet = RemoteFleet(connection, model, self._form, self)
+            before = shared.published
+            fleet = RemoteFleet(connection, before.version, self._form, self)
             try:
                 play_round(recipe, shared, fleet)
             except Abandoned:
@@ -204,7 +234,7 @@ class Conductor:
                 self.tell_news()
                 continue
             number = shared.round_number - 1
-            before, model = model, model.followed_by(shared.vectors, shared.biases)
+            model = shared.published
             told = {"drift": _drift(before, model), "seconds": time.monotonic() - fleet.opened}
             publish(connection, number, model, told, self._keep)
             self.lingers()
