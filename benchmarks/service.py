@@ -33,7 +33,7 @@ import psutil
 
 import federank as fr
 from datasets import benchmark_data
-from federank.service.device.messages import read_enrolment
+from federank.service.device.federation import read_enrolment
 from federank.service.fleet.line import Line
 
 

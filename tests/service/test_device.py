@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.service.device_worlds import FACTORS, ITEMS, packed, rows, scripted_federation
 
-from federank.errors import SettingError
+from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import Broadcast, Private, decode_update
 from federank.protocol.pairs.computation import compute
@@ -21,27 +21,14 @@ from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import Policy, outward
 from federank.service.device import life as device_module
 from federank.service.device.client import Client
-from federank.service.device.enrolment import Chosen, enrol, suggested
-from federank.service.device.leaving import exported, leave
+from federank.service.device.enrolment import enrol, leave
+from federank.service.device.export import exported
+from federank.service.device.federation import read_catalogue, read_facts
 from federank.service.device.life import take_part
-from federank.service.device.messages import read_catalogue, read_facts
 from federank.service.device.recommending import recommend
 from federank.service.device.round import recipe_of
-from federank.service.device.state import (
-    home_of,
-    identity_of,
-    keep_profile,
-    ledger_of,
-    model_of,
-    pending_of,
-    policy_of,
-    profile_of,
-    rounds_of,
-    set_policy,
-    vector_of,
-)
-from federank.service.device.store import BadState, DeviceStore
-from federank.service.device.transfer import BadAnswer, NoAnswer, Refused
+from federank.service.device.state import ChosenPolicy, suggested_policy
+from federank.service.device.store import DeviceStore
 
 HISTORY = [1, 4, 6, 9]
 ALL_OF_IT = Policy(sharing="as-published", pi=1.0, basis="history")
@@ -63,7 +50,7 @@ class Home:
         client = self.client()
         try:
             random_bits = random_bits or random.Random(1).getrandbits  # the same in every run of these tests
-            enrol(client, self.path, profile, lambda *_: Chosen(policy, "owner"), random_bits=random_bits)
+            enrol(client, self.path, profile, lambda *_: ChosenPolicy(policy, "owner"), random_bits=random_bits)
         finally:
             client.close()
 
@@ -102,21 +89,23 @@ def home(federation, tmp_path):
 def test_enrolling_tells_the_server_nothing_about_the_person(home):
     posts = [asked for asked in home.federation.asked if asked[0] == "POST"]
     assert posts == [("POST", "/api/v1/devices")]
-    assert home.read(profile_of).tolist() == HISTORY
-    assert home.read(identity_of).token == "t1"
+    assert home.read(DeviceStore.profile).tolist() == HISTORY
+    assert home.read(DeviceStore.identity).token == "t1"
 
 
 def test_two_devices_never_draw_alike(federation, tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     usual = enrol.__kwdefaults__["random_bits"]
-    one, two = (Home(federation, tmp_path / name, random_bits=usual).read(identity_of) for name in ("one", "two"))
+    one, two = (
+        Home(federation, tmp_path / name, random_bits=usual).read(DeviceStore.identity) for name in ("one", "two")
+    )
     assert (one.seed, one.user) != (two.seed, two.user)
 
 
 def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
-    identity, vector = home.read(identity_of), home.read(vector_of, FACTORS)
-    model = home.read(model_of, ITEMS, FACTORS)
+    identity, vector = home.read(DeviceStore.identity), home.read(DeviceStore.vector, FACTORS)
+    model = home.read(DeviceStore.model, ITEMS, FACTORS)
     assert home.take_part(1) == 1
     taken = outward(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
     private = Private(identity.user, vector.copy(), taken.profile, 1.0, taken.allowed, 5, taken.lifelong)
@@ -129,7 +118,7 @@ def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
     sent = decode_update(body, FACTORS, ITEMS)
     for one, other in zip(sent, expected, strict=True):
         np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(home.read(vector_of, FACTORS), private.vector)
+    np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), private.vector)
     assert not np.array_equal(vector, private.vector)
 
 
@@ -141,7 +130,7 @@ def test_the_ledger_holds_what_an_observer_of_the_uploads_sees(home):
         for item, bias in zip(update.items.tolist(), update.biases.tolist(), strict=True):
             counted = liked if bias > 0 else compared
             counted[item] = counted.get(item, 0) + 1
-    entries = home.read(ledger_of).entries
+    entries = home.read(DeviceStore.ledger).entries
     assert {item: entry.times_liked for item, entry in entries.items() if entry.times_liked} == liked
     assert {item: entry.times_compared for item, entry in entries.items() if entry.times_compared} == compared
     assert set(liked) <= set(HISTORY)
@@ -153,7 +142,7 @@ def test_a_device_asks_only_for_the_rows_that_have_changed(home):
     home.take_part(2)
     fetched = [path for method, path in home.federation.asked if path.startswith("/api/v1/tasks") and method == "GET"]
     assert [path.partition("?")[2] for path in fetched] == ["have=0", "have=0"]
-    model = home.read(model_of, ITEMS, FACTORS)
+    model = home.read(DeviceStore.model, ITEMS, FACTORS)
     before = np.random.default_rng(0).normal(size=(ITEMS, FACTORS)).astype(np.float32)
     after = np.random.default_rng(9).normal(size=(2, FACTORS)).astype(np.float32)
     assert model.version == 1
@@ -174,7 +163,7 @@ def test_no_liked_item_leaves_a_device_whose_owner_allows_none(federation, tmp_p
     assert home.take_part(3) == 3
     for _, body in federation.uploads:
         assert (decode_update(body, FACTORS, ITEMS).biases < 0).all()
-    assert home.read(ledger_of).disclosed(HISTORY) == 0
+    assert home.read(DeviceStore.ledger).disclosed(HISTORY) == 0
 
 
 def test_a_budget_holds_for_life(federation, tmp_path):
@@ -193,11 +182,11 @@ def test_what_was_sent_counts_for_life_when_its_owner_takes_it_back(federation, 
     budgeted = Policy(sharing="as-published", pi=1.0, basis="history", budget=2)
     home = Home(federation, tmp_path, budgeted)
     home.take_part(8)
-    sent = set(home.read(ledger_of).really_liked().tolist())
+    sent = set(home.read(DeviceStore.ledger).really_liked().tolist())
     if taking_back == "forbidden":
-        home.read(set_policy, replace(budgeted, never_items=frozenset(sent)))
+        home.read(DeviceStore.write_policy, replace(budgeted, never_items=frozenset(sent)))
     else:
-        home.read(keep_profile, np.array(sorted(set(HISTORY) - sent), dtype=np.int32))
+        home.read(DeviceStore.write_profile, np.array(sorted(set(HISTORY) - sent), dtype=np.int32))
     before = len(federation.uploads)
     home.take_part(8)
     assert len(federation.uploads) == before + 8
@@ -210,7 +199,7 @@ def test_what_was_sent_counts_for_life_when_its_owner_takes_it_back(federation, 
 def test_a_device_with_nothing_to_show_or_paused_does_not_even_ask_for_work(federation, tmp_path, policy):
     home = Home(federation, tmp_path, policy)
     if policy == ALL_OF_IT:
-        home.read(set_policy, Policy(sharing="as-published", pi=1.0, basis="history", paused=True))
+        home.read(DeviceStore.write_policy, Policy(sharing="as-published", pi=1.0, basis="history", paused=True))
     assert home.take_part(1) == 0
     assert not any("/work" in path for _, path in federation.asked)
     assert home.read(recommend, 3)
@@ -218,20 +207,20 @@ def test_a_device_with_nothing_to_show_or_paused_does_not_even_ask_for_work(fede
 
 def test_the_server_cannot_change_a_policy(home):
     home.federation.suggested_policy = {"sharing": "as-published", "pi": 1.0, "basis": "history"}
-    home.read(set_policy, Policy(sharing="sticky", pi=0.0, basis="history"))
+    home.read(DeviceStore.write_policy, Policy(sharing="sticky", pi=0.0, basis="history"))
     home.take_part(2)
     for _, body in home.federation.uploads:
         assert (decode_update(body, FACTORS, ITEMS).biases < 0).all()
-    assert home.read(policy_of) == (Policy(sharing="sticky", pi=0.0, basis="history"), "owner")
+    assert home.read(DeviceStore.policy) == (Policy(sharing="sticky", pi=0.0, basis="history"), "owner")
 
 
 def test_a_suggestion_is_taken_only_where_there_is_one_that_can_be_followed(home):
-    facts = home.read(identity_of).facts
+    facts = home.read(DeviceStore.identity).facts
     with pytest.raises(SettingError, match="--pi"):
-        suggested(facts)
+        suggested_policy(facts)
     home.federation.suggested_policy = {"sharing": "sticky", "pi": 0.3, "basis": "history", "epsilon": None}
     home.take_part(1)
-    assert suggested(home.read(identity_of).facts) == Chosen(
+    assert suggested_policy(home.read(DeviceStore.identity).facts) == ChosenPolicy(
         Policy(sharing="sticky", pi=0.3, basis="history"), "suggested"
     )
     for wrong in (
@@ -241,7 +230,7 @@ def test_a_suggestion_is_taken_only_where_there_is_one_that_can_be_followed(home
         home.federation.suggested_policy = wrong
         home.take_part(1)
         with pytest.raises(SettingError, match="cannot be followed"):
-            suggested(home.read(identity_of).facts)
+            suggested_policy(home.read(DeviceStore.identity).facts)
 
 
 def model_with(**changes):
@@ -319,15 +308,15 @@ def test_a_device_enrols_in_a_federation_that_was_begun_anew_and_keeps_what_is_i
     assert home.take_part(1) == 1
     assert "begun anew" in home.told[-2]
     after = home.everything()
-    assert home.read(identity_of).token == "t2"
-    assert home.read(model_of, ITEMS, FACTORS).version == 0
+    assert home.read(DeviceStore.identity).token == "t2"
+    assert home.read(DeviceStore.model, ITEMS, FACTORS).version == 0
     assert ("GET", "/api/v1/model") in home.federation.asked[asked:], "the whole model, and nothing laid over the old"
     assert (after["profile"], after["person"][0][1]) == (before["profile"], before["person"][0][1])
     assert {row[0] for row in before["ledger"]} <= {row[0] for row in after["ledger"]}
     assert len(home.federation.uploads) == 1
     first = home.federation.uploads[0][0]
     assert first != "on its way to the old one"
-    assert home.read(rounds_of) == 1
+    assert home.read(DeviceStore.rounds) == 1
 
 
 def test_a_device_that_runs_while_the_federation_is_begun_anew_goes_on_in_the_new_one(home):
@@ -339,7 +328,7 @@ def test_a_device_that_runs_while_the_federation_is_begun_anew_goes_on_in_the_ne
     federation.fault("GET", "/work", nobody)
     assert home.take_part(2) == 2
     assert any("begun anew" in told for told in home.told)
-    assert home.read(identity_of).token == "t2"
+    assert home.read(DeviceStore.identity).token == "t2"
     federation.fault("GET", "/work", nobody)
     with pytest.raises(Refused, match="Nobody"):
         home.take_part(1)
@@ -410,11 +399,11 @@ def test_a_recipe_that_runs_out_of_range_sends_nothing(home, name, rate):
     facts = home.federation.facts()
     facts["recipe"][name] = rate
     home.federation.fault("GET", "/federation", (200, {}, json.dumps(facts).encode()))
-    before = home.read(vector_of, FACTORS)
+    before = home.read(DeviceStore.vector, FACTORS)
     with pytest.raises(BadAnswer, match="out of range"):
         home.take_part(1)
     assert home.federation.uploads == []
-    np.testing.assert_array_equal(home.read(vector_of, FACTORS), before)
+    np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), before)
 
 
 @pytest.mark.parametrize("fault", ["cut", (500, {}, b""), (503, {"Retry-After": "1"}, b"{}")])
@@ -427,7 +416,7 @@ def test_an_upload_whose_answer_is_lost_is_sent_again_with_the_same_bytes(home, 
     bodies = [body for _, body in home.federation.uploads]
     assert len(bodies) == 3
     assert len(set(bodies)) == 1
-    assert home.read(rounds_of) == 1
+    assert home.read(DeviceStore.rounds) == 1
 
 
 def test_a_server_that_vanishes_in_the_middle_of_an_upload_gets_the_same_bytes_later(home):
@@ -445,7 +434,8 @@ def test_a_full_disk_keeps_a_round_from_being_sent(home):
         "from pathlib import Path\n"
         "from federank.service.device.client import Client\n"
         "from federank.service.device.life import take_part\n"
-        "from federank.service.device.store import BadState, DeviceStore\n"
+        "from federank.errors import BadState\n"
+        "from federank.service.device.store import DeviceStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "client = Client(sys.argv[2], token='t1')\n"
@@ -491,26 +481,30 @@ def test_a_device_killed_while_it_sends_goes_on_with_the_same_bytes(home):
     home.federation.fault("POST", "/tasks", (500, {}, b""))
     ended = subprocess.run([sys.executable, "-c", program, str(home.path), home.federation.address], check=False)
     assert ended.returncode == -9
-    pending, ledger, vector = home.read(pending_of), home.read(ledger_of), home.read(vector_of, FACTORS)
+    pending, ledger, vector = (
+        home.read(DeviceStore.pending),
+        home.read(DeviceStore.ledger),
+        home.read(DeviceStore.vector, FACTORS),
+    )
     assert pending is not None
     assert ledger.entries  # what may have left counts as left
     assert home.take_part(0) == 1
     assert home.federation.uploads == [(pending.ticket, pending.body)]
-    assert home.read(pending_of) is None
-    assert home.read(ledger_of) == ledger
-    np.testing.assert_array_equal(home.read(vector_of, FACTORS), vector)
+    assert home.read(DeviceStore.pending) is None
+    assert home.read(DeviceStore.ledger) == ledger
+    np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), vector)
 
 
 def test_an_update_that_waits_is_dropped_when_its_owner_changes_the_policy(home):
     home.federation.fault("POST", "/tasks", (401, {}, b"{}"))
     with pytest.raises(Refused):
         home.take_part(1)
-    assert home.read(pending_of) is not None
-    home.read(set_policy, Policy(sharing="sticky", pi=0.0, basis="history"))
-    ledger = home.read(ledger_of)
+    assert home.read(DeviceStore.pending) is not None
+    home.read(DeviceStore.write_policy, Policy(sharing="sticky", pi=0.0, basis="history"))
+    ledger = home.read(DeviceStore.ledger)
     assert home.take_part(0) == 0
     assert home.federation.uploads == []
-    assert home.read(ledger_of) == ledger
+    assert home.read(DeviceStore.ledger) == ledger
     assert ledger.entries
 
 
@@ -518,18 +512,18 @@ def test_an_update_that_waits_is_dropped_when_its_owner_takes_an_item_out_of_the
     home.federation.fault("POST", "/tasks", (401, {}, b"{}"))
     with pytest.raises(Refused):
         home.take_part(1)
-    home.read(keep_profile, np.array([*HISTORY, 11], dtype=np.int32))
-    assert home.read(pending_of) is not None  # nothing was taken back
-    home.read(keep_profile, np.array(HISTORY[1:], dtype=np.int32))
+    home.read(DeviceStore.write_profile, np.array([*HISTORY, 11], dtype=np.int32))
+    assert home.read(DeviceStore.pending) is not None  # nothing was taken back
+    home.read(DeviceStore.write_profile, np.array(HISTORY[1:], dtype=np.int32))
     assert home.take_part(0) == 0
     assert home.federation.uploads == []
-    assert home.read(ledger_of).entries
+    assert home.read(DeviceStore.ledger).entries
 
 
 def expected_update(home, policy, history, vector):
     """What the protocol makes of the next round with this vector."""
-    identity, model = home.read(identity_of), home.read(model_of, ITEMS, FACTORS)
-    sent = home.read(ledger_of).really_liked()
+    identity, model = home.read(DeviceStore.identity), home.read(DeviceStore.model, ITEMS, FACTORS)
+    sent = home.read(DeviceStore.ledger).really_liked()
     taken = outward(policy, identity.seed, identity.user, np.array(history, np.int32), ITEMS, sent)
     private = Private(identity.user, vector.copy(), taken.profile, policy.pi, taken.allowed, 5, taken.lifelong)
     recipe, number = recipe_of(identity.facts, identity.seed, taken.profile), home.federation.version
@@ -561,36 +555,36 @@ STICKY = Policy(sharing="sticky", pi=1.0, basis="shared")
 )
 def test_what_was_learnt_from_what_is_taken_back_is_in_no_further_update(federation, tmp_path, before, after, history):
     home = Home(federation, tmp_path, before)
-    first = home.read(vector_of, FACTORS)
+    first = home.read(DeviceStore.vector, FACTORS)
     home.take_part(6)
     if after != before:
-        home.read(set_policy, after)
+        home.read(DeviceStore.write_policy, after)
     if history != HISTORY:
-        home.read(keep_profile, np.array(history, dtype=np.int32))
+        home.read(DeviceStore.write_profile, np.array(history, dtype=np.int32))
     assert_sends(home, expected_update(home, after, history, first))
 
 
 def test_what_was_learnt_is_kept_while_nothing_is_taken_back(federation, tmp_path):
     home = Home(federation, tmp_path, STICKY)
     home.take_part(3)
-    home.read(set_policy, replace(STICKY, paused=True))
-    home.read(set_policy, STICKY)
-    home.read(keep_profile, np.array([*HISTORY, 11], dtype=np.int32))
-    learnt = home.read(vector_of, FACTORS)
+    home.read(DeviceStore.write_policy, replace(STICKY, paused=True))
+    home.read(DeviceStore.write_policy, STICKY)
+    home.read(DeviceStore.write_profile, np.array([*HISTORY, 11], dtype=np.int32))
+    learnt = home.read(DeviceStore.vector, FACTORS)
     assert_sends(home, expected_update(home, STICKY, [*HISTORY, 11], learnt))
 
 
 def test_a_file_of_the_first_format_goes_on_with_a_vector_drawn_anew(federation, tmp_path):
     home = Home(federation, tmp_path, STICKY)
-    first = home.read(vector_of, FACTORS)
+    first = home.read(DeviceStore.vector, FACTORS)
     home.take_part(3)
     sql = sqlite3.connect(home.path)
     sql.execute("ALTER TABLE person DROP COLUMN learnt_from")
     sql.execute("PRAGMA user_version = 1")
     sql.close()
-    assert home.read(rounds_of) == 3
+    assert home.read(DeviceStore.rounds) == 3
     assert_sends(home, expected_update(home, STICKY, HISTORY, first))
-    learnt = home.read(vector_of, FACTORS)
+    learnt = home.read(DeviceStore.vector, FACTORS)
     assert_sends(home, expected_update(home, STICKY, HISTORY, learnt))
 
 
@@ -602,7 +596,7 @@ def test_an_upload_that_is_tried_again_and_again_ends_when_its_owner_changes_the
     def pause(_):
         pauses.append(1)
         if len(pauses) == 2:  # the owner, from another terminal
-            home.read(set_policy, replace(ALL_OF_IT, **change))
+            home.read(DeviceStore.write_policy, replace(ALL_OF_IT, **change))
 
     store, client = DeviceStore(home.path), home.client()
     client.sleep = pause
@@ -616,25 +610,25 @@ def test_an_upload_that_is_tried_again_and_again_ends_when_its_owner_changes_the
     ] * 2
     assert home.federation.uploads == []
     assert any("held back" in line for line in home.told)
-    assert home.read(ledger_of).entries  # it may have left before
+    assert home.read(DeviceStore.ledger).entries  # it may have left before
 
 
 def test_there_is_never_a_second_update_for_a_ticket(home):
     home.federation.fault("POST", "/tasks", (410, {}, b"{}"))
     assert home.take_part(1) == 0
-    vector, ledger = home.read(vector_of, FACTORS), home.read(ledger_of)
+    vector, ledger = home.read(DeviceStore.vector, FACTORS), home.read(DeviceStore.ledger)
     again = (200, {}, json.dumps(home.federation.ticket()).encode())  # the very same one, as if nothing had happened
     nothing = (401, {}, b"{}")
     home.federation.fault("GET", "/work", again, again, nothing)
     with pytest.raises(Refused):
         home.take_part(1)
     assert home.federation.uploads == []
-    assert home.read(ledger_of) == ledger
-    np.testing.assert_array_equal(home.read(vector_of, FACTORS), vector)
+    assert home.read(DeviceStore.ledger) == ledger
+    np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), vector)
 
 
 def test_names_from_the_server_have_no_power_over_the_terminal(home):
-    facts = home.read(identity_of).facts
+    facts = home.read(DeviceStore.identity).facts
     told = home.federation.catalogue()
     told["items"][0] |= {"title": "\x1b[2Jgone", "categories": ["a\nb"]}
     catalogue = read_catalogue(json.dumps(told).encode(), facts)
@@ -646,7 +640,7 @@ def test_names_from_the_server_have_no_power_over_the_terminal(home):
     "change", [{"digest": "x"}, {"items": []}, {"items": [{"id": 1}] * ITEMS}, {"items": [5] * ITEMS}]
 )
 def test_a_catalogue_that_is_not_the_announced_one_is_refused(home, change):
-    facts = home.read(identity_of).facts
+    facts = home.read(DeviceStore.identity).facts
     with pytest.raises(BadAnswer, match="catalogue"):
         read_catalogue(json.dumps(home.federation.catalogue() | change).encode(), facts)
 
@@ -656,8 +650,8 @@ def test_a_definite_refusal_ends_an_upload(home, status, slug):
     told = json.dumps({"error": slug, "message": "Whole sentence."}).encode()
     home.federation.fault("POST", "/tasks", (status, {}, told))
     assert home.take_part(1) == 0
-    assert home.read(pending_of) is None
-    assert home.read(ledger_of).entries
+    assert home.read(DeviceStore.pending) is None
+    assert home.read(DeviceStore.ledger).entries
     assert any("not counted" in line for line in home.told)
 
 
@@ -667,7 +661,7 @@ def test_an_upload_is_given_up_at_the_deadline(home):
     home.federation.fault("POST", "/tasks", *[(500, {}, b"")] * 50)
     assert home.take_part(1) == 0
     assert len([path for method, path in home.federation.asked if method == "POST" and "tasks" in path]) == 1
-    assert home.read(pending_of) is None
+    assert home.read(DeviceStore.pending) is None
 
 
 def test_a_round_that_is_over_before_the_model_came_is_passed_over(home):
@@ -675,7 +669,7 @@ def test_a_round_that_is_over_before_the_model_came_is_passed_over(home):
     gone = (410, {}, json.dumps({"error": "late", "message": "Over."}).encode())
     home.federation.fault("GET", "/tasks", gone)
     store, client = DeviceStore(home.path), home.client()
-    identity = device_module.settled(store, client, home.told.append)
+    identity = device_module.settle(store, client, home.told.append)
     ticket = device_module.wait_for_work(client)
     assert device_module.prepare(store, client, identity, ticket, time.monotonic() + 9, home.told.append) is None
     client.close()
@@ -702,7 +696,7 @@ def test_recommending_needs_no_network_and_leaves_out_what_the_owner_has(home):
     listed = home.read(recommend, 100)
     assert len(home.federation.asked) == asked
     assert {suggestion.item for suggestion in listed} == {str(100 + i) for i in range(ITEMS) if i not in HISTORY}
-    model, vector = home.read(model_of, ITEMS, FACTORS), home.read(vector_of, FACTORS)
+    model, vector = home.read(DeviceStore.model, ITEMS, FACTORS), home.read(DeviceStore.vector, FACTORS)
     scores = [suggestion.score for suggestion in listed]
     assert scores == sorted(scores, reverse=True)
     expected = model.vectors @ vector + model.biases
@@ -713,17 +707,17 @@ def test_who_takes_part_with_an_outward_profile_is_recommended_to_from_the_home_
     home = Home(federation, tmp_path, Policy(sharing="sticky", pi=0.5, basis="shared"))
     home.take_part(1)
     home.read(recommend, 3)
-    kept = home.read(home_of, FACTORS, home.read(model_of, ITEMS, FACTORS).version)
+    kept = home.read(DeviceStore.home_vector, FACTORS, home.read(DeviceStore.model, ITEMS, FACTORS).version)
     assert kept is not None
-    assert not np.array_equal(kept, home.read(vector_of, FACTORS))
+    assert not np.array_equal(kept, home.read(DeviceStore.vector, FACTORS))
 
 
 def test_leaving_ends_taking_part_and_keeps_the_ledger(home):
     home.take_part(2)
-    ledger = home.read(ledger_of)
+    ledger = home.read(DeviceStore.ledger)
     leave(home.path, home.told.append)
     assert ("DELETE", "/api/v1/devices/me") in home.federation.asked
-    assert home.read(ledger_of) == ledger
+    assert home.read(DeviceStore.ledger) == ledger
     with pytest.raises(BadState, match="has left"):
         home.take_part(1)
     leave(home.path, home.told.append)  # a second time is no mistake
@@ -733,5 +727,5 @@ def test_an_export_holds_everything_but_the_token(home):
     home.take_part(1)
     told = home.read(exported)
     assert [entry["item"] for entry in told["history"]] == [str(100 + item) for item in HISTORY]
-    assert len(told["ledger"]) == len(home.read(ledger_of).entries)
+    assert len(told["ledger"]) == len(home.read(DeviceStore.ledger).entries)
     assert "t1" not in json.dumps(told).replace("ticket1", "")

@@ -10,9 +10,8 @@ from email.utils import formatdate
 import pytest
 from tests.service.device_worlds import scripted_federation
 
-from federank.errors import SettingError
-from federank.service.device.client import LONGEST_PAUSE, Client, checked_address
-from federank.service.device.transfer import BadAnswer, NoAnswer, Refused, Withdrawn
+from federank.errors import BadAnswer, NoAnswer, Refused, SettingError, Withdrawn
+from federank.service.device.client import LONGEST_BACKOFF, Client, checked_address
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def complaint(status, slug="busy", **headers):
 
 def test_a_storm_of_server_errors_is_waited_out_with_pauses_that_double(federation, patient):
     federation.fault("GET", "/federation", *[complaint(status) for status in (500, 502, 503, 504)], "cut")
-    assert patient.ask("GET", "/federation").status == 200
+    assert patient.request("GET", "/federation").status == 200
     assert patient.pauses == [0.5, 1.0, 2.0, 4.0, 8.0]
 
 
@@ -45,15 +44,15 @@ def test_jitter_makes_a_pause_half_as_long_at_least(federation):
     pauses = []
     client = Client(federation.address, sleep=pauses.append, jitter=lambda: 0.0)
     federation.fault("GET", "/federation", complaint(500), complaint(500))
-    client.ask("GET", "/federation")
+    client.request("GET", "/federation")
     client.close()
     assert pauses == [0.25, 0.5]
 
 
 def test_no_pause_grows_beyond_the_longest(federation, patient):
     federation.fault("GET", "/federation", *[complaint(500)] * 12)
-    patient.ask("GET", "/federation")
-    assert max(patient.pauses) == patient.pauses[-1] == LONGEST_PAUSE
+    patient.request("GET", "/federation")
+    assert max(patient.pauses) == patient.pauses[-1] == LONGEST_BACKOFF
 
 
 def test_retry_after_is_honoured_in_seconds_and_as_a_date(federation, patient):
@@ -62,7 +61,7 @@ def test_retry_after_is_honoured_in_seconds_and_as_a_date(federation, patient):
     federation.fault("GET", "/federation", complaint(429, **{"Retry-After": later}))
     federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "soon"}))
     federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "Mon, 01 Jan 0001 00:00:00 -0000"}))
-    patient.ask("GET", "/federation")
+    patient.request("GET", "/federation")
     assert patient.pauses[0] == 17
     assert 60 < patient.pauses[1] <= 90
     assert patient.pauses[2] == 2.0
@@ -71,14 +70,14 @@ def test_retry_after_is_honoured_in_seconds_and_as_a_date(federation, patient):
 def test_patience_ends_with_the_number_of_tries(federation, patient):
     federation.fault("GET", "/federation", *[complaint(503)] * 3)
     with pytest.raises(NoAnswer, match="A whole sentence"):
-        patient.ask("GET", "/federation", tries=3)
+        patient.request("GET", "/federation", attempts=3)
     assert len(federation.asked) == 3
 
 
 def test_patience_ends_where_the_next_try_would_come_after_the_deadline(federation, patient):
     federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "30"}))
     with pytest.raises(NoAnswer):
-        patient.ask("GET", "/federation", until=time.monotonic() + 20)
+        patient.request("GET", "/federation", deadline=time.monotonic() + 20)
     assert patient.pauses == []
 
 
@@ -87,7 +86,7 @@ def test_an_answer_that_begins_after_the_deadline_is_not_waited_for(federation):
     federation.answer = lambda *asked: (given_up.wait(3), answer(*asked))[1]
     client = Client(federation.address, sleep=lambda _: None)
     with pytest.raises(NoAnswer):  # a client that waited would get its answer after three seconds
-        client.ask("GET", "/federation", until=time.monotonic() + 0.3)
+        client.request("GET", "/federation", deadline=time.monotonic() + 0.3)
     given_up.set()
     client.close()
 
@@ -95,7 +94,7 @@ def test_an_answer_that_begins_after_the_deadline_is_not_waited_for(federation):
 def test_a_refusal_is_not_tried_again(federation, patient):
     federation.fault("GET", "/federation", complaint(410, "late"))
     with pytest.raises(Refused, match="A whole sentence") as refused:
-        patient.ask("GET", "/federation")
+        patient.request("GET", "/federation")
     assert (refused.value.status, refused.value.slug) == (410, "late")
     assert len(federation.asked) == 1
 
@@ -103,7 +102,7 @@ def test_a_refusal_is_not_tried_again(federation, patient):
 def test_redirects_are_not_followed(federation, patient):
     federation.fault("GET", "/federation", (302, {"Location": "/api/v1/model"}, b""))
     with pytest.raises(Refused):
-        patient.ask("GET", "/federation")
+        patient.request("GET", "/federation")
     assert len(federation.asked) == 1
 
 
@@ -111,16 +110,16 @@ def test_redirects_are_not_followed(federation, patient):
 def test_a_refusal_without_a_reason_is_still_a_refusal(federation, patient, told):
     federation.fault("GET", "/federation", (400, {}, told))
     with pytest.raises(Refused, match="no reason was given"):
-        patient.ask("GET", "/federation")
+        patient.request("GET", "/federation")
 
 
 def test_what_is_no_longer_wanted_is_not_tried_again(federation, patient):
     federation.fault("GET", "/federation", *[complaint(503)] * 5)
     with pytest.raises(Withdrawn):
-        patient.ask("GET", "/federation", still=lambda: len(patient.pauses) < 2)
+        patient.request("GET", "/federation", is_wanted=lambda: len(patient.pauses) < 2)
     assert len(federation.asked) == 2
     with pytest.raises(Withdrawn):
-        patient.ask("GET", "/federation", still=lambda: False)
+        patient.request("GET", "/federation", is_wanted=lambda: False)
     assert len(federation.asked) == 2
 
 
@@ -128,7 +127,7 @@ def test_a_complaint_has_no_power_over_the_terminal(federation, patient):
     told = json.dumps({"error": "no", "message": "\x1b[2Jgone" + "x" * 10_000}).encode()
     federation.fault("GET", "/federation", (400, {}, told))
     with pytest.raises(Refused) as refused:
-        patient.ask("GET", "/federation")
+        patient.request("GET", "/federation")
     assert "\x1b" not in str(refused.value)
     assert len(str(refused.value)) < 500
 
@@ -139,19 +138,19 @@ def test_an_answer_longer_than_asked_for_is_cut_off(federation, patient, packed)
     headers = {"Content-Encoding": "gzip"} if packed else {}
     federation.fault("GET", "/model", (200, headers, gzip.compress(content) if packed else content))
     with pytest.raises(BadAnswer, match="longer than"):
-        patient.ask("GET", "/model", most_bytes=1 << 20)
+        patient.request("GET", "/model", most_bytes=1 << 20)
 
 
 def test_an_answer_of_exactly_the_limit_is_taken(federation, patient):
     federation.fault("GET", "/model", (200, {"Content-Encoding": "gzip"}, gzip.compress(bytes(5000))))
-    assert patient.ask("GET", "/model", most_bytes=5000).content == bytes(5000)
+    assert patient.request("GET", "/model", most_bytes=5000).content == bytes(5000)
 
 
 @pytest.mark.parametrize("packing", ["br", "gzip"])
 def test_an_answer_packed_in_another_way_than_it_says_is_refused(federation, patient, packing):
     federation.fault("GET", "/model", (200, {"Content-Encoding": packing}, b"no packing at all"))
     with pytest.raises(BadAnswer):
-        patient.ask("GET", "/model")
+        patient.request("GET", "/model")
 
 
 def test_nobody_at_the_address_is_a_sentence():
@@ -160,7 +159,7 @@ def test_nobody_at_the_address_is_a_sentence():
         port = free.getsockname()[1]
     client = Client(f"http://127.0.0.1:{port}", sleep=lambda _: None)
     with pytest.raises(NoAnswer, match="is the server running"):
-        client.ask("GET", "/federation", tries=2)
+        client.request("GET", "/federation", attempts=2)
     client.close()
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from federank.errors import BadFile, SettingError
+from federank.service.device.federation import Catalogue, shown
 from federank.service.device.history import never_items, read_profile
-from federank.service.device.messages import Catalogue, shown
 
 CATALOGUE = Catalogue(
     ["10", "20", "30", "40"],

@@ -8,24 +8,25 @@ import sqlite3
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from federank.service.device.store import FORMAT, BadState, DeviceStore, created, taking_part
+from federank.errors import BadState
+from federank.service.device.federation import Model
+from federank.service.device.store import FORMAT, DeviceStore, created, taking_part
 
 
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "device.sqlite"
-    with created(path) as sql:
-        sql.execute("INSERT INTO profile VALUES (7)")
+    with created(path) as store:
+        store.write_profile(np.array([7]))
     return path
 
 
 def items(path):
-    store = DeviceStore(path)
-    found = store.rows("SELECT item FROM profile ORDER BY item")
-    store.close()
-    return [item for (item,) in found]
+    with DeviceStore(path) as store:
+        return store.profile().tolist()
 
 
 def test_only_its_owner_can_open_the_file(path):
@@ -41,8 +42,8 @@ def test_a_file_that_others_can_open_is_refused(path):
 
 def test_a_making_that_fails_leaves_nothing(tmp_path):
     path = tmp_path / "device.sqlite"
-    with pytest.raises(BadState, match="UNIQUE"), created(path) as sql:
-        sql.executemany("INSERT INTO profile VALUES (?)", [(7,), (7,)])
+    with pytest.raises(BadState, match="UNIQUE"), created(path) as store:
+        store.write_profile(np.array([7, 7]))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -61,10 +62,15 @@ def test_of_two_processes_that_make_the_same_device_one_is_told(tmp_path):
 
 
 def test_a_transaction_that_fails_changes_nothing(path):
-    store = DeviceStore(path)
-    with pytest.raises(BadState, match="UNIQUE"), store.transaction() as sql:
-        sql.executemany("INSERT INTO profile VALUES (?)", [(8,), (7,)])
-    store.close()
+    def two_steps(store):
+        with store.transaction():
+            store.write_model(Model(1, np.zeros((1, 1)), np.zeros(1)))
+            store.write_profile(np.array([8, 8]))
+
+    with DeviceStore(path) as store:
+        with pytest.raises(BadState, match="UNIQUE"):
+            two_steps(store)
+        assert store.model_version() == -1
     assert items(path) == [7]
 
 
@@ -73,9 +79,10 @@ def test_a_process_killed_inside_a_transaction_changes_nothing(path):
         "import os, signal, sys\n"
         "from pathlib import Path\n"
         "from federank.service.device.store import DeviceStore\n"
-        "with DeviceStore(Path(sys.argv[1])).transaction() as sql:\n"
-        "    sql.execute('PRAGMA cache_size = 1')\n"
-        "    sql.executemany('INSERT INTO profile VALUES (?)', [(n,) for n in range(100, 50_000)])\n"
+        "import numpy as np\n"
+        "store = DeviceStore(Path(sys.argv[1]))\n"
+        "with store.transaction():\n"
+        "    store.write_profile(np.arange(100, 500_000))\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     ended = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
@@ -142,10 +149,9 @@ def test_a_second_process_cannot_take_part_with_the_same_file(path):
 
 
 def test_taking_part_leaves_the_locks_of_sqlite_alone(path):
-    with taking_part(path):
-        store = DeviceStore(path)
-        with store.transaction() as sql:
-            sql.execute("INSERT INTO profile VALUES (8)")
+    with taking_part(path) as store:
+        with store.transaction():
+            store.write_profile(np.array([7, 8]))
             held = os.open(path, os.O_RDONLY)
             with pytest.raises(BlockingIOError):
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -159,13 +165,15 @@ def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(path):
     program = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device.store import DeviceStore, BadState\n"
+        "import numpy as np\n"
+        "from federank.errors import BadState\n"
+        "from federank.service.device.federation import Model\n"
+        "from federank.service.device.store import DeviceStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "try:\n"
-        "    with store.transaction() as sql:\n"
-        "        sql.execute('INSERT INTO model VALUES (1, 1, ?, ?)', (bytes(1_000_000), b''))\n"
+        "    store.write_model(Model(1, np.zeros((500, 500), np.float32), np.zeros(500, np.float32)))\n"
         "except BadState as mistake:\n"
         "    print(mistake)\n"
     )

@@ -14,22 +14,20 @@ from tests.service.device_worlds import FACTORS, ITEMS, rows, scripted_federatio
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.engines.pairs import compiled
-from federank.errors import DataError
+from federank.errors import BadAnswer, DataError, NoAnswer
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import Broadcast, Private
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import outward
 from federank.service.device.client import Client
-from federank.service.device.messages import read_facts, read_rows
-from federank.service.device.transfer import BadAnswer, NoAnswer
+from federank.service.device.federation import Model, fetch_model, read_facts, read_rows
 from federank.service.fleet import rehearsal as fleet_module
 from federank.service.fleet.devices import Models, VirtualDevices
 from federank.service.fleet.line import Line
 from federank.service.fleet.processes import (
     Rehearsal,
-    fetched_model,
-    found_federation,
+    fetch_federation,
     recommendations,
     rehearse,
 )
@@ -261,12 +259,9 @@ def written(data, folder):
 
 
 def shared_model(address, ca=None):
-    client = Client(address, ca=ca)
-    try:
-        federation = found_federation(client)
-        return federation, *fetched_model(client, federation.facts)
-    finally:
-        client.close()
+    with Client(address, ca=ca) as client:
+        federation = fetch_federation(client)
+        return federation, *fetch_model(client, federation.facts)
 
 
 @pytest.mark.slow
@@ -324,7 +319,7 @@ def simulated_precision(address, split, rounds, clients, wishes):
     simulated = VirtualDevices(federation.facts, federation.ids, split.train, 1, wishes).federation
     simulated.recipe = simulated.recipe._replace(clients_per_round=clients)
     compiled.play(simulated, rounds)
-    model = simulated.item_vectors[:, :20], simulated.item_biases
+    model = Model(rounds, simulated.item_vectors[:, :20], simulated.item_biases)
     listed = recommendations(rehearsal, federation, model, simulated.user_vectors[:, :20], 10)
     return fr.evaluate(listed, split).means["precision@10"]
 

@@ -70,7 +70,7 @@ def fleet(
     from federank.data.loading import load
     from federank.data.splits import split_temporal
     from federank.service.device.client import Client, checked_address
-    from federank.service.fleet.processes import Rehearsal, accuracy, found_federation, rehearse
+    from federank.service.fleet.processes import Rehearsal, accuracy, fetch_federation, rehearse
     from federank.service.fleet.rehearsal import Plan
 
     if rounds is None and seconds is None:
@@ -97,35 +97,32 @@ def fleet(
         ca=ca,
         insecure=insecure,
     )
-    client = Client(address, ca=ca, insecure=insecure, note=lambda text: click.echo(text, err=True))
-    try:
-        federation = found_federation(client)
+    with Client(address, ca=ca, insecure=insecure, note=lambda text: click.echo(text, err=True)) as client:
+        federation = fetch_federation(client)
         played = rehearse(rehearsal, processes)
-        told = {"devices": len(played.users)} | played.tally.report()
-        told["whole_model_bytes"] = federation.facts.most_model_bytes - 4096
+        report = {"devices": len(played.users)} | played.tally.report()
+        report["whole_model_bytes"] = federation.facts.most_model_bytes - 4096
         if split is not None:
-            told["accuracy"] = accuracy(rehearsal, federation, client, played.vectors, split)
-    finally:
-        client.close()
-    click.echo(json.dumps(told) if as_json else _lines(told))
+            report["accuracy"] = accuracy(rehearsal, federation, client, played.vectors, split)
+    click.echo(json.dumps(report) if as_json else _lines(report))
 
 
-def _lines(told: dict[str, Any]) -> str:
+def _lines(report: dict[str, Any]) -> str:
     lines = [
-        f"{told['interactions']:,} interactions of {told['devices']:,} devices in {told['rounds']:,} rounds and "
-        f"{told['seconds']:,} seconds: {told['interactions_per_s']:,} a second",
+        f"{report['interactions']:,} interactions of {report['devices']:,} devices in {report['rounds']:,} rounds and "
+        f"{report['seconds']:,} seconds: {report['interactions_per_s']:,} a second",
     ]
-    if told["interactions"]:
+    if report["interactions"]:
         lines.append(
-            f"{told['bytes_per_interaction']:,} bytes an interaction ({told['bytes_up_per_interaction']:,} up); the "
-            f"whole model is {told['whole_model_bytes']:,}"
+            f"{report['bytes_per_interaction']:,} bytes an interaction ({report['bytes_up_per_interaction']:,} up); "
+            f"the whole model is {report['whole_model_bytes']:,}"
         )
     for name in ("task", "upload", "interaction"):
-        if f"{name}_ms" in told:
-            times = ", ".join(f"{level} {value:,} ms" for level, value in told[f"{name}_ms"].items())
+        if f"{name}_ms" in report:
+            times = ", ".join(f"{level} {value:,} ms" for level, value in report[f"{name}_ms"].items())
             lines.append(f"{name}: {times}")
-    if told["not_counted"]:
-        lines.append("not counted: " + ", ".join(f"{count:,} {name}" for name, count in told["not_counted"].items()))
-    if "accuracy" in told:
-        lines.append("accuracy: " + ", ".join(f"{name} {value:.4f}" for name, value in told["accuracy"].items()))
+    if report["not_counted"]:
+        lines.append("not counted: " + ", ".join(f"{count:,} {name}" for name, count in report["not_counted"].items()))
+    if "accuracy" in report:
+        lines.append("accuracy: " + ", ".join(f"{name} {value:.4f}" for name, value in report["accuracy"].items()))
     return "\n".join(lines)

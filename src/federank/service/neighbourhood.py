@@ -35,14 +35,11 @@ def live(address: str, data: Interactions, people: int, *, rounds: int | None = 
     """Let the first people of a data set take part in the federation at this address; how often they did."""
     from federank.service.device.client import Client
     from federank.service.fleet.devices import Models, VirtualDevices
-    from federank.service.fleet.processes import found_federation
+    from federank.service.fleet.processes import fetch_federation
     from federank.service.fleet.rehearsal import Fleet, Plan
 
-    client = Client(address)
-    try:
-        facts, ids = found_federation(client)
-    finally:
-        client.close()
+    with Client(address) as client:
+        facts, ids = fetch_federation(client)
     devices = VirtualDevices(facts, ids, data, 1, NEIGHBOURS_SHARE)
     users = devices.participants[:people].tolist()
     last_version = None if rounds is None else facts.version + rounds

@@ -13,8 +13,8 @@ from federank.errors import SettingError
 
 if TYPE_CHECKING:
     from federank.protocol.policy import Policy
-    from federank.service.device.enrolment import Chosen
-    from federank.service.device.messages import Catalogue, Facts
+    from federank.service.device.federation import Catalogue, Facts
+    from federank.service.device.state import ChosenPolicy
     from federank.service.device.store import DeviceStore
 
 _POLICY_OPTIONS = (
@@ -72,15 +72,15 @@ def opened(state: Path | None) -> DeviceStore:
     return store
 
 
-def chosen_policy(facts: Facts, catalogue: Catalogue, wishes: dict[str, Any]) -> Chosen:
+def chosen_policy(facts: Facts, catalogue: Catalogue, wishes: dict[str, Any]) -> ChosenPolicy:
     """The owner's policy where one is named, and otherwise the federation's suggestion as it is."""
-    from federank.service.device.enrolment import Chosen, suggested
+    from federank.service.device.state import ChosenPolicy, suggested_policy
 
     if not any_wish(wishes):
-        return suggested(facts)
+        return suggested_policy(facts)
     if wishes["pi"] is None:
         raise SettingError("A policy needs --pi: how much of what you like may be sent, from 0 to 1.")
-    return Chosen(wished(None, catalogue, wishes), "owner")
+    return ChosenPolicy(wished(None, catalogue, wishes), "owner")
 
 
 def wished(before: Policy | None, catalogue: Catalogue, wishes: dict[str, Any]) -> Policy:
@@ -137,14 +137,13 @@ def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
       federank device policy
       federank device policy --sharing sticky --pi 0.1
     """
-    from federank.service.device.leaving import exported_policy
-    from federank.service.device.state import catalogue_of, policy_of, set_policy
+    from federank.service.device.export import exported_policy
 
     store = opened(state)
-    now, chosen_by = policy_of(store)
+    now, chosen_by = store.policy()
     if any_wish(wishes):
-        now, chosen_by = wished(now, catalogue_of(store), wishes), "owner"
-        set_policy(store, now)
+        now, chosen_by = wished(now, store.catalogue(), wishes), "owner"
+        store.write_policy(now)
     if as_json:
         click.echo(json.dumps(exported_policy(store)))
     else:
@@ -166,11 +165,9 @@ def resume(state: Path | None) -> None:
 
 
 def _set_paused(state: Path | None, paused: bool) -> None:
-    from federank.service.device.state import policy_of, set_policy
-
     store = opened(state)
-    now, chosen_by = policy_of(store)
-    set_policy(store, replace(now, paused=paused), chosen_by)
+    now, chosen_by = store.policy()
+    store.write_policy(replace(now, paused=paused), chosen_by)
     click.echo(
         "Paused: nothing more is sent until `federank device resume`. What is on the line this moment may still arrive."
         if paused
@@ -186,7 +183,7 @@ def leave(state: Path | None, erase: bool) -> None:
 
     The file stays, for its ledger and for recommending, unless --erase is given.
     """
-    from federank.service.device.leaving import leave as leave_federation
+    from federank.service.device.enrolment import leave as leave_federation
 
     path = state_path(state)
     leave_federation(path, note)

@@ -61,10 +61,9 @@ def _take_part(
     **wishes: Any,
 ) -> None:
     from federank.checks import whole
-    from federank.service.device.client import Client
+    from federank.service.device.enrolment import client_of
     from federank.service.device.life import take_part
-    from federank.service.device.state import identity_of
-    from federank.service.device.store import DeviceStore, taking_part
+    from federank.service.device.store import taking_part
 
     if rounds is not None:
         whole("--rounds", rounds, 0)
@@ -75,19 +74,8 @@ def _take_part(
         _refuse_second_enrolment(path, server, wishes)
         if profile is not None:
             _renew_profile(path, profile)
-    with taking_part(path):
-        store = DeviceStore(path)
-        try:
-            identity = identity_of(store)
-            client = Client(
-                identity.server, ca=identity.ca, insecure=identity.insecure, token=identity.token, note=note
-            )
-            try:
-                stored = take_part(store, client, rounds, note)
-            finally:
-                client.close()
-        finally:
-            store.close()
+    with taking_part(path) as store, client_of(store.identity(), note) as client:
+        stored = take_part(store, client, rounds, note)
     click.echo(f"{stored} {'Update was' if stored == 1 else 'Updates were'} sent and stored.")
 
 
@@ -104,8 +92,7 @@ def _enrol(
         )
 
     ca = None if ca is None else str(Path(ca).absolute())  # the device may be started from another folder next time
-    client = Client(server, ca=ca, insecure=insecure, note=note)
-    try:
+    with Client(server, ca=ca, insecure=insecure, note=note) as client:
         matched, chosen, facts = enrol(
             client,
             path,
@@ -114,23 +101,17 @@ def _enrol(
             ca=ca,
             insecure=insecure,
         )
-    finally:
-        client.close()
     note(f"Enrolled in {facts.name or 'a federation'} of {facts.n_items:,} items; the device's file is {path}.")
     _tell_matched(matched)
-    who = "you chose" if chosen.by == "owner" else "the federation suggests, as you named none"
+    who = "you chose" if chosen.chosen_by == "owner" else "the federation suggests, as you named none"
     note(f"Policy ({who}): {policy_line(chosen.policy)}. `federank device policy` shows and changes it.")
 
 
 def _refuse_second_enrolment(path: Path, server: str | None, wishes: dict[str, Any]) -> None:
-    from federank.service.device.state import identity_of
     from federank.service.device.store import DeviceStore
 
-    store = DeviceStore(path)
-    try:
-        identity = identity_of(store)
-    finally:
-        store.close()
+    with DeviceStore(path) as store:
+        identity = store.identity()
     if server is not None and server.rstrip("/") != identity.server:
         raise SettingError(
             f"The device of {path} is enrolled at {identity.server}; for another server, name another --state."
@@ -143,17 +124,12 @@ def _renew_profile(path: Path, profile: Path) -> None:
     """A history that has grown takes the place of the one that is kept; what has left stays in the ledger."""
     from federank.service.device.enrolment import refuse_empty
     from federank.service.device.history import read_profile
-    from federank.service.device.state import catalogue_of, identity_of, keep_profile
-    from federank.service.device.store import DeviceStore, taking_part
+    from federank.service.device.store import taking_part
 
-    with taking_part(path):
-        store = DeviceStore(path)
-        try:
-            matched = read_profile(profile, catalogue_of(store))
-            refuse_empty(profile, matched, identity_of(store).facts)
-            keep_profile(store, matched.profile)
-        finally:
-            store.close()
+    with taking_part(path) as store:
+        matched = read_profile(profile, store.catalogue())
+        refuse_empty(profile, matched, store.identity().facts)
+        store.write_profile(matched.profile)
     _tell_matched(matched)
 
 

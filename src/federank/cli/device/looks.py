@@ -28,22 +28,21 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
       federank device ledger --out ledger.csv
     """
     from federank.cli.tables import new_table, plain, show
-    from federank.service.device.leaving import exported_ledger, ledger_as_text
-    from federank.service.device.state import catalogue_of, ledger_of, profile_of, rounds_of
+    from federank.service.device.export import exported_ledger, ledger_as_text
 
     store = opened(state)
-    kept, history = ledger_of(store), profile_of(store)
+    kept, history = store.ledger(), store.profile()
     if out is not None:
         write_whole(out, ledger_as_text(store, out.suffix == ".json"), mode=PRIVATE)
         click.echo(f"{len(kept.entries):,} lines are in {out}.")
         return
     if as_json:
         disclosed = kept.disclosed(history)
-        click.echo(json.dumps({"rounds": rounds_of(store), "disclosed": disclosed, "entries": exported_ledger(store)}))
+        click.echo(json.dumps({"rounds": store.rounds(), "disclosed": disclosed, "entries": exported_ledger(store)}))
         return
-    catalogue = catalogue_of(store)
+    catalogue = store.catalogue()
     liked = [entry for entry in kept.entries.values() if entry.times_liked]
-    rounds, share = rounds_of(store), kept.disclosed(history)
+    rounds, share = store.rounds(), kept.disclosed(history)
     click.echo(
         f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. Of your {len(history):,} items {share:.1%} have left as "
         f"liked; {len(kept.entries) - len(liked):,} other items were sent as compared with."
@@ -88,7 +87,7 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file that only you can read.")
 def export(state: Path | None, out: Path | None) -> None:
     """All that the device's file knows, as JSON; all but the token, which would let others speak for you."""
-    from federank.service.device.leaving import exported
+    from federank.service.device.export import exported
 
     text = json.dumps(exported(opened(state)), indent=1)
     if out is None:

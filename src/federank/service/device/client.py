@@ -1,48 +1,221 @@
-"""The device's end of the line: one request at a time, tried again with patience, and never more than was asked for.
+"""The device's HTTP client: one request at a time, retried with backoff, and never more read than was asked for.
 
 A device lives on bad networks and trusts nobody. So here, and nowhere else in the device:
 
 1. The address is https, with the server's certificate checked (against the operator's own authority where `ca` names
    one). Plain http is for this very machine, or for who says `insecure` out loud.
-2. An answer is read up to a size that its reader names beforehand and within a time, unpacked too; what is longer
+2. A response is read up to a size that its reader names beforehand and within a timeout, unpacked too; what is longer
    is cut off and refused. Redirects are not followed.
-3. What may pass (no connection, a cut one, 429, 5xx) is tried again after a pause that doubles from try to try, with
-   jitter (half to all of it), and is at least what `Retry-After` asks for; up to a moment (`until`) or a number of
-   tries, and only as long as it is `still` wanted.
-4. What will not pass (a bad certificate, any other 4xx) is said at once.
+3. What may pass (no connection, a cut one, 429, 5xx) is retried after an exponential backoff with jitter (half to all
+   of it), and not before `Retry-After` asks for; up to a deadline or a number of attempts, and only as long as the
+   request is still wanted.
+4. What will not pass (a bad certificate, any other 4xx) is raised at once: BadAnswer, Refused (federank/errors.py).
 
-How much of an answer is read is in client_answers.py; what answers mean, in device_answers.py.
+Which requests there are, and what their responses must hold, is in federation.py.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import ssl
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from federank.errors import SettingError
-from federank.service.device.transfer import (
-    Answer,
-    BadAnswer,
-    NoAnswer,
-    Passing,
-    Refused,
-    Withdrawn,
-    bounded_content,
-    complaint,
-    retry_after,
-)
+from federank.errors import BadAnswer, NoAnswer, Refused, SettingError, Withdrawn
+
+if TYPE_CHECKING:
+    import httpx
 
 PREFIX = "/api/v1"
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
-LONGEST_ASKED_PAUSE = 3600.0  # a server that asks for more with Retry-After is asked again after this
-SECONDS_TO_CONNECT, SECONDS_TO_BEGIN = 10.0, 30.0
+FIRST_BACKOFF, LONGEST_BACKOFF = 0.5, 60.0
+LONGEST_RETRY_AFTER = 3600.0  # a server that asks for more is asked again after this
+CONNECT_TIMEOUT, FIRST_BYTE_TIMEOUT = 10.0, 30.0
+WHOLE_RESPONSE_TIMEOUT = 120.0
+"""However slowly a response drips, it is given up after this many seconds."""
 SMALL = 1 << 20
-"""More bytes than any answer that is not a model or a catalogue has."""
+"""More bytes than any response that is not a model or a catalogue has."""
+
+
+class Response(NamedTuple):
+    """What came back: a status of 2xx or 304, headers (lower case), and the whole content."""
+
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+
+class Retryable(Exception):
+    """A fault that may be over at the next attempt; `retry_after` is how many seconds the server asked for."""
+
+    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class Client:
+    """A connection to one server; `note` hears of every attempt that failed."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        ca: str | None = None,
+        insecure: bool = False,
+        token: str | None = None,
+        note: Callable[[str], None] = lambda _: None,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._httpx = needed_httpx()
+        self.address = checked_address(address, insecure)
+        self.token, self.note, self.sleep, self.jitter = token, note, sleep, jitter
+        secure = self.address.startswith("https")
+        self._http = self._httpx.Client(
+            verify=trusted_certificates(ca) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            trust_env=not is_loopback(urlsplit(self.address).hostname or ""),
+        )
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._http.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        most_bytes: int = SMALL,
+        hold: float = 0.0,
+        deadline: float | None = None,
+        attempts: int | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
+        headers: dict[str, str] | None = None,
+    ) -> Response:
+        """The server's response, with retries until the deadline (of `time.monotonic`) and at most so many attempts.
+
+        `hold` is how long the server may hold the request (a long poll) beyond the usual timeout. `is_wanted` is asked
+        before every attempt.
+        """
+        failed = 0
+        while True:
+            if not is_wanted():
+                raise Withdrawn(f"What was to be sent to {self.address} is no longer wanted; it was not tried again.")
+            try:
+                timeout = FIRST_BYTE_TIMEOUT + hold
+                if deadline is not None:
+                    timeout = min(timeout, max(0.1, deadline - time.monotonic()))
+                return self._attempt(method, path, body, most_bytes, timeout, headers or {})
+            except Retryable as fault:
+                failed += 1
+                pause = max(self._backoff(failed), min(fault.retry_after, LONGEST_RETRY_AFTER))
+                out_of_time = deadline is not None and time.monotonic() + pause > deadline
+                if out_of_time or (attempts is not None and failed >= attempts):
+                    raise NoAnswer(
+                        f"{self.address} did not answer ({fault}), after {failed} tries; is the server running, and "
+                        "is this its address?"
+                    ) from fault
+                self.note(f"{fault}; trying again in {pause:.1f} s")
+                self.sleep(pause)
+
+    def _backoff(self, failed: int) -> float:
+        longest = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failed - 1, 30))
+        return longest * (0.5 + 0.5 * self.jitter())
+
+    def _attempt(
+        self, method: str, path: str, body: bytes | None, most_bytes: int, seconds: float, extra: dict[str, str]
+    ) -> Response:
+        headers = {"Accept-Encoding": "identity", **extra}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if body is not None:
+            headers.setdefault("Content-Type", "application/octet-stream")
+        timeout = self._httpx.Timeout(min(CONNECT_TIMEOUT, seconds), read=seconds)
+        url = self.address + PREFIX + path
+        try:
+            with self._http.stream(method, url, content=body, headers=headers, timeout=timeout) as response:
+                content = bounded_content(response, most_bytes)
+        except self._httpx.TransportError as fault:
+            _refuse_bad_certificate(fault, self.address)
+            raise Retryable(f"the connection to {self.address} failed: {_reason(fault)}") from fault
+        status = response.status_code
+        if 200 <= status < 300 or status == 304:
+            return Response(status, {name.lower(): value for name, value in response.headers.items()}, content)
+        slug, message = read_refusal(content)
+        if status == 429 or status >= 500:
+            asked = read_retry_after(response.headers.get("retry-after", ""))
+            raise Retryable(f"{self.address} answered {status}: {message}", asked)
+        raise Refused(status, slug, f"{self.address} answered {status}: {message}")
+
+
+# What comes back: read up to a limit, unpacked up to the same limit, or refused.
+
+
+def bounded_content(response: httpx.Response, most_bytes: int) -> bytes:
+    """The content of a response, unpacked, unless it is longer than was asked for or takes too long."""
+    began, content = time.monotonic(), bytearray()
+    for piece in _unpacked(response, most_bytes):
+        content += piece
+        if len(content) > most_bytes:
+            raise BadAnswer(
+                f"The server's answer is longer than the {most_bytes:,} bytes it can have at most; it was not read "
+                "further."
+            )
+        if time.monotonic() - began > WHOLE_RESPONSE_TIMEOUT:
+            raise Retryable(f"the answer was not complete after {WHOLE_RESPONSE_TIMEOUT:.0f} s")
+    return bytes(content)
+
+
+def _unpacked(response: httpx.Response, most_bytes: int) -> Iterator[bytes]:
+    packing = response.headers.get("content-encoding", "identity").strip().lower()
+    if packing == "identity":
+        yield from response.iter_raw()
+        return
+    if packing != "gzip":
+        raise BadAnswer(f"The server packed its answer as {packing[:40]!r}, which was not asked for.")
+    unpack = zlib.decompressobj(wbits=31)
+    try:
+        for piece in response.iter_raw():
+            yield unpack.decompress(piece, most_bytes + 1)  # a bomb goes off one byte above the limit
+    except zlib.error as reason:
+        raise BadAnswer(f"The server's answer is not the gzip it says it is ({reason}).") from reason
+
+
+def read_refusal(content: bytes) -> tuple[str, str]:
+    """The reason in one word and the sentence of an error's body, with no power over the terminal."""
+    try:
+        error = json.loads(content)
+        slug, message = str(error["error"]), str(error["message"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        slug, message = "unknown", "no reason was given"
+    return slug[:40], "".join(letter if letter.isprintable() else " " for letter in message[:300])
+
+
+def read_retry_after(text: str) -> float:
+    """How many seconds to wait: given as a number or as a date; 0 where it is neither."""
+    try:
+        return max(0.0, float(text)) if text else 0.0
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+# Whom to talk to, and whom to believe.
 
 
 def checked_address(address: str, insecure: bool = False) -> str:
@@ -66,99 +239,12 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class Client:
-    """A line to one server; `note` is told about every try that failed."""
-
-    def __init__(
-        self,
-        address: str,
-        *,
-        ca: str | None = None,
-        insecure: bool = False,
-        token: str | None = None,
-        note: Callable[[str], None] = lambda _: None,
-        sleep: Callable[[float], None] = time.sleep,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
-        httpx = needed_httpx()
-        self.address = checked_address(address, insecure)
-        self.token, self.note, self.sleep, self.jitter = token, note, sleep, jitter
-        self._http = httpx.Client(
-            verify=trusted_certificates(ca)
-            if self.address.startswith("https")
-            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            trust_env=not is_loopback(urlsplit(self.address).hostname or ""),
-        )
-
-    def close(self) -> None:
-        """Hang up."""
-        self._http.close()
-
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        *,
-        most_bytes: int = SMALL,
-        wait: float = 0.0,
-        until: float | None = None,
-        tries: int | None = None,
-        still: Callable[[], bool] = lambda: True,
-        headers: dict[str, str] | None = None,
-    ) -> Answer:
-        """The server's answer; tried again until this moment (of `time.monotonic`) and at most so many times.
-
-        `wait` is how long the server may take before it begins to answer, beyond the usual. `still` is asked before
-        every try whether it is still wanted.
-        """
-        tried = 0
-        while True:
-            if not still():
-                raise Withdrawn(f"What was to be sent to {self.address} is no longer wanted; it was not tried again.")
-            try:
-                seconds = SECONDS_TO_BEGIN + wait
-                if until is not None:
-                    seconds = min(seconds, max(0.1, until - time.monotonic()))
-                return self._try(method, path, body, most_bytes, seconds, headers or {})
-            except Passing as passing:
-                tried += 1
-                longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(tried - 1, 30))
-                pause = max(longest * (0.5 + 0.5 * self.jitter()), min(passing.wait, LONGEST_ASKED_PAUSE))
-                out_of_time = until is not None and time.monotonic() + pause > until
-                if out_of_time or (tries is not None and tried >= tries):
-                    raise NoAnswer(
-                        f"{self.address} did not answer ({passing}), after {tried} tries; is the server running, and "
-                        "is this its address?"
-                    ) from passing
-                self.note(f"{passing}; trying again in {pause:.1f} s")
-                self.sleep(pause)
-
-    def _try(
-        self, method: str, path: str, body: bytes | None, most_bytes: int, seconds: float, extra: dict[str, str]
-    ) -> Answer:
-        httpx = needed_httpx()
-        headers = {"Accept-Encoding": "identity", **extra}
-        if self.token is not None:
-            headers["Authorization"] = f"Bearer {self.token}"
-        if body is not None:
-            headers.setdefault("Content-Type", "application/octet-stream")
-        timeout = httpx.Timeout(min(SECONDS_TO_CONNECT, seconds), read=seconds)
-        url = self.address + PREFIX + path
-        try:
-            with self._http.stream(method, url, content=body, headers=headers, timeout=timeout) as response:
-                content = bounded_content(response, most_bytes)
-        except httpx.TransportError as fault:
-            _refuse_bad_certificate(fault, self.address)
-            raise Passing(f"the connection to {self.address} failed: {_reason(fault)}") from fault
-        status = response.status_code
-        if 200 <= status < 300 or status == 304:
-            return Answer(status, {name.lower(): value for name, value in response.headers.items()}, content)
-        slug, message = complaint(content)
-        if status == 429 or status >= 500:
-            asked = retry_after(response.headers.get("retry-after", ""))
-            raise Passing(f"{self.address} answered {status}: {message}", asked)
-        raise Refused(status, slug, f"{self.address} answered {status}: {message}")
+def trusted_certificates(ca: str | None) -> ssl.SSLContext:
+    """Whom to believe: the operator's own authority where its file is named, else the system's."""
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except (OSError, ssl.SSLError) as reason:
+        raise SettingError(f"--ca {ca} cannot be read as certificates in PEM format: {reason}.") from reason
 
 
 def needed_httpx() -> Any:
@@ -173,16 +259,8 @@ def needed_httpx() -> Any:
     return httpx
 
 
-def trusted_certificates(ca: str | None) -> ssl.SSLContext:
-    """Whom to believe: the operator's own authority where its file is named, else the system's."""
-    try:
-        return ssl.create_default_context(cafile=ca)
-    except (OSError, ssl.SSLError) as reason:
-        raise SettingError(f"--ca {ca} cannot be read as certificates in PEM format: {reason}.") from reason
-
-
 def _refuse_bad_certificate(fault: BaseException, address: str) -> None:
-    """A certificate that cannot be checked will not get better: no second try, and nothing sent."""
+    """A certificate that cannot be checked will not get better: no retry, and nothing sent."""
     cause: BaseException | None = fault
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -1,87 +1,75 @@
-"""A device's first day: what the federation is, which of its items the owner has, what the owner allows; then its id.
+"""Joining a federation, finding it changed, and leaving it.
 
-Everything is read and checked before the server is asked for an id, and the state file gets its name only once it is
-whole: an enrolment that fails leaves nothing behind. The server learns that one more device is there, and nothing else;
-the words that name the device's draws are made here and never sent (whoever knows them could replay its choices).
+**Enrolling.** Everything is read and checked before the server is asked for an id, and the device's file gets its name
+only once it is whole: an enrolment that fails leaves nothing behind. The server learns that one more device is there,
+and nothing else; the words that name the device's draws are made here and never sent (whoever knows them could replay
+its choices).
+
+**Settling.** Is the federation at this address still the one that the device enrolled in? It says which one it is by a
+word that is another for every founding (`founding` of GET /federation).
+
+    the same                        the device goes on
+    begun anew, the same catalogue  the device enrols in it: history, policy and ledger stay, and so do the words that
+                                    name its draws, so that what was chosen once for life stays chosen; its token, the
+                                    model, the vector of rounds and an Update on its way were the old federation's
+    another catalogue               nothing goes on: the numbers of the history and of the ledger mean other items
+
+**Leaving.** The server is asked to forget the token; then it is removed here too, so that nobody can take part with the
+file any more. The ledger stays: what has left cannot be called back, and its owner may want to know.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from federank.errors import FedeRankError, SettingError
-from federank.protocol.policy import Policy
+from federank.errors import BadAnswer, BadState, Refused, SettingError
 from federank.service.device.client import Client
-from federank.service.device.history import Matched, read_profile
-from federank.service.device.messages import (
-    MOST_CATALOGUE_BYTES,
+from federank.service.device.federation import (
     Catalogue,
     Facts,
-    merged,
-    read_catalogue,
-    read_enrolment,
-    read_facts,
-    read_rows,
+    fetch_catalogue,
+    fetch_facts,
+    fetch_model,
+    register,
+    unregister,
 )
+from federank.service.device.history import Matched, read_profile
 from federank.service.device.round import first_vector
-from federank.service.device.state import Identity, Model, found, keep_model, policy_from_values
-from federank.service.device.store import BadState, created
+from federank.service.device.state import ChosenPolicy, Identity
+from federank.service.device.store import DeviceStore, created, taking_part
 
-_TRIES = 5
-
-
-class Chosen(NamedTuple):
-    """A policy, and who chose it: the owner, or the federation's suggestion because the owner named none."""
-
-    policy: Policy
-    by: str
+_ATTEMPTS = 5
 
 
 def enrol(
     client: Client,
     path: Path,
     profile: Path,
-    choose: Callable[[Facts, Catalogue], Chosen],
+    choose: Callable[[Facts, Catalogue], ChosenPolicy],
     *,
     ca: str | None = None,
     insecure: bool = False,
     random_bits: Callable[[int], int] = secrets.randbits,
-) -> tuple[Matched, Chosen, Facts]:
+) -> tuple[Matched, ChosenPolicy, Facts]:
     """Make a device of this history at this path; what of the history the federation knows, and the policy.
 
     `random_bits` makes the secret words that name its draws: a rehearsal that must come out the same gives its own.
     """
     if path.exists():
         raise BadState(f"{path} is there already; a new device needs another --state.")
-    told = client.ask("GET", "/federation", tries=_TRIES).content
-    facts = read_facts(told)
-    catalogue = read_catalogue(
-        client.ask(
-            "GET",
-            "/catalogue",
-            most_bytes=MOST_CATALOGUE_BYTES,
-            tries=_TRIES,
-            headers={"Accept-Encoding": "gzip"},
-        ).content,
-        facts,
-    )
+    facts = fetch_facts(client, _ATTEMPTS)
+    catalogue = fetch_catalogue(client, facts, _ATTEMPTS)
     matched = read_profile(profile, catalogue)
     refuse_empty(profile, matched, facts)
     chosen = choose(facts, catalogue)
-    rows = read_rows(
-        client.ask("GET", "/model", most_bytes=facts.most_model_bytes, tries=_TRIES).content,
-        facts.settings.factors,
-        facts.n_items,
-    )
-    model = Model(rows.version, *merged(rows, None, facts.n_items))
+    model = fetch_model(client, facts, _ATTEMPTS)
     seed, user = random_bits(32), random_bits(31)
     vector = first_vector(facts, seed, user)
-    with created(path) as sql:
-        headers = {"Content-Type": "application/json"}
-        device, token = read_enrolment(client.ask("POST", "/devices", b"{}", tries=_TRIES, headers=headers).content)
+    with created(path) as store:
+        device, token = register(client, _ATTEMPTS)
         identity = Identity(
             server=client.address,
             device=device,
@@ -92,8 +80,8 @@ def enrol(
             ca=ca,
             insecure=insecure,
         )
-        found(sql, identity, told, chosen.policy, chosen.by, matched.profile, vector, catalogue)
-        keep_model(sql, model)
+        store.write_first(identity, chosen, matched.profile, vector, catalogue)
+        store.write_model(model)
     client.token = token
     return matched, chosen, facts
 
@@ -111,17 +99,75 @@ def refuse_empty(profile: Path, matched: Matched, facts: Facts) -> None:
         raise SettingError(f"{profile} names the whole catalogue; there is nothing left to compare with or recommend.")
 
 
-def suggested(facts: Facts) -> Chosen:
-    """The federation's suggestion, for an owner who named no policy."""
-    if facts.suggested_policy is None:
-        raise SettingError(
-            "What may leave this device? This federation suggests nothing; say it with --pi, from 0 (no liked item) to "
-            "1 (all of them), and --sharing sticky so that it holds for life."
+def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> Identity:
+    """Who this device is in the federation that is at its address now."""
+    identity = store.identity()
+    if not identity.token:
+        raise BadState(f"The device of {store.path} has left its federation; enrol anew with another --state.")
+    now = fetch_facts(client)
+    refuse_another_catalogue(identity.facts, now)
+    if identity.facts.founding and now.founding and now.founding != identity.facts.founding:
+        note(
+            "The federation was begun anew: this device enrols in the new one. Its history, policy and ledger stay; "
+            "the old model and what was on its way to the old federation are dropped."
         )
-    values: dict[str, Any] = {name: value for name, value in facts.suggested_policy.items() if value is not None}
-    try:
-        return Chosen(policy_from_values(values), "suggested")
-    except (FedeRankError, TypeError, OverflowError) as reason:
-        raise SettingError(
-            f"This federation suggests a policy that cannot be followed ({reason}); choose your own, with --pi."
-        ) from reason
+        return enrol_again(store, client, identity, now)
+    if replace(now, version=identity.facts.version) != identity.facts:
+        store.write_facts(now.document)
+    return replace(identity, facts=now)
+
+
+def settle_again(
+    store: DeviceStore, client: Client, identity: Identity, refusal: Refused, note: Callable[[str], None]
+) -> Identity:
+    """Who this device is after its token was refused: another, if the federation was begun anew; else it is refused."""
+    if refusal.status != 401:
+        raise refusal
+    renewed = settle(store, client, note)
+    if renewed.token == identity.token:
+        raise refusal
+    return renewed
+
+
+def refuse_another_catalogue(before: Facts, now: Facts) -> None:
+    """A catalogue or vectors of another shape make a federation that this device can take no part in."""
+    if (now.catalogue, now.n_items, now.settings.factors) != (
+        before.catalogue,
+        before.n_items,
+        before.settings.factors,
+    ):
+        raise BadAnswer(
+            "The server's federation is not the one that this device enrolled in: its catalogue or the size of its "
+            "vectors has changed. Enrol anew with another --state."
+        )
+
+
+def enrol_again(store: DeviceStore, client: Client, identity: Identity, facts: Facts) -> Identity:
+    """Enrol in a federation that was begun anew; everything of the old one is replaced at once, or nothing is."""
+    model, vector = fetch_model(client, facts), first_vector(facts, identity.seed, identity.user)
+    client.token = None  # the old federation's is nobody's business here
+    device, token = register(client)
+    renewed = replace(identity, device=device, token=token, facts=facts)
+    store.write_new_federation(renewed, vector, model)
+    client.token = token
+    return renewed
+
+
+def leave(path: Path, note: Callable[[str], None]) -> None:
+    """Ask the server to forget this device; a device that it does not know any more has left already."""
+    with taking_part(path) as store:
+        identity = store.identity()
+        if not identity.token:
+            return
+        with client_of(identity, note) as client:
+            try:
+                unregister(client, _ATTEMPTS)
+            except Refused as reason:
+                if reason.status not in (401, 404):
+                    raise
+        store.drop_token()
+
+
+def client_of(identity: Identity, note: Callable[[str], None]) -> Client:
+    """A client for the server that a device is enrolled at."""
+    return Client(identity.server, ca=identity.ca, insecure=identity.insecure, token=identity.token, note=note)

@@ -14,7 +14,7 @@ import numpy as np
 
 from federank.arrays import IntVector
 from federank.errors import BadFile, SettingError
-from federank.service.device.messages import Catalogue, shown
+from federank.service.device.federation import Catalogue, shown
 
 
 class Matched(NamedTuple):

@@ -12,23 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from federank.arrays import FloatVector
+from federank.errors import BadState
 from federank.protocol.messages import Broadcast
 from federank.protocol.pairs.home import home_vector
+from federank.service.device.federation import Model
 from federank.service.device.round import recipe_of
-from federank.service.device.state import (
-    Identity,
-    Model,
-    catalogue_of,
-    home_of,
-    identity_of,
-    keep_home,
-    model_of,
-    policy_of,
-    profile_of,
-    rounds_of,
-    vector_of,
-)
-from federank.service.device.store import BadState, DeviceStore
+from federank.service.device.state import Identity
+from federank.service.device.store import DeviceStore
 
 
 class Suggestion(NamedTuple):
@@ -41,19 +31,19 @@ class Suggestion(NamedTuple):
 
 def recommend(store: DeviceStore, n: int) -> list[Suggestion]:
     """The n best items that the owner does not have."""
-    identity = identity_of(store)
+    identity = store.identity()
     factors, n_items = identity.facts.settings.factors, identity.facts.n_items
-    model = model_of(store, n_items, factors)
+    model = store.model(n_items, factors)
     if model is None:
         raise BadState(f"{store.path} holds no model yet; `federank device` fetches one.")
-    policy, _ = policy_of(store)
-    at_home = policy.basis == "shared" or rounds_of(store) == 0
-    vector = _home(store, identity, model) if at_home else vector_of(store, factors)
+    policy, _ = store.policy()
+    at_home = policy.basis == "shared" or store.rounds() == 0
+    vector = _home(store, identity, model) if at_home else store.vector(factors)
     scores = model.vectors @ vector + model.biases
-    scores[profile_of(store)] = -np.inf
+    scores[store.profile()] = -np.inf
     # Of equal scores the smaller number comes first, as everywhere.
     best = np.argsort(-scores, kind="stable")[:n]
-    catalogue = catalogue_of(store)
+    catalogue = store.catalogue()
     return [
         Suggestion(catalogue.ids[item], catalogue.titles[item], float(scores[item]))
         for item in best
@@ -63,13 +53,13 @@ def recommend(store: DeviceStore, n: int) -> list[Suggestion]:
 
 def _home(store: DeviceStore, identity: Identity, model: Model) -> FloatVector:
     """The home vector for this model: the one that is kept, or a new one."""
-    kept = home_of(store, identity.facts.settings.factors, model.version)
+    kept = store.home_vector(identity.facts.settings.factors, model.version)
     if kept is not None:
         return kept
-    history = profile_of(store)
+    history = store.profile()
     everything = np.arange(identity.facts.n_items, dtype=np.int32)
     recipe = recipe_of(identity.facts, identity.seed, history)
     broadcast = Broadcast(0, model.version, everything, model.vectors, model.biases)
     vector = home_vector(recipe, identity.seed, identity.user, history, broadcast)
-    keep_home(store, vector, model.version)
+    store.write_home_vector(vector, model.version)
     return vector

@@ -8,7 +8,7 @@
     ledger            the Update is written down
 
 They are the protocol's own (protocol/); the simulation plays the same. The result is kept on the disk as one
-whole by device.py before anything goes out.
+whole by life.py before anything goes out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from federank.arrays import FloatVector, IntVector
-from federank.errors import BadMessage
+from federank.errors import BadAnswer, BadMessage
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
 from federank.protocol.initial import normal_rows
 from federank.protocol.ledger import Ledger
@@ -28,9 +28,8 @@ from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.recipes import Recipe, recipe_for
 from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import Outward, Policy, outward
-from federank.service.device.messages import Facts
-from federank.service.device.state import Identity, Model, RoundVector
-from federank.service.device.transfer import BadAnswer
+from federank.service.device.federation import Facts, Model
+from federank.service.device.state import Identity, RoundVector
 
 
 class Played(NamedTuple):

@@ -1,4 +1,4 @@
-"""A device's memory: everything private in one file that only its owner can read.
+"""A device's store: everything private in one file that only its owner can read. All of the device's SQL is here.
 
 The file is an SQLite database (rollback journal, every commit flushed to the disk), so a crash or a power cut leaves
 either all of a step or none of it. It holds
@@ -17,26 +17,47 @@ together, before a byte is sent. A second one removes the pending Update when it
 come. So whatever happens, what may have left is in the ledger, and an interrupted upload is sent again with the same
 bytes: never a second Update for the same ticket.
 
-Taking part needs `taking_part()`, a lock that the system releases with the process; looking and changing one's policy
-do not, so an owner can read the ledger or pause while the device runs.
+How the file is made, locked and kept from others' eyes is in private_file.py.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import os
+import json
 import sqlite3
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from federank.errors import BadState as BadState
+import numpy as np
+
+from federank.arrays import FloatVector, IntVector
+from federank.errors import BadState
+from federank.protocol.ledger import Ledger
+from federank.protocol.policy import Policy
+from federank.service.device.federation import Catalogue, Model, read_facts
+from federank.service.device.private_file import (
+    SECONDS_TO_WAIT,
+    faults_as_sentences,
+    locked,
+    new_file,
+    refuse_absence,
+    refuse_other_readers,
+)
+from federank.service.device.state import (
+    ChosenPolicy,
+    Identity,
+    Pending,
+    RoundVector,
+    policy_as_text,
+    policy_from_text,
+)
 
 FORMAT = 2
 """Format 1 did not say what the vector of rounds was learnt from; such a file is brought up to date when opened."""
 _APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
-_SECONDS_TO_WAIT = 10.0
 
 _SCHEMA = """
 CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), server TEXT NOT NULL, device TEXT NOT NULL,
@@ -56,16 +77,43 @@ CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT
 """
 
 
+@contextmanager
+def created(path: Path) -> Iterator[DeviceStore]:
+    """A new store, to be filled inside the `with`: the file gets its name only once it is whole."""
+    with faults_as_sentences(path), new_file(path) as unfinished:
+        sql = sqlite3.connect(unfinished, isolation_level=None)
+        try:
+            sql.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+            sql.execute(f"PRAGMA application_id = {_APPLICATION}")
+            sql.execute(f"PRAGMA user_version = {FORMAT}")
+        finally:
+            sql.close()
+        with DeviceStore(unfinished) as store, store.transaction():
+            store.path = path
+            yield store
+
+
+@contextmanager
+def taking_part(path: Path) -> Iterator[DeviceStore]:
+    """The store of a device that takes part: no other process does with the same file meanwhile.
+
+    Looking and changing one's policy need no such lock, so an owner can read the ledger or pause while the device runs.
+    """
+    # The lock goes after SQLite's connection: closing its file drops the locks that SQLite holds in this process.
+    with locked(path), DeviceStore(path) as store:
+        yield store
+
+
 class DeviceStore:
-    """An open state file: SQL in whole transactions, and faults as sentences."""
+    """An open store. Each writer is a transaction of its own, or part of the one that its caller began."""
 
     def __init__(self, path: Path) -> None:
         """Open an existing file; `created` makes a new one."""
         self.path = path
-        _refuse_absence(path)
-        _refuse_other_readers(path)
-        with _sentences(path):
-            self._sql = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
+        refuse_absence(path)
+        refuse_other_readers(path)
+        with faults_as_sentences(path):
+            self._sql = sqlite3.connect(path, timeout=SECONDS_TO_WAIT, isolation_level=None)
             try:
                 if self._checked_format() < FORMAT:
                     self._renew_format()
@@ -74,32 +122,247 @@ class DeviceStore:
                 self._sql.close()
                 raise
 
+    def __enter__(self) -> DeviceStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the file."""
         self._sql.close()
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of what is done inside, on the disk, or none of it."""
-        with _sentences(self.path):
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of what is written inside, on the disk, or none of it."""
+        if self._is_in_transaction():
+            yield
+            return
+        with faults_as_sentences(self.path):
             self._sql.execute("BEGIN IMMEDIATE")
             try:
-                yield self._sql
+                yield
                 self._sql.execute("COMMIT")
             except BaseException:
-                if self._sql.in_transaction:
+                if self._is_in_transaction():
                     self._sql.execute("ROLLBACK")
                 raise
 
-    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a query finds."""
-        with _sentences(self.path):
+    # What is read.
+
+    def identity(self) -> Identity:
+        """Who this device is."""
+        columns = "server, device, token, seed, user, federation, ca, insecure"
+        server, device, token, seed, user, document, ca, insecure = self._needed(f"SELECT {columns} FROM identity")
+        return Identity(
+            server=server,
+            device=device,
+            token=token,
+            seed=seed,
+            user=user,
+            facts=read_facts(document.encode()),
+            ca=ca,
+            insecure=bool(insecure),
+        )
+
+    def policy(self) -> ChosenPolicy:
+        """What the owner allows, and who chose it."""
+        text, chosen_by = self._needed("SELECT policy, chosen_by FROM person")
+        return ChosenPolicy(policy_from_text(text, str(self.path)), chosen_by)
+
+    def profile(self) -> IntVector:
+        """The items of the owner's history, ascending."""
+        return np.array([item for (item,) in self._rows("SELECT item FROM profile ORDER BY item")], dtype=np.int32)
+
+    def vector(self, factors: int) -> FloatVector:
+        """The vector that is used in rounds."""
+        (content,) = self._needed("SELECT vector FROM person")
+        return self._floats(content, factors)
+
+    def round_vector(self, factors: int) -> RoundVector:
+        """The same with what it was learnt from."""
+        (text,) = self._needed("SELECT learnt_from FROM person")
+        values = self.vector(factors)
+        if text is None:
+            return RoundVector(values, None, frozenset())
+        try:
+            learnt_from = json.loads(text)
+            return RoundVector(values, learnt_from["basis"], frozenset(learnt_from["items"]))
+        except (ValueError, TypeError, KeyError) as reason:
+            raise BadState(f"{self.path} is damaged: it does not say what its vector was learnt from.") from reason
+
+    def home_vector(self, factors: int, version: int) -> FloatVector | None:
+        """The home vector, if it was learnt with this version of the model."""
+        row = self._one("SELECT home FROM person WHERE home IS NOT NULL AND home_version = ?", version)
+        return None if row is None else self._floats(row[0], factors)
+
+    def rounds(self) -> int:
+        """How many rounds this device has taken part in."""
+        (rounds,) = self._needed("SELECT rounds FROM person")
+        return int(rounds)
+
+    def last_ticket(self) -> str | None:
+        """The ticket of the last Update that was made; there is never a second one for it."""
+        (ticket,) = self._needed("SELECT last_ticket FROM person")
+        return None if ticket is None else str(ticket)
+
+    def model(self, n_items: int, factors: int) -> Model | None:
+        """The shared model as last received, if any was."""
+        row = self._one("SELECT version, vectors, biases FROM model")
+        if row is None:
+            return None
+        version, vectors, biases = row
+        matrix = self._floats(vectors, n_items * factors).reshape(n_items, factors)
+        return Model(version, matrix, self._floats(biases, n_items))
+
+    def model_version(self) -> int:
+        """The version of the shared model as last received; -1 if none was."""
+        row = self._one("SELECT version FROM model")
+        return -1 if row is None else int(row[0])
+
+    def catalogue(self) -> Catalogue:
+        """The items' ids, titles and categories."""
+        (packed,) = self._needed("SELECT packed FROM catalogue")
+        try:
+            return Catalogue(**json.loads(zlib.decompress(packed)))
+        except (zlib.error, ValueError, TypeError) as reason:
+            raise BadState(f"{self.path} is damaged: its catalogue cannot be read ({reason}).") from reason
+
+    def ledger(self) -> Ledger:
+        """All that has left this device."""
+        names = ("item", "first_round", "last_round", "times_liked", "times_compared", "real")
+        rows = self._rows(f"SELECT {', '.join(names)} FROM ledger ORDER BY item")
+        return Ledger.from_rows(dict(zip(names, row, strict=True)) for row in rows)
+
+    def pending(self) -> Pending | None:
+        """The Update without a receipt, if there is one."""
+        row = self._one("SELECT ticket, round, body FROM pending")
+        return None if row is None else Pending(*row)
+
+    # What is written.
+
+    def write_first(
+        self, identity: Identity, chosen: ChosenPolicy, profile: IntVector, vector: FloatVector, catalogue: Catalogue
+    ) -> None:
+        """Write a new device's first state; what is left out here has its own writer."""
+        facts = identity.facts
+        own = (identity.server, identity.device, identity.token, identity.seed, identity.user)
+        person = (policy_as_text(chosen.policy), chosen.chosen_by, vector.tobytes())
+        with self.transaction():
+            self._sql.execute(
+                "INSERT INTO identity VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*own, facts.document, identity.ca, identity.insecure),
+            )
+            self._sql.execute("INSERT INTO person VALUES (1, ?, ?, ?, NULL, NULL, 0, NULL, NULL)", person)
+            packed = zlib.compress(json.dumps(catalogue._asdict()).encode())
+            self._sql.execute("INSERT INTO catalogue VALUES (1, ?)", (packed,))
+            self._insert_profile(profile)
+
+    def write_facts(self, document: str) -> None:
+        """Keep what the federation says of itself now."""
+        with self.transaction():
+            self._sql.execute("UPDATE identity SET federation = ?", (document,))
+
+    def write_new_federation(self, identity: Identity, vector: FloatVector, model: Model) -> None:
+        """Replace all that was the old federation's: token, model, vectors, and an Update on its way."""
+        joined = (identity.device, identity.token, identity.facts.document)
+        with self.transaction():
+            self._sql.execute("UPDATE identity SET device = ?, token = ?, federation = ?", joined)
+            self._sql.execute("DELETE FROM pending")
+            self._sql.execute(
+                "UPDATE person SET vector = ?, learnt_from = NULL, home = NULL, home_version = NULL, rounds = 0,"
+                " last_ticket = NULL",
+                (vector.tobytes(),),
+            )
+            self.write_model(model)
+
+    def write_policy(self, policy: Policy, chosen_by: str = "owner") -> None:
+        """Keep another policy; a device that is running follows it from its next round.
+
+        An Update that waits to be sent again was made under the old policy: it is dropped. It may have left before, and
+        so it stays in the ledger.
+        """
+        with self.transaction():
+            self._sql.execute("UPDATE person SET policy = ?, chosen_by = ?", (policy_as_text(policy), chosen_by))
+            self._sql.execute("DELETE FROM pending")
+
+    def write_profile(self, profile: IntVector) -> None:
+        """Keep another history in the place of the last one; the home vector is learnt anew.
+
+        An Update that waits to be sent again is dropped if anything was taken out of the history that it was made from.
+        """
+        with self.transaction():
+            if len(np.setdiff1d(self.profile(), profile)):
+                self._sql.execute("DELETE FROM pending")
+            self._sql.execute("DELETE FROM profile")
+            self._insert_profile(profile)
+            self._sql.execute("UPDATE person SET home = NULL, home_version = NULL")
+
+    def write_model(self, model: Model) -> None:
+        """Keep a model in the place of the last one."""
+        row = (model.version, model.vectors.tobytes(), model.biases.tobytes())
+        with self.transaction():
+            self._sql.execute("REPLACE INTO model VALUES (1, ?, ?, ?)", row)
+
+    def write_home_vector(self, vector: FloatVector, version: int) -> None:
+        """Keep a home vector, learnt with this version of the model."""
+        with self.transaction():
+            self._sql.execute("UPDATE person SET home = ?, home_version = ?", (vector.tobytes(), version))
+
+    def write_round(self, pending: Pending, vector: RoundVector, ledger: Ledger, items: IntVector) -> None:
+        """Keep what a round leaves: the Update to send, the new vector, and the ledger's lines for these items."""
+        learnt_from = json.dumps({"basis": vector.basis, "items": sorted(vector.items)})
+        with self.transaction():
+            self._sql.execute(
+                "UPDATE person SET vector = ?, learnt_from = ?, last_ticket = ?, rounds = rounds + 1",
+                (vector.values.tobytes(), learnt_from, pending.ticket),
+            )
+            self._sql.executemany(
+                "REPLACE INTO ledger VALUES (:item, :first_round, :last_round, :times_liked, :times_compared, :real)",
+                [asdict(ledger.entries[int(item)]) for item in items],
+            )
+            self._sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
+
+    def drop_pending(self, ticket: str) -> None:
+        """Forget the bytes of an Update that has its receipt or was refused for good."""
+        with self.transaction():
+            self._sql.execute("DELETE FROM pending WHERE ticket = ?", (ticket,))
+
+    def drop_token(self) -> None:
+        """Forget the token, so that nobody can take part with this file any more."""
+        with self.transaction():
+            self._sql.execute("UPDATE identity SET token = ''")
+            self._sql.execute("DELETE FROM pending")
+
+    # How it is done.
+
+    def _is_in_transaction(self) -> bool:
+        return self._sql.in_transaction
+
+    def _insert_profile(self, profile: IntVector) -> None:
+        self._sql.executemany("INSERT INTO profile VALUES (?)", [(int(item),) for item in profile])
+
+    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with faults_as_sentences(self.path):
             return self._sql.execute(query, values).fetchall()
 
-    def one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """The one row that a query finds, if it finds any."""
-        found = self.rows(query, *values)
-        return found[0] if found else None
+    def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
+        rows = self._rows(query, *values)
+        return rows[0] if rows else None
+
+    def _needed(self, query: str) -> tuple[Any, ...]:
+        row = self._one(query)
+        if row is None:
+            raise BadState(f"{self.path} is damaged: it lacks what `{query}` asks for. Restore it from a copy.")
+        return row
+
+    def _floats(self, content: Any, size: int) -> FloatVector:
+        if not isinstance(content, bytes) or len(content) != 4 * size:
+            raise BadState(f"{self.path} is damaged: {size:,} numbers are needed where it has something else.")
+        values = np.frombuffer(content, dtype=np.float32)
+        if not np.isfinite(values).all():
+            raise BadState(f"{self.path} is damaged: it holds values that are not finite numbers.")
+        return values
 
     def _checked_format(self) -> int:
         (application,) = self._sql.execute("PRAGMA application_id").fetchone()
@@ -111,110 +374,14 @@ class DeviceStore:
                 f"{self.path} has format {version}, and this program reads formats 1 to {FORMAT}; use the version of "
                 "federank that wrote it, or enrol anew with another --state."
             )
-        (found,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise sqlite3.DatabaseError(found)
+        (check,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
+        if check != "ok":
+            raise sqlite3.DatabaseError(check)
         return int(version)
 
     def _renew_format(self) -> None:
-        with self.transaction() as sql:
-            (version,) = sql.execute("PRAGMA user_version").fetchone()
+        with self.transaction():
+            (version,) = self._sql.execute("PRAGMA user_version").fetchone()
             if version < FORMAT:  # else another process was quicker
-                sql.execute("ALTER TABLE person ADD COLUMN learnt_from TEXT")
-                sql.execute(f"PRAGMA user_version = {FORMAT}")
-
-
-@contextlib.contextmanager
-def created(path: Path) -> Iterator[sqlite3.Connection]:
-    """A new state file, to be filled inside the `with`: it gets its name only once it is whole."""
-    if path.exists():
-        raise BadState(f"{path} is there already; a new device needs another --state.")
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with _sentences(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        try:
-            sql = sqlite3.connect(unfinished, isolation_level=None)
-            try:
-                sql.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
-                sql.execute(f"PRAGMA application_id = {_APPLICATION}")
-                sql.execute(f"PRAGMA user_version = {FORMAT}")
-                sql.execute("BEGIN")
-                yield sql
-                sql.execute("COMMIT")
-            finally:
-                sql.close()
-            try:
-                os.link(unfinished, path)  # unlike a rename, it never replaces a device that another process enrolled
-            except FileExistsError:
-                raise BadState(
-                    f"{path} was made by another process in the meantime; a new device needs another --state."
-                ) from None
-        finally:
-            for left in (unfinished, unfinished.with_name(f"{unfinished.name}-journal")):
-                left.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def taking_part(path: Path) -> Iterator[None]:
-    """Keep every other process from taking part with the same state file."""
-    try:
-        import fcntl
-    except ImportError:
-        raise BadState("Taking part needs a system that can lock files for a process: Linux or macOS.") from None
-    _refuse_absence(path)
-    # Not one of SQLite's own locks (those are fcntl's, these flock's), so looking into the file stays possible. The
-    # file must be closed after SQLite's connection: closing it drops the locks that SQLite holds in this process.
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BadState(
-                f"Another process takes part with {path} already; stop that one first, or give each device a --state "
-                "of its own."
-            ) from None
-        yield
-    finally:
-        os.close(file)
-
-
-def _refuse_absence(path: Path) -> None:
-    if not path.is_file():
-        raise BadState(
-            f"There is no device at {path}. `federank device --server ... --profile ...` enrols one; --state names its "
-            "file."
-        )
-
-
-def _refuse_other_readers(path: Path) -> None:
-    if os.name == "posix" and path.stat().st_mode & 0o077:
-        raise BadState(
-            f"{path} holds a person's history and can be opened by others on this machine; make it its owner's alone "
-            f"with `chmod 600 {path}`."
-        )
-
-
-@contextlib.contextmanager
-def _sentences(path: Path) -> Iterator[None]:
-    """Faults of the disk and of the file, as sentences for the owner."""
-    try:
-        yield
-    except sqlite3.Error as fault:
-        raise BadState(_sentence(path, str(fault))) from fault
-    except OSError as fault:
-        reason = "disk is full" if fault.errno == errno.ENOSPC else str(fault)
-        raise BadState(_sentence(path, reason)) from fault
-
-
-def _sentence(path: Path, reason: str) -> str:
-    if "full" in reason:
-        return f"The disk that holds {path} is full; nothing of this step was kept or sent. Make room and try again."
-    if "locked" in reason:
-        return f"{path} is busy: another process has held it for {_SECONDS_TO_WAIT:.0f} seconds. Try again."
-    if "readonly" in reason or "unable to open" in reason or "Errno" in reason or "I/O" in reason:
-        return f"{path} cannot be read and written ({reason}); look at the folder's permissions and disk."
-    return (
-        f"{path} is damaged ({reason}). Restore it from a copy, or enrol anew with another --state; what the damaged "
-        "file recorded as sent stays sent."
-    )
+                self._sql.execute("ALTER TABLE person ADD COLUMN learnt_from TEXT")
+                self._sql.execute(f"PRAGMA user_version = {FORMAT}")

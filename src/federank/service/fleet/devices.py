@@ -10,7 +10,7 @@ Every device downloads what it is sent; in memory, devices that have the same ve
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,26 +20,20 @@ from federank.data.interactions import Interactions, Profiles
 from federank.engines.pairs.federation import Federation
 from federank.engines.pairs.kernels import ShardSum, play_clients
 from federank.engines.pairs.triples import pairs_of_shard, room_for_pairs
-from federank.errors import DataError
+from federank.errors import BadAnswer, DataError
 from federank.models.rows import padded_width
 from federank.protocol.choices import Choices, coins, everyones_outward
 from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
 from federank.protocol.messages import Broadcast, Update
 from federank.protocol.pairs.recipes import recipe_for
-from federank.service.device.messages import Facts, merged
-from federank.service.device.transfer import BadAnswer
-
-
-class Model(NamedTuple):
-    """The shared model as the kernels want it: rows padded with zeros."""
-
-    version: int
-    vectors: FloatMatrix
-    biases: FloatVector
+from federank.service.device.federation import Facts, Model, merged
 
 
 class Models:
-    """The versions of the model that devices of this process have, each kept once."""
+    """The versions of the model that devices of this process have, each kept once, as the kernels want them.
+
+    Their rows are padded with zeros.
+    """
 
     MOST = 64
 
@@ -55,11 +49,11 @@ class Models:
     def receive(self, have: Model | None, rows: Broadcast) -> Model:
         """Take in rows; where neighbours have the same version, it must be the very same model."""
         factors = self.facts.settings.factors
-        known = None if have is None else (have.version, have.vectors[:, :factors], have.biases)
-        vectors, biases = merged(rows, known, self.facts.n_items)
+        known = None if have is None else have._replace(vectors=have.vectors[:, :factors])
+        whole = merged(rows, known, self.facts.n_items)
         padded = np.zeros((self.facts.n_items, padded_width(factors)), dtype=np.float32)
-        padded[:, :factors] = vectors
-        model = Model(rows.version, padded, np.array(biases))
+        padded[:, :factors] = whole.vectors
+        model = Model(rows.version, padded, np.array(whole.biases))
         twin = self._kept.setdefault(rows.version, model)
         if not (np.array_equal(twin.vectors, model.vectors) and np.array_equal(twin.biases, model.biases)):
             raise BadAnswer(f"The server gave two devices different models as version {rows.version}.")

@@ -12,9 +12,8 @@ import ssl
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from federank.errors import SettingError
+from federank.errors import BadAnswer, NoAnswer, SettingError
 from federank.service.device.client import PREFIX
-from federank.service.device.transfer import BadAnswer, NoAnswer
 
 
 class LineAnswer(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, FloatVector
+from federank.arrays import FloatMatrix
 from federank.data.interactions import Interactions
 from federank.data.splits import Split
 from federank.engines.pairs.home import home_vectors
@@ -22,11 +22,11 @@ from federank.errors import SettingError
 from federank.models.topn import top_n
 from federank.recommenders.recommendations import Recommendations
 from federank.service.device.client import Client, trusted_certificates
-from federank.service.device.messages import MOST_CATALOGUE_BYTES, Facts, merged, read_catalogue, read_facts, read_rows
+from federank.service.device.federation import Facts, Model, fetch_catalogue, fetch_facts, fetch_model
 from federank.service.fleet.devices import Models, VirtualDevices
 from federank.service.fleet.rehearsal import Fleet, Plan, Tally
 
-_TRIES = 5
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,28 +61,16 @@ class Played(NamedTuple):
     vectors: FloatMatrix  # everybody's; those who took no part have their first values
 
 
-def found_federation(client: Client) -> Federation:
+def fetch_federation(client: Client) -> Federation:
     """Ask the server what it is."""
-    facts = read_facts(client.ask("GET", "/federation", tries=_TRIES).content)
-    packed = {"Accept-Encoding": "gzip"}
-    told = client.ask("GET", "/catalogue", most_bytes=MOST_CATALOGUE_BYTES, tries=_TRIES, headers=packed).content
-    return Federation(facts, read_catalogue(told, facts).ids)
-
-
-def fetched_model(client: Client, facts: Facts) -> tuple[int, FloatMatrix, FloatVector]:
-    """The server's model as it is now, and its version."""
-    content = client.ask("GET", "/model", most_bytes=facts.most_model_bytes, tries=_TRIES).content
-    rows = read_rows(content, facts.settings.factors, facts.n_items)
-    return rows.version, *merged(rows, None, facts.n_items)
+    facts = fetch_facts(client, _ATTEMPTS)
+    return Federation(facts, fetch_catalogue(client, facts, _ATTEMPTS).ids)
 
 
 def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
     """Play a fleet on this many processes, which all end with the same round."""
-    client = Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure)
-    try:
-        federation = found_federation(client)
-    finally:
-        client.close()
+    with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
+        federation = fetch_federation(client)
     if rehearsal.rounds is not None:
         last = federation.facts.version + rehearsal.rounds
         rehearsal = replace(rehearsal, plan=replace(rehearsal.plan, last_version=last))
@@ -125,11 +113,11 @@ def _loop_factory() -> Any:
 
 
 def recommendations(
-    rehearsal: Rehearsal, federation: Federation, model: tuple[FloatMatrix, FloatVector], vectors: FloatMatrix, n: int
+    rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, n: int
 ) -> Recommendations:
     """What everybody's device would recommend after the rehearsal: the best of the items that somebody has."""
     devices = VirtualDevices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
-    item_vectors, item_biases = model
+    _, item_vectors, item_biases = model
     at_home = np.flatnonzero(devices.choices.at_home).astype(np.int32)
     if len(at_home):
         vectors = vectors.copy()
@@ -147,7 +135,7 @@ def accuracy(
     """How good the recommendations are by what the split holds out."""
     from federank.evaluation.evaluate import evaluate
 
-    _, *model = fetched_model(client, federation.facts)
-    listed = recommendations(rehearsal, federation, (model[0], model[1]), vectors, 10)
+    model = fetch_model(client, federation.facts, _ATTEMPTS)
+    listed = recommendations(rehearsal, federation, model, vectors, 10)
     means = evaluate(listed, split, metrics=("precision", "recall", "ndcg")).means
     return {name: round(float(value), 6) for name, value in means.items() if "@" in name}

@@ -19,14 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from federank.errors import FedeRankError
+from federank.errors import BadAnswer, FedeRankError, NoAnswer
 from federank.protocol.messages import encode
-from federank.service.device.messages import Ticket, read_enrolment, read_receipt, read_rows, read_ticket
-from federank.service.device.transfer import BadAnswer, NoAnswer, complaint
-from federank.service.fleet.devices import Model, Models, VirtualDevices
+from federank.service.device.client import read_refusal
+from federank.service.device.federation import (
+    POLL_SECONDS,
+    Model,
+    Ticket,
+    read_enrolment,
+    read_receipt,
+    read_rows,
+    read_ticket,
+)
+from federank.service.fleet.devices import Models, VirtualDevices
 from federank.service.fleet.line import Line, LineAnswer
 
-SECONDS_OF_A_POLL = 30
 ENROLLING_AT_ONCE = 32
 SECONDS_TO_FINISH = 20
 TRIES = 6
@@ -192,7 +199,7 @@ class Fleet:
         while not self._ending:
             if self.plan.rate is not None:
                 await self._wait_for_turn()
-            answer = await self._ask(line, "GET", f"/work?wait={SECONDS_OF_A_POLL}", seconds=SECONDS_OF_A_POLL + 30)
+            answer = await self._ask(line, "GET", f"/work?wait={POLL_SECONDS}", seconds=POLL_SECONDS + 30)
             if answer.status == 200:
                 ticket = read_ticket(answer.content)
                 if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
@@ -285,8 +292,8 @@ class Fleet:
 
 
 def _slug(answer: LineAnswer) -> str:
-    return f"{complaint(answer.content)[0]} {answer.status}"
+    return f"{read_refusal(answer.content)[0]} {answer.status}"
 
 
 def _broken(answer: LineAnswer, what: str) -> FedeRankError:
-    return BadAnswer(f"The server answered {answer.status} when asked for {what}: {complaint(answer.content)[1]}")
+    return BadAnswer(f"The server answered {answer.status} when asked for {what}: {read_refusal(answer.content)[1]}")

@@ -1,0 +1,301 @@
+"""The federation as a device sees it: every request there is, and the record that its answer becomes, or a refusal.
+
+    GET /federation          Facts: what the federation is, its recipe, what it suggests
+    GET /catalogue           Catalogue: the items, in the order of their numbers
+    GET /model               the whole shared model
+    POST /devices            an id and a token; nothing about the person is said
+    GET /work                Ticket: leave to take part in one round (a long poll)
+    GET /tasks/TICKET        Broadcast: what changed in the model since the version that the device has
+    POST .../update          the Update; its receipt
+    DELETE /devices/me       the token dies
+
+A device trusts no answer. Numbers must be numbers in their range, arrays must have the shapes that the catalogue and
+the number of factors ask for, every value must be finite, item numbers must ascend, and the model must be of the
+version and the round that were promised. What would be refused is never half used: a reader gives a whole record, or
+raises.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from federank.arrays import FloatMatrix, FloatVector
+from federank.errors import BadAnswer, BadMessage, FedeRankError
+from federank.protocol.messages import Broadcast, broadcast_bytes, decode_broadcast
+from federank.protocol.pairs.recipes import FPLSettings
+from federank.service.device.client import Client
+
+API = 1
+MOST_ITEMS = 10_000_000
+MOST_TRIPLES = 1_000_000
+MOST_CATALOGUE_BYTES = 256 << 20
+POLL_SECONDS = 30
+"""How long the server is asked to hold a request for work."""
+SECONDS_BETWEEN_POLLS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a federation says it is."""
+
+    name: str
+    settings: FPLSettings  # as its recipe says; seed and pi are the device's own business
+    triples: int
+    n_items: int
+    catalogue: str  # digest of the catalogue
+    founding: str  # which federation it is: another word for every founding; none from a server that does not say
+    version: int
+    suggested_policy: dict[str, Any] | None
+    document: str = field(repr=False, compare=False)  # the very answer, which a device keeps
+
+    @property
+    def most_model_bytes(self) -> int:
+        """No model of this catalogue is longer on the wire."""
+        return broadcast_bytes(self.n_items, self.settings.factors) + 4096
+
+
+class Catalogue(NamedTuple):
+    """The items that a federation knows, in the order of their numbers."""
+
+    ids: list[str]
+    titles: list[str]
+    categories: list[list[str]]
+
+
+class Model(NamedTuple):
+    """The shared model as of a version."""
+
+    version: int
+    vectors: FloatMatrix
+    biases: FloatVector
+
+
+class Ticket(NamedTuple):
+    """Leave to take part in one round."""
+
+    ticket: str
+    round_number: int
+    version: int
+    deadline_seconds: float
+    most_rows: int
+
+
+# The requests.
+
+
+def fetch_facts(client: Client, attempts: int | None = None) -> Facts:
+    """What the federation is."""
+    return read_facts(client.request("GET", "/federation", attempts=attempts).content)
+
+
+def fetch_catalogue(client: Client, facts: Facts, attempts: int | None = None) -> Catalogue:
+    """The federation's items."""
+    packed = {"Accept-Encoding": "gzip"}
+    response = client.request("GET", "/catalogue", most_bytes=MOST_CATALOGUE_BYTES, attempts=attempts, headers=packed)
+    return read_catalogue(response.content, facts)
+
+
+def fetch_model(client: Client, facts: Facts, attempts: int | None = None) -> Model:
+    """The whole shared model as it is now."""
+    response = client.request("GET", "/model", most_bytes=facts.most_model_bytes, attempts=attempts)
+    return merged(read_rows(response.content, facts.settings.factors, facts.n_items), None, facts.n_items)
+
+
+def register(client: Client, attempts: int | None = None) -> tuple[str, str]:
+    """A new device's id there and its token. The server learns that one more device is there, and nothing else."""
+    headers = {"Content-Type": "application/json"}
+    return read_enrolment(client.request("POST", "/devices", b"{}", attempts=attempts, headers=headers).content)
+
+
+def unregister(client: Client, attempts: int | None = None) -> None:
+    """Let the server forget the token."""
+    client.request("DELETE", "/devices/me", attempts=attempts)
+
+
+def wait_for_work(client: Client) -> Ticket | None:
+    """A ticket, or none if there was nothing to do for a while."""
+    began = time.monotonic()
+    response = client.request("GET", f"/work?wait={POLL_SECONDS}", hold=POLL_SECONDS)
+    if response.status == 200:
+        return read_ticket(response.content)
+    if time.monotonic() - began < SECONDS_BETWEEN_POLLS:
+        client.sleep(SECONDS_BETWEEN_POLLS)  # a server that answers at once instead of holding the line is not rushed
+    return None
+
+
+def fetch_rows(client: Client, facts: Facts, ticket: Ticket, have: int | None, deadline: float) -> Broadcast:
+    """The rows that a ticket's round is played on: those that changed since the version that the device has."""
+    path = _task_path(ticket.ticket) + ("" if have is None else f"?have={have}")
+    response = client.request("GET", path, most_bytes=facts.most_model_bytes, deadline=deadline)
+    rows = read_rows(response.content, facts.settings.factors, facts.n_items)
+    if (rows.round_number, rows.version) != (ticket.round_number, ticket.version):
+        raise BadAnswer(
+            f"The server promised round {ticket.round_number} on version {ticket.version} and sent round "
+            f"{rows.round_number} on version {rows.version}; nothing was sent."
+        )
+    return rows
+
+
+def send_update(
+    client: Client, ticket: str, body: bytes, deadline: float | None, is_wanted: Callable[[], bool]
+) -> bool:
+    """Send the bytes of an Update; whether the receipt is for them. Idempotent: the server keeps a ticket's once."""
+    response = client.request("POST", f"{_task_path(ticket)}/update", body, deadline=deadline, is_wanted=is_wanted)
+    return read_receipt(response.content) == hashlib.sha256(body).hexdigest()
+
+
+def _task_path(ticket: str) -> str:
+    return f"/tasks/{quote(ticket, safe='')}"
+
+
+# The answers.
+
+
+def read_facts(content: bytes) -> Facts:
+    """The answer to GET /federation."""
+    answer = _json_object(content, "about the federation")
+    if answer.get("api") != API or answer.get("method") != "fpl":
+        raise BadAnswer(
+            f"The server speaks version {answer.get('api')!r} of the interface and method {answer.get('method')!r}; "
+            f"this device speaks version {API} and method 'fpl'. Another version of federank may be needed."
+        )
+    recipe = answer.get("recipe")
+    if not isinstance(recipe, dict):
+        raise BadAnswer("The server says nothing about its recipe; a federation's address is needed.")
+    try:
+        settings = FPLSettings(
+            factors=_whole(recipe.get("factors"), 1, 1024),
+            order=recipe.get("order", "as-published"),
+            triples=_whole(recipe.get("triples"), 1, MOST_TRIPLES),
+            learning_rate=_number(recipe.get("learning_rate")),
+            user_regulariser=_number(recipe.get("user_regulariser")),
+            positive_regulariser=_number(recipe.get("positive_regulariser")),
+            negative_regulariser=_number(recipe.get("negative_regulariser")),
+            initial_scale=_number(recipe.get("initial_scale")),
+        )
+    except FedeRankError as reason:
+        raise BadAnswer(f"The server's recipe cannot be followed: {reason}") from reason
+    suggested = answer.get("suggested_policy")
+    return Facts(
+        name=shown(answer.get("name", "")),
+        settings=settings,
+        triples=int(settings.triples),
+        n_items=_whole(answer.get("items"), 2, MOST_ITEMS),
+        catalogue=_text(answer.get("catalogue")),
+        founding=_text(answer["founding"]) if "founding" in answer else "",
+        version=_whole(answer.get("version"), 0),
+        suggested_policy=suggested if isinstance(suggested, dict) else None,
+        document=content.decode(),
+    )
+
+
+def read_catalogue(content: bytes, facts: Facts) -> Catalogue:
+    """The answer to GET /catalogue: as many items as the federation said, of the digest it said."""
+    answer = _json_object(content, "about its catalogue")
+    items = answer.get("items")
+    if answer.get("digest") != facts.catalogue or not isinstance(items, list) or len(items) != facts.n_items:
+        raise BadAnswer("The server's catalogue is not the one that it announced; try again, or tell its operator.")
+    try:
+        ids = [shown(item["id"]) for item in items]
+        titles = [shown(item.get("title") or "") for item in items]
+        categories = [[shown(name) for name in item.get("categories") or ()] for item in items]
+    except (KeyError, TypeError, AttributeError) as reason:
+        raise BadAnswer("The server's catalogue has items without an id.") from reason
+    if len(set(ids)) != len(ids):
+        raise BadAnswer("The server's catalogue has two items of the same id.")
+    return Catalogue(ids, titles, categories)
+
+
+def read_enrolment(content: bytes) -> tuple[str, str]:
+    """The answer to POST /devices: the device's id there and its token."""
+    answer = _json_object(content, "to an enrolment")
+    return _text(answer.get("device")), _text(answer.get("token"))
+
+
+def read_ticket(content: bytes) -> Ticket:
+    """The answer to GET /work."""
+    answer = _json_object(content, "about work")
+    return Ticket(
+        ticket=_text(answer.get("ticket")),
+        round_number=_whole(answer.get("round"), 0, 2**32 - 1),
+        version=_whole(answer.get("version"), 0),
+        deadline_seconds=_number(answer.get("deadline_seconds")),
+        most_rows=_whole(answer.get("most_rows"), 0),
+    )
+
+
+def read_receipt(content: bytes) -> str:
+    """The answer to an upload: the digest of what the server stored."""
+    return _text(_json_object(content, "to an upload").get("receipt"))
+
+
+def read_rows(content: bytes, factors: int, n_items: int) -> Broadcast:
+    """A model or a part of one, with its round and version."""
+    try:
+        return decode_broadcast(content, factors, n_items)
+    except BadMessage as reason:
+        raise BadAnswer(f"The server's model cannot be used, and was not: {reason}") from reason
+
+
+def merged(rows: Broadcast, have: Model | None, n_items: int) -> Model:
+    """The whole model: the rows received over those that the device has already."""
+    if have is None:
+        if len(rows.items) != n_items:
+            raise BadAnswer(
+                f"The server sent {len(rows.items):,} of {n_items:,} rows of its model to a device that has none."
+            )
+        return Model(rows.version, rows.vectors, rows.biases)
+    if rows.version < have.version:
+        raise BadAnswer(
+            f"The server offers version {rows.version} of its model, and this device has version {have.version} "
+            "already: versions never go back. Nothing was sent; ask the operator whether the federation was reset, "
+            "and if so enrol anew with another --state."
+        )
+    vectors, biases = have.vectors.copy(), have.biases.copy()
+    vectors[rows.items], biases[rows.items] = rows.vectors, rows.biases
+    return Model(rows.version, vectors, biases)
+
+
+def shown(value: Any) -> str:
+    """A name that people will see: of a bounded length, and with no power over a terminal."""
+    text = str(value)[:500]
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _json_object(content: bytes, what: str) -> dict[str, Any]:
+    try:
+        answer = json.loads(content.decode())  # of bytes, json would also take UTF-16 and UTF-32
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        raise BadAnswer(f"The server's answer {what} is not the JSON that was asked for.")
+    return answer
+
+
+def _whole(value: Any, least: int, most: float = 2**53) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise BadAnswer(f"The server answered {str(value)[:40]!r} where a whole number from {least} is needed.")
+    return value
+
+
+def _number(value: Any) -> float:
+    try:
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # a whole number beyond all floats
+        number = math.inf
+    if not math.isfinite(number) or number < 0:
+        raise BadAnswer(f"The server answered {str(value)[:40]!r} where a finite number from 0 is needed.")
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not (value.isascii() and value.isprintable() and 0 < len(value) <= 512):
+        raise BadAnswer(f"The server answered {str(value)[:40]!r} where a short text is needed.")
+    return value
