@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from contextlib import asynccontextmanager
+from functools import wraps
 
 import httpx
 import numpy as np
@@ -31,7 +32,24 @@ from federank.service.server.store.schema import migrate
 
 ITEMS, FACTORS, TRIPLES = 12, 3, 4
 TENSORS = {"Content-Type": "application/octet-stream"}
+KEEP = {"keep_updates": True}
+PATIENT = {"deadline": 600.0}
 NO_LIMITS = {"device_rate": 0, "address_rate": 0, "enrolment_rate": 0}
+
+
+def in_a_loop(test):
+    """Run a test that waits for things."""
+
+    @wraps(test)
+    def run(*arguments, **values):
+        asyncio.run(test(*arguments, **values))
+
+    return run
+
+
+def same_bits(one, other):
+    """Whether two arrays of 32-bit floats are the same to the last bit."""
+    return np.array_equal(one.view(np.uint32), other.view(np.uint32))
 
 
 def small_world():

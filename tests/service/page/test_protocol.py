@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.service.page_questions import (
+from tests.service.page.questions import (
     CLOSE,
     ITEMS,
     POLICIES,
@@ -28,7 +28,7 @@ from federank.protocol.draws import USER_FACTORS, absent_item, below, words, wor
 from federank.protocol.initial import normal_rows
 from federank.protocol.messages import Broadcast, Update, decode_broadcast, encode
 
-PAGE = Path(__file__).parents[2] / "src" / "federank" / "service" / "page"
+PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "page"
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def ask(node, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     shutil.copytree(PAGE, folder / "page")
     (folder / "page" / "package.json").write_text('{"type": "module"}')
-    program = Path(__file__).with_name("page_answers.mjs")
+    program = Path(__file__).with_name("answers.mjs")
 
     def answers(*questions):
         asked = folder / "questions.json"

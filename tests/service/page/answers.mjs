@@ -73,7 +73,7 @@ export function answers(protocol, questions) {
   return questions.map((question) => kinds[question.kind](question));
 }
 
-// Under node: `node page_answers.mjs PROTOCOL.JS QUESTIONS.JSON` prints the answers.
+// Under node: `node answers.mjs PROTOCOL.JS QUESTIONS.JSON` prints the answers.
 if (typeof process !== "undefined" && process.argv[2]) {
   const { readFileSync } = await import("node:fs");
   const protocol = await import(process.argv[2]);

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from click.testing import CliRunner
-from tests.service.device_worlds import ITEMS, scripted_federation, served
+from tests.service.device.worlds import ITEMS, scripted_federation, served
 
 from federank.cli import federank
 from federank.errors import FedeRankError

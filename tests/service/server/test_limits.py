@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
-from tests.service.federations import serving, some_update
-from tests.service.test_rounds import PATIENT, in_a_loop
+from tests.service.federations import PATIENT, in_a_loop, serving, some_update
 
 from federank.data.interactions import Interactions
 from federank.protocol.messages import encode

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 from safetensors.numpy import load
-from tests.service.page_browsing import PATIENCE, Visitor, serving
-from tests.service.page_questions import POLICIES, assert_same_rounds, question_of_rounds
+from tests.service.page.browsing import PATIENCE, Visitor, serving
+from tests.service.page.questions import POLICIES, assert_same_rounds, question_of_rounds
 
 from federank.protocol.messages import Broadcast
 from federank.protocol.pairs.home import home_vector
@@ -94,7 +94,7 @@ def titles_of(stored, how):
 def test_the_browser_plays_rounds_as_python_does(town, visit):
     visitor = visit(town).open()
     asked = [question_of_rounds(policy) for policy in POLICIES.values()]
-    text = Path(__file__).with_name("page_answers.mjs").read_text()
+    text = Path(__file__).with_name("answers.mjs").read_text()
     function = text[text.index("export function") + len("export ") : text.index("// Under node")]
     found = visitor.page.evaluate(
         f"async (questions) => {{ {function} return answers(await import('/protocol.js'), questions); }}",
@@ -124,7 +124,7 @@ def test_the_ledger_lists_exactly_what_the_server_has_seen(server, visit):
 def test_a_full_round_with_three_browsers_and_twenty_python_devices(visit, tmp_path):
     with serving(tmp_path, rounds={"target": 23, "over_selection": 1.0, "deadline": 60.0}) as server:
         visitors = [visit(server).open().pick(5) for _ in range(3)]
-        program = Path(__file__).with_name("page_neighbours.py")
+        program = Path(__file__).with_name("neighbours.py")
         fleet = subprocess.Popen([sys.executable, str(program), server.public, "20", "1"])
         try:
             for visitor in visitors:

@@ -8,9 +8,17 @@ import subprocess
 import sys
 
 import pytest
-from tests.service.federations import found_small, persistent_life, recomputed, serving, stored
-from tests.service.test_limits import on_a_socket
-from tests.service.test_rounds import PATIENT, in_a_loop, same_bits
+from tests.service.federations import (
+    PATIENT,
+    found_small,
+    in_a_loop,
+    persistent_life,
+    recomputed,
+    same_bits,
+    serving,
+    stored,
+)
+from tests.service.server.test_limits import on_a_socket
 
 from federank.service.server.store.database import Database
 from federank.service.server.store.versions import newest_model

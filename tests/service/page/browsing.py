@@ -1,6 +1,6 @@
 """Browsers, and a real server for them: what the page's tests and the screenshots share.
 
-`serving` runs page_server.py until the block ends; `Visitor` is one person's browser, with a storage of its own, that
+`serving` runs server.py until the block ends; `Visitor` is one person's browser, with a storage of its own, that
 notes every request and every complaint of the browser.
 """
 
@@ -28,7 +28,7 @@ class Server:
         self.process = None
 
     def start(self):
-        program = Path(__file__).with_name("page_server.py")
+        program = Path(__file__).with_name("server.py")
         self.process = subprocess.Popen(
             [sys.executable, str(program), str(self.folder), json.dumps(self.options)],
             stdout=subprocess.PIPE,

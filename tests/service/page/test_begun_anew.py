@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 from safetensors.numpy import load
-from tests.service.page_browsing import PATIENCE, serving
-from tests.service.test_page_faults import rest
+from tests.service.page.browsing import PATIENCE, serving
+from tests.service.page.test_faults import rest
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.service.device_worlds import FACTORS, ITEMS, rows, scripted_federation, served
+from tests.service.device.worlds import FACTORS, ITEMS, rows, scripted_federation, served
 
 import federank as fr
 from federank.data.interactions import Interactions

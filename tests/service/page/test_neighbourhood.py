@@ -8,7 +8,7 @@ import time
 
 import httpx
 import pytest
-from tests.service.page_browsing import Visitor, browsing
+from tests.service.page.browsing import Visitor, browsing
 
 pytestmark = pytest.mark.slow
 

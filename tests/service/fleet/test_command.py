@@ -2,7 +2,7 @@
 
 import pytest
 from click.testing import CliRunner
-from tests.service.device_worlds import scripted_federation
+from tests.service.device.worlds import scripted_federation
 
 from federank.cli import federank
 from federank.errors import FedeRankError

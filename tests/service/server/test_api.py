@@ -10,8 +10,7 @@ import pytest
 from openapi_spec_validator import validate
 from safetensors import safe_open
 from safetensors.numpy import load, save
-from tests.service.federations import ITEMS, TENSORS, serving, small_world, some_update, stored
-from tests.service.test_rounds import PATIENT, in_a_loop
+from tests.service.federations import ITEMS, PATIENT, TENSORS, in_a_loop, serving, small_world, some_update, stored
 
 from federank.protocol.messages import Update, encode
 from federank.service.server.app import admin_app, public_app

@@ -6,8 +6,7 @@ import struct
 import httpx
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, Served, found_small, some_update, stored
-from tests.service.test_rounds import PATIENT
+from tests.service.federations import ITEMS, PATIENT, Served, found_small, some_update, stored
 
 from federank.protocol.messages import Update, encode
 

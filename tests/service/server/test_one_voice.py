@@ -3,8 +3,7 @@
 import asyncio
 
 import pytest
-from tests.service.federations import found_small, serving, some_update, stored
-from tests.service.test_rounds import KEEP, PATIENT, in_a_loop
+from tests.service.federations import KEEP, PATIENT, found_small, in_a_loop, serving, some_update, stored
 
 from federank.service.server.store import statements
 from federank.service.server.store.database import Database

@@ -10,8 +10,7 @@ import stat
 import httpx
 import pytest
 from click.testing import CliRunner
-from tests.service.federations import Device, Served, found_small, some_update, stored
-from tests.service.test_rounds import PATIENT
+from tests.service.federations import PATIENT, Device, Served, found_small, some_update, stored
 
 from federank.cli import federank
 from federank.errors import FedeRankError

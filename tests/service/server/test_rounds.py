@@ -1,32 +1,14 @@
 """Rounds with devices that are elsewhere: when they end, who is in them, and what stays of them in the model."""
 
 import asyncio
-from functools import wraps
 
 import numpy as np
 import pytest
 from safetensors.numpy import load
-from tests.service.federations import recomputed, serving, some_update, stored
+from tests.service.federations import KEEP, PATIENT, in_a_loop, recomputed, same_bits, serving, some_update, stored
 
 from federank.protocol.messages import Update
 from federank.service.server import rounds
-
-KEEP = {"keep_updates": True}
-PATIENT = {"deadline": 600.0}
-
-
-def in_a_loop(test):
-    """Run a test that waits for things."""
-
-    @wraps(test)
-    def run(*arguments, **values):
-        asyncio.run(test(*arguments, **values))
-
-    return run
-
-
-def same_bits(one, other):
-    return np.array_equal(one.view(np.uint32), other.view(np.uint32))
 
 
 @in_a_loop

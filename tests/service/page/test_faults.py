@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import pytest
 from playwright.sync_api import expect
-from tests.service.page_browsing import PATIENCE, serving
+from tests.service.page.browsing import PATIENCE, serving
 
 from federank.protocol.messages import Broadcast, encode
 

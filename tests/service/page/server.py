@@ -1,4 +1,4 @@
-"""A real server for the page's tests, as a process of its own: `python page_server.py FOLDER '{"people": 60, ...}'`.
+"""A real server for the page's tests, as a process of its own: `python server.py FOLDER '{"people": 60, ...}'`.
 
 It founds a federation on a small synthetic city (or on made-up items), binds free ports, prints one line of JSON with
 its addresses and the operator's token, and serves until it is told to stop.

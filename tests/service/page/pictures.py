@@ -1,4 +1,4 @@
-"""Pictures of the page for the documentation: `python tests/service/page_pictures.py [FOLDER]`.
+"""Pictures of the page for the documentation: `python tests/service/page/pictures.py [FOLDER]`.
 
 A small city federation with a few Python neighbours, a visitor who picks, takes part for some rounds and looks at what
 has left; on a desk in light, on a phone in dark, and the operator's page.
@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.service.page_browsing import Visitor, browsing, serving
+from tests.service.page.browsing import Visitor, browsing, serving
 
 NEIGHBOURS = 12
 DESK = {"viewport": {"width": 1180, "height": 1020}}
@@ -22,7 +22,7 @@ def take_pictures(chromium, folder):
     """Draw every picture into a folder; their paths."""
     told = {"name": "A city and its neighbours", "noun": {"one": "place", "many": "places"}}
     rounds = {"target": 6, "over_selection": 1.5, "deadline": 10.0}
-    program = Path(__file__).with_name("page_neighbours.py")
+    program = Path(__file__).with_name("neighbours.py")
     with (
         tempfile.TemporaryDirectory() as store,
         browsing(chromium) as browser,
@@ -83,6 +83,6 @@ def _picture(page, folder, name, height=None):
 
 
 if __name__ == "__main__":
-    default = Path(__file__).parents[2] / "docs" / "figures"
+    default = Path(__file__).parents[3] / "docs" / "figures"
     for picture in take_pictures(shutil.which("chromium"), sys.argv[1] if len(sys.argv) > 1 else default):
         print(picture, picture.stat().st_size)  # noqa: T201

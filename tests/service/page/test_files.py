@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "src" / "federank" / "service" / "page"
+PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "page"
 SCRIPTS = sorted(PAGE.rglob("*.js"))
 SHEETS = {"light": 0, "dark": 1}
 

@@ -13,8 +13,17 @@ import time
 
 import httpx
 import pytest
-from tests.service.federations import Served, found_small, recomputed, serving, some_update, stored
-from tests.service.test_rounds import PATIENT, in_a_loop, same_bits
+from tests.service.federations import (
+    PATIENT,
+    Served,
+    found_small,
+    in_a_loop,
+    recomputed,
+    same_bits,
+    serving,
+    some_update,
+    stored,
+)
 
 from federank.protocol.messages import encode
 from federank.service.server.store.database import Database

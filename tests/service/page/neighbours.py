@@ -1,4 +1,4 @@
-"""Python devices beside the browsers: `python page_neighbours.py ADDRESS HOW_MANY ROUNDS [ASKS A SECOND]`."""
+"""Python devices beside the browsers: `python neighbours.py ADDRESS HOW_MANY ROUNDS [ASKS A SECOND]`."""
 
 import sys
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.service.device_worlds import FACTORS, ITEMS, packed, rows, scripted_federation
+from tests.service.device.worlds import FACTORS, ITEMS, packed, rows, scripted_federation
 
 from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError
 from federank.protocol.draws import words_wrap_around
