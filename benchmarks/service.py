@@ -34,7 +34,7 @@ import psutil
 import federank as fr
 from datasets import benchmark_data
 from federank.service.device.federation import read_enrolment
-from federank.service.fleet.line import Line
+from federank.service.fleet.connection import Connection
 
 
 class Watched:
@@ -194,20 +194,20 @@ def measure_idle(asked: argparse.Namespace, data: Path, store: str) -> dict[str,
 async def hold_lines(address: str, devices: int, seconds: float) -> tuple[int, float]:
     """Enrol so many devices and let all of them wait for work; how many held on, and how long enrolling took."""
     gate, began = asyncio.Semaphore(64), time.monotonic()
-    lines = [Line(address) for _ in range(devices)]
+    connections = [Connection(address) for _ in range(devices)]
 
-    async def enrol(line: Line) -> None:
+    async def enrol(connection: Connection) -> None:
         async with gate:
-            answer = await line.ask("POST", "/devices", b"{}")
-            _, line.token = read_enrolment(answer.content)
+            reply = await connection.request("POST", "/devices", b"{}")
+            _, connection.token = read_enrolment(reply.content)
 
-    async def wait(line: Line) -> None:
+    async def wait(connection: Connection) -> None:
         while True:
-            await line.ask("GET", "/work?wait=60", seconds=120)
+            await connection.request("GET", "/work?wait=60", timeout=120)
 
-    await asyncio.gather(*(enrol(line) for line in lines))
+    await asyncio.gather(*(enrol(connection) for connection in connections))
     enrolled = time.monotonic() - began
-    waits = [asyncio.create_task(wait(line)) for line in lines]
+    waits = [asyncio.create_task(wait(connection)) for connection in connections]
     await asyncio.sleep(seconds)
     held = sum(not task.done() for task in waits)
     for task in waits:

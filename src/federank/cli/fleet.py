@@ -70,7 +70,9 @@ def fleet(
     from federank.data.loading import load
     from federank.data.splits import split_temporal
     from federank.service.device.client import Client, checked_address
-    from federank.service.fleet.processes import Rehearsal, accuracy, fetch_federation, rehearse
+    from federank.service.device.federation import fetch_model
+    from federank.service.fleet.accuracy import accuracy
+    from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
     from federank.service.fleet.rehearsal import Plan
 
     if rounds is None and seconds is None:
@@ -103,7 +105,8 @@ def fleet(
         report = {"devices": len(played.users)} | played.tally.report()
         report["whole_model_bytes"] = federation.facts.most_model_bytes - 4096
         if split is not None:
-            report["accuracy"] = accuracy(rehearsal, federation, client, played.vectors, split)
+            model = fetch_model(client, federation.facts)
+            report["accuracy"] = accuracy(rehearsal, federation, model, played.vectors, split)
     click.echo(json.dumps(report) if as_json else _lines(report))
 
 

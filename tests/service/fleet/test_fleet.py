@@ -23,15 +23,16 @@ from federank.protocol.policy import outward
 from federank.service.device.client import Client
 from federank.service.device.federation import Model, fetch_model, read_facts, read_rows
 from federank.service.fleet import rehearsal as fleet_module
+from federank.service.fleet.accuracy import recommendations
+from federank.service.fleet.connection import Connection
 from federank.service.fleet.devices import Models, VirtualDevices
-from federank.service.fleet.line import Line
 from federank.service.fleet.processes import (
     Rehearsal,
     fetch_federation,
-    recommendations,
     rehearse,
 )
-from federank.service.fleet.rehearsal import Fleet, Plan, Tally
+from federank.service.fleet.rehearsal import Fleet, Plan
+from federank.service.fleet.tally import Tally
 
 # Engines and server add the same numbers in another order; factors are of size one.
 TOLERANCE = 2e-5
@@ -136,33 +137,35 @@ def test_a_device_that_lags_far_behind_keeps_the_model_it_has(federation):
 
 def ask(address, *requests, most_bytes=1 << 20):
     async def all_of_them():
-        line = Line(address)
-        line.most_bytes = most_bytes
+        connection = Connection(address)
+        connection.most_bytes = most_bytes
         try:
-            return [await line.ask(*request) for request in requests], line
+            return [await connection.request(*request) for request in requests], connection
         finally:
-            line.close()
+            connection.close()
 
     return asyncio.run(all_of_them())
 
 
-def test_a_line_is_kept_for_many_requests_and_counts_its_bytes(federation):
-    answers, line = ask(federation.address, ("GET", "/federation"), ("POST", "/devices", b"{}"), ("GET", "/nothing"))
-    assert [answer.status for answer in answers] == [200, 201, 404]
-    assert json.loads(answers[0].content)["items"] == ITEMS
-    assert line.received > sum(len(answer.content) for answer in answers)
-    assert line.sent > 0
+def test_a_connection_is_kept_for_many_requests_and_counts_its_bytes(federation):
+    replies, connection = ask(
+        federation.address, ("GET", "/federation"), ("POST", "/devices", b"{}"), ("GET", "/nothing")
+    )
+    assert [reply.status for reply in replies] == [200, 201, 404]
+    assert json.loads(replies[0].content)["items"] == ITEMS
+    assert connection.received > sum(len(reply.content) for reply in replies)
+    assert connection.sent > 0
 
 
-def test_a_cut_line_is_no_answer_and_the_next_request_makes_a_new_one(federation):
+def test_a_cut_connection_is_no_answer_and_the_next_request_makes_a_new_one(federation):
     federation.fault("GET", "/federation", "cut")
 
     async def cut_and_again():
-        line = Line(federation.address)
+        connection = Connection(federation.address)
         with pytest.raises(NoAnswer):
-            await line.ask("GET", "/federation")
-        answer = await line.ask("GET", "/federation")
-        line.close()
+            await connection.request("GET", "/federation")
+        answer = await connection.request("GET", "/federation")
+        connection.close()
         return answer.status
 
     assert asyncio.run(cut_and_again()) == 200
@@ -181,11 +184,11 @@ def test_an_answer_that_is_too_long_or_no_http_is_no_answer(federation):
             writer.close()
 
         server = await asyncio.start_server(nonsense, "127.0.0.1", 0)
-        line = Line(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        connection = Connection(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         try:
-            await line.ask("GET", "/federation")
+            await connection.request("GET", "/federation")
         finally:
-            line.close()
+            connection.close()
             server.close()
             await server.wait_closed()
 

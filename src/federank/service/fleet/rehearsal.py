@@ -13,11 +13,8 @@ import hashlib
 import json
 import ssl
 import time
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from federank.errors import BadAnswer, FedeRankError, NoAnswer
 from federank.protocol.messages import encode
@@ -31,12 +28,14 @@ from federank.service.device.federation import (
     read_rows,
     read_ticket,
 )
+from federank.service.fleet.connection import Connection, Reply
 from federank.service.fleet.devices import Models, VirtualDevices
-from federank.service.fleet.line import Line, LineAnswer
+from federank.service.fleet.tally import Tally
 
 ENROLLING_AT_ONCE = 32
 SECONDS_TO_FINISH = 20
-TRIES = 6
+ATTEMPTS = 6
+FIRST_BACKOFF = 0.2
 OLDER_IN_A_ROW = 20
 """So often the server may offer a device a round from before the model it has: one of its workers may lag behind."""
 SECONDS_UNTIL_ANOTHER = 0.2
@@ -53,53 +52,9 @@ class Plan:
     seconds: float | None = None
     """End after this long."""
     vanish: float = 0.0
-    """Share of devices that vanish in a round before they answer."""
+    """Share of devices that vanish in a round before they reply."""
     rate: float | None = None
     """Ask for work at most so many times a second, all devices together."""
-
-
-@dataclass
-class Tally:
-    """What happened, counted."""
-
-    seconds: float = 0.0
-    interactions: int = 0
-    rounds: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    bytes_up: int = 0
-    bytes_down: int = 0
-    took: dict[str, list[float]] = field(default_factory=lambda: {"task": [], "upload": [], "interaction": []})
-
-    def merge(self, other: Tally) -> None:
-        """Add what another process has counted at the same time."""
-        self.seconds, self.rounds = max(self.seconds, other.seconds), max(self.rounds, other.rounds)
-        self.interactions += other.interactions
-        self.counts += other.counts
-        self.bytes_up += other.bytes_up
-        self.bytes_down += other.bytes_down
-        for name, took in other.took.items():
-            self.took[name] += took
-
-    def report(self) -> dict[str, Any]:
-        """The numbers that a person or a program reads."""
-        each = max(1, self.interactions)
-        return {
-            "interactions": self.interactions,
-            "rounds": self.rounds,
-            "seconds": round(self.seconds, 2),
-            "interactions_per_s": round(self.interactions / max(self.seconds, 1e-9), 1),
-            "bytes_per_interaction": round((self.bytes_up + self.bytes_down) / each),
-            "bytes_up_per_interaction": round(self.bytes_up / each),
-            "bytes_down_per_interaction": round(self.bytes_down / each),
-            **{
-                f"{name}_ms": {
-                    f"p{level}": round(1000 * float(np.percentile(took, level)), 1) for level in (50, 95, 99)
-                }
-                for name, took in self.took.items()
-                if took
-            },
-            "not_counted": dict(self.counts),
-        }
 
 
 class Fleet:
@@ -116,12 +71,12 @@ class Fleet:
 
     async def play(self) -> Tally:
         """Enrol everybody, then take part until the plan's end."""
-        lines = {user: self._line() for user in self.users}
-        await self._all(self._enrol(line) for line in lines.values())
-        for line in lines.values():
-            line.sent = line.received = 0
+        connections = {user: self._connection() for user in self.users}
+        await self._all(self._enrol(connection) for connection in connections.values())
+        for connection in connections.values():
+            connection.sent = connection.received = 0
         began = self._turn = time.monotonic()
-        lives = [asyncio.create_task(self._live(user, line)) for user, line in lines.items()]
+        lives = [asyncio.create_task(self._live(user, connection)) for user, connection in connections.items()]
         ending = asyncio.create_task(self._end())
         try:
             # Lives end only by a fault, or once the end has come.
@@ -134,10 +89,10 @@ class Fleet:
                 task.cancel()
             await asyncio.gather(ending, *lives, return_exceptions=True)
             self.tally.seconds = time.monotonic() - began
-            self.tally.bytes_up = sum(line.sent for line in lines.values())
-            self.tally.bytes_down = sum(line.received for line in lines.values())
-            for line in lines.values():
-                line.close()
+            self.tally.bytes_up = sum(connection.sent for connection in connections.values())
+            self.tally.bytes_down = sum(connection.received for connection in connections.values())
+            for connection in connections.values():
+                connection.close()
         return self.tally
 
     async def _finish(self) -> None:
@@ -148,10 +103,10 @@ class Fleet:
                 return
             await asyncio.sleep(0.05)
 
-    def _line(self) -> Line:
-        line = Line(self.plan.address, self.plan.trusted)
-        line.most_bytes = self._facts.most_model_bytes
-        return line
+    def _connection(self) -> Connection:
+        connection = Connection(self.plan.address, self.plan.trusted)
+        connection.most_bytes = self._facts.most_model_bytes
+        return connection
 
     async def _all(self, works: Any) -> None:
         tasks = [asyncio.create_task(work) for work in works]
@@ -161,47 +116,47 @@ class Fleet:
             for task in tasks:
                 task.cancel()
 
-    async def _enrol(self, line: Line) -> None:
+    async def _enrol(self, connection: Connection) -> None:
         async with self._gate:
-            answer = await self._ask(line, "POST", "/devices", b"{}")
-        if answer.status != 201:
-            raise _broken(answer, "an enrolment")
-        _, line.token = read_enrolment(answer.content)
+            reply = await self._request(connection, "POST", "/devices", b"{}")
+        if reply.status != 201:
+            raise _broken(reply, "an enrolment")
+        _, connection.token = read_enrolment(reply.content)
 
     async def _end(self) -> None:
         """Return when the plan is fulfilled."""
-        line = self._line()
-        first = await self._version(line)
+        connection = self._connection()
+        first = await self._version(connection)
         began = time.monotonic()
         try:
             while True:
                 await asyncio.sleep(0.1)
-                version = await self._version(line)
+                version = await self._version(connection)
                 self.tally.rounds = version - first
                 if self.plan.last_version is not None and version >= self.plan.last_version:
                     return
                 if self.plan.seconds is not None and time.monotonic() - began >= self.plan.seconds:
                     return
         finally:
-            line.close()
+            connection.close()
 
-    async def _version(self, line: Line) -> int:
-        answer = await self._ask(line, "GET", "/status")
-        if answer.status != 200:
-            raise _broken(answer, "its status")
-        told = json.loads(answer.content)
-        self._round = int(told["round"])
-        return int(told["version"])
+    async def _version(self, connection: Connection) -> int:
+        reply = await self._request(connection, "GET", "/status")
+        if reply.status != 200:
+            raise _broken(reply, "its status")
+        status = json.loads(reply.content)
+        self._round = int(status["round"])
+        return int(status["version"])
 
-    async def _live(self, user: int, line: Line) -> None:
+    async def _live(self, user: int, connection: Connection) -> None:
         have: Model | None = None
         older = 0
         while not self._ending:
             if self.plan.rate is not None:
                 await self._wait_for_turn()
-            answer = await self._ask(line, "GET", f"/work?wait={POLL_SECONDS}", seconds=POLL_SECONDS + 30)
-            if answer.status == 200:
-                ticket = read_ticket(answer.content)
+            reply = await self._request(connection, "GET", f"/work?wait={POLL_SECONDS}", timeout=POLL_SECONDS + 30)
+            if reply.status == 200:
+                ticket = read_ticket(reply.content)
                 if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
                     await asyncio.Event().wait()  # the plan is fulfilled; its end comes from elsewhere
                 older = older + 1 if have is not None and ticket.version < have.version else 0
@@ -210,11 +165,11 @@ class Fleet:
                     continue
                 self._busy += 1
                 try:
-                    have = await self._interact(user, line, ticket, have)
+                    have = await self._interact(user, connection, ticket, have)
                 finally:
                     self._busy -= 1
-            elif answer.status != 204:
-                raise _broken(answer, "work")
+            elif reply.status != 204:
+                raise _broken(reply, "work")
 
     async def _pass_over(self, ticket: Ticket, times: int) -> None:
         """A round from before the model that a device has is not for it; a server that offers no other is broken."""
@@ -232,18 +187,18 @@ class Fleet:
         self._turn = max(self._turn, now - 1.0) + 1.0 / self.plan.rate
         await asyncio.sleep(max(0.0, self._turn - now))
 
-    async def _interact(self, user: int, line: Line, ticket: Ticket, have: Model | None) -> Model | None:
+    async def _interact(self, user: int, connection: Connection, ticket: Ticket, have: Model | None) -> Model | None:
         """One interaction; the model that the device has afterwards."""
         began = time.monotonic()
         path = f"/tasks/{ticket.ticket}"
-        answer = await self._ask(line, "GET", path if have is None else f"{path}?have={have.version}")
-        if answer.status != 200:
-            self.tally.counts[_slug(answer)] += 1
+        reply = await self._request(connection, "GET", path if have is None else f"{path}?have={have.version}")
+        if reply.status != 200:
+            self.tally.counts[_slug(reply)] += 1
             return have
         fetched = time.monotonic()
         model = self.models.known(have, ticket.version)
         if model is None:
-            rows = read_rows(answer.content, self._facts.settings.factors, self._facts.n_items)
+            rows = read_rows(reply.content, self._facts.settings.factors, self._facts.n_items)
             if (rows.round_number, rows.version) != (ticket.round_number, ticket.version):
                 raise BadAnswer(f"The server promised version {ticket.version} and sent version {rows.version}.")
             model = self.models.receive(have, rows)
@@ -253,12 +208,12 @@ class Fleet:
             await self._stay_away(ticket.round_number)
             return model
         sending = time.monotonic()
-        answer = await self._ask(line, "POST", f"{path}/update", body)
+        reply = await self._request(connection, "POST", f"{path}/update", body)
         now = time.monotonic()
-        if answer.status not in (200, 201):
-            self.tally.counts[_slug(answer)] += 1
+        if reply.status not in (200, 201):
+            self.tally.counts[_slug(reply)] += 1
             return model
-        if read_receipt(answer.content) != hashlib.sha256(body).hexdigest():
+        if read_receipt(reply.content) != hashlib.sha256(body).hexdigest():
             raise BadAnswer("The server's receipt is not for what was sent.")
         self.tally.interactions += 1
         self.tally.took["task"].append(fetched - began)
@@ -271,29 +226,29 @@ class Fleet:
         while self._round <= round_number and not self._ending:
             await asyncio.sleep(0.05)
 
-    async def _ask(
-        self, line: Line, method: str, path: str, body: bytes | None = None, seconds: float = 60.0
-    ) -> LineAnswer:
-        """An answer, with a few tries where the server is away or busy."""
-        for tried in range(TRIES):
+    async def _request(
+        self, connection: Connection, method: str, path: str, body: bytes | None = None, timeout: float = 60.0
+    ) -> Reply:
+        """A reply, retried a few times with backoff where the server is away or busy."""
+        for failed in range(ATTEMPTS):
             try:
-                answer = await line.ask(method, path, body, seconds=seconds)
-                if answer.status != 429 and answer.status < 500:
-                    return answer
-                self.tally.counts[f"busy {answer.status}"] += 1
-                if tried == TRIES - 1:
-                    return answer
+                reply = await connection.request(method, path, body, timeout=timeout)
+                if reply.status != 429 and reply.status < 500:
+                    return reply
+                self.tally.counts[f"busy {reply.status}"] += 1
+                if failed == ATTEMPTS - 1:
+                    return reply
             except NoAnswer:
                 self.tally.counts["cut"] += 1
-                if tried == TRIES - 1:
+                if failed == ATTEMPTS - 1:
                     raise
-            await asyncio.sleep(0.2 * 2**tried)
-        raise AssertionError("every try returns or raises")
+            await asyncio.sleep(FIRST_BACKOFF * 2**failed)
+        raise AssertionError("every attempt returns or raises")
 
 
-def _slug(answer: LineAnswer) -> str:
-    return f"{read_refusal(answer.content)[0]} {answer.status}"
+def _slug(reply: Reply) -> str:
+    return f"{read_refusal(reply.content)[0]} {reply.status}"
 
 
-def _broken(answer: LineAnswer, what: str) -> FedeRankError:
-    return BadAnswer(f"The server answered {answer.status} when asked for {what}: {read_refusal(answer.content)[1]}")
+def _broken(reply: Reply, what: str) -> FedeRankError:
+    return BadAnswer(f"The server answered {reply.status} when asked for {what}: {read_refusal(reply.content)[1]}")

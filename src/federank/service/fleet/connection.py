@@ -1,8 +1,8 @@
-"""A lean line to the server for thousands of virtual devices in one process.
+"""A lean HTTP connection for each of thousands of virtual devices in one process.
 
-One kept-alive HTTP/1.1 connection for each device, on asyncio's own transports, with httptools reading the answers:
-a load test on the machine of its server must not spend the processor on its client. No pools, no redirects, no
-retries; a cut connection is made anew at the next request. Bytes are counted as they pass.
+It is kept alive (HTTP/1.1), on asyncio's own transports, with httptools reading the responses: a load test on the
+machine of its server must not spend the processor on its client. No pools, no redirects, no retries; a cut connection
+is made anew at the next request. Bytes are counted as they pass.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from federank.errors import BadAnswer, NoAnswer, SettingError
 from federank.service.device.client import PREFIX
 
 
-class LineAnswer(NamedTuple):
-    """A status, the headers that came with it, and the content."""
+class Reply(NamedTuple):
+    """A response without its headers: a status and the whole content."""
 
     status: int
-    headers: dict[bytes, bytes]
     content: bytes
 
 
@@ -35,7 +34,7 @@ def needed_httptools() -> Any:
     return httptools
 
 
-class Line(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """A device's connection; one request at a time."""
 
     def __init__(self, address: str, trusted: ssl.SSLContext | None = None) -> None:
@@ -44,23 +43,23 @@ class Line(asyncio.Protocol):
         self._host, self._port = parts.hostname or "", parts.port or (443 if self._secure else 80)
         self._trusted = trusted
         self._transport: asyncio.Transport | None = None
-        self._answer: asyncio.Future[LineAnswer] | None = None
+        self._reply: asyncio.Future[Reply] | None = None
         self._head = f" HTTP/1.1\r\nHost: {parts.netloc}\r\n".encode()
         self.token: str | None = None
         self.most_bytes = 1 << 26
         self.sent = self.received = self._hung_up = 0
         self._httptools = needed_httptools()
 
-    async def ask(self, method: str, path: str, body: bytes | None = None, *, seconds: float = 60.0) -> LineAnswer:
-        """One request and its whole answer; `NoAnswer` where there is none in time."""
+    async def request(self, method: str, path: str, body: bytes | None = None, *, timeout: float = 60.0) -> Reply:
+        """One request and its whole response; `NoAnswer` where there is none within the timeout."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(timeout):
                 if self._transport is None or self._transport.is_closing():
                     await self._connect()
                 loop = asyncio.get_running_loop()
-                self._answer = loop.create_future()
+                self._reply = loop.create_future()
                 self._write(method, path, body)
-                return await self._answer
+                return await self._reply
         except (OSError, TimeoutError) as fault:
             self.close()
             raise NoAnswer(f"{self._host}:{self._port} did not answer ({fault or 'in time'}).") from fault
@@ -125,14 +124,9 @@ class Line(asyncio.Protocol):
     # What httptools calls.
 
     def on_message_begin(self) -> None:
-        """An answer begins."""
-        self._headers: dict[bytes, bytes] = {}
+        """A response begins."""
         self._pieces: list[bytes] = []
         self._size = 0
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
-        self._headers[name.lower()] = value
 
     def on_body(self, piece: bytes) -> None:
         """A piece of the content."""
@@ -143,14 +137,14 @@ class Line(asyncio.Protocol):
             self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
-        """An answer is whole."""
+        """A response is whole."""
         status = self._parser.get_status_code()
         if not self._parser.should_keep_alive():
             self.close()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(LineAnswer(status, self._headers, b"".join(self._pieces)))
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_result(Reply(status, b"".join(self._pieces)))
 
     def _fail(self, fault: Exception) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(fault)
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_exception(fault)
         self.close()

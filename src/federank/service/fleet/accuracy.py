@@ -1,0 +1,41 @@
+"""How good a rehearsed federation recommends: what everybody's device would list, against what a split holds out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from federank.arrays import FloatMatrix
+from federank.data.splits import Split
+from federank.engines.pairs.home import home_vectors
+from federank.evaluation.evaluate import evaluate
+from federank.models.topn import top_n
+from federank.recommenders.recommendations import Recommendations
+from federank.service.device.federation import Model
+from federank.service.fleet.devices import VirtualDevices
+from federank.service.fleet.processes import Federation, Rehearsal
+
+
+def recommendations(
+    rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, n: int
+) -> Recommendations:
+    """What everybody's device would recommend after the rehearsal: the best of the items that somebody has."""
+    devices = VirtualDevices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    _, item_vectors, item_biases = model
+    at_home = np.flatnonzero(devices.choices.at_home).astype(np.int32)
+    if len(at_home):
+        vectors = vectors.copy()
+        vectors[at_home] = home_vectors(devices.recipe, devices.profiles, item_vectors, item_biases, at_home)
+    scores = vectors @ item_vectors.T + item_biases
+    scores[:, np.bincount(devices.profiles.items, minlength=len(item_biases)) == 0] = -np.inf
+    items, best = top_n(scores, np.arange(len(vectors), dtype=np.int32), devices.profiles, n)
+    ids = np.array(federation.ids, dtype=np.dtypes.StringDType())
+    return Recommendations(rehearsal.data.user_ids, items, best, ids)
+
+
+def accuracy(
+    rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, split: Split
+) -> dict[str, float]:
+    """How good the recommendations are by what the split holds out."""
+    listed = recommendations(rehearsal, federation, model, vectors, 10)
+    means = evaluate(listed, split, metrics=("precision", "recall", "ndcg")).means
+    return {name: round(float(value), 6) for name, value in means.items() if "@" in name}
