@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.service.device_worlds import FACTORS, ITEMS, scripted_federation
+from tests.service.device.worlds import FACTORS, ITEMS, scripted_federation
 
 from federank.protocol.messages import decode_update
 from federank.service.device.client import Client
