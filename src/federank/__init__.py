@@ -2,17 +2,23 @@
 
     import federank as fr
 
-    data  = fr.load("city").keep_users(min_interactions=20)
-    split = fr.split_temporal(data, test=0.2)
+    split = fr.split_temporal(fr.load("city").keep_users(min_interactions=20))
+    model = fr.FPL(pi=0.3, epochs=60).fit(split.train)
+    model.recommend(42)
+    fr.evaluate(model, split).means["precision@10"]
 
-The front door. What is listed here is what the documentation speaks of; each name is imported when first
-used, so that `import federank` costs nothing.
+The front door. What is listed here is what the documentation speaks of, and all that a user needs to import; each
+name is imported when first used, so that `import federank` costs nothing.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from federank.audit.audit import audit_model as audit_model
+    from federank.audit.audit import audit_training as audit_training
+    from federank.audit.findings import Audited as Audited
+    from federank.audit.findings import Findings as Findings
     from federank.data.city.city import city as city
     from federank.data.interactions import Interactions as Interactions
     from federank.data.loading import load as load
@@ -29,6 +35,12 @@ if TYPE_CHECKING:
     from federank.errors import FedeRankError as FedeRankError
     from federank.evaluation.evaluate import Evaluation as Evaluation
     from federank.evaluation.evaluate import evaluate as evaluate
+    from federank.evaluation.prediction import PredictionErrors as PredictionErrors
+    from federank.evaluation.prediction import prediction_errors as prediction_errors
+    from federank.evaluation.significance import Comparison as Comparison
+    from federank.evaluation.significance import compare as compare
+    from federank.protocol.policy import Policy as Policy
+    from federank.recommenders.enrolling import Person as Person
     from federank.recommenders.enrolling import enrol as enrol
     from federank.recommenders.methods.bpr import BPR as BPR
     from federank.recommenders.methods.fcf import FCF as FCF
@@ -40,29 +52,21 @@ if TYPE_CHECKING:
     from federank.recommenders.methods.popular import Random as Random
     from federank.recommenders.methods.svdpp import SVDPlusPlus as SVDPlusPlus
     from federank.recommenders.methods.vae import MultVAE as MultVAE
+    from federank.recommenders.recommendations import Recommendations as Recommendations
+    from federank.recommenders.recommendations import Recommended as Recommended
+    from federank.recommenders.recommender import Recommender as Recommender
     from federank.recommenders.stored.model_folder import load_model as load_model
     from federank.recommenders.stored.model_folder import load_split as load_split
+    from federank.studies.results.results import Results as Results
 
 _HOMES = {
-    "FedeRankError": "federank.errors",
-    "BPR": "federank.recommenders.methods.bpr",
-    "Conduct": "federank.engines.conduct",
+    "audit_model": "federank.audit.audit",
+    "audit_training": "federank.audit.audit",
+    "Audited": "federank.audit.findings",
+    "Findings": "federank.audit.findings",
     "city": "federank.data.city.city",
-    "enrol": "federank.recommenders.enrolling",
-    "evaluate": "federank.evaluation.evaluate",
-    "Evaluation": "federank.evaluation.evaluate",
-    "FCF": "federank.recommenders.methods.fcf",
-    "FPL": "federank.recommenders.methods.fpl",
     "Interactions": "federank.data.interactions",
-    "ItemKNN": "federank.recommenders.methods.neighbours",
     "load": "federank.data.loading",
-    "load_model": "federank.recommenders.stored.model_folder",
-    "load_split": "federank.recommenders.stored.model_folder",
-    "MostPopular": "federank.recommenders.methods.popular",
-    "MultVAE": "federank.recommenders.methods.vae",
-    "PMF": "federank.recommenders.methods.pmf",
-    "Progress": "federank.engines.conduct",
-    "Random": "federank.recommenders.methods.popular",
     "Split": "federank.data.splits",
     "split_folds": "federank.data.splits",
     "split_given": "federank.data.splits",
@@ -71,9 +75,36 @@ _HOMES = {
     "split_temporal": "federank.data.splits",
     "split_temporal_global": "federank.data.splits",
     "statistics": "federank.data.statistics.statistics",
-    "SVDPlusPlus": "federank.recommenders.methods.svdpp",
+    "Conduct": "federank.engines.conduct",
+    "Progress": "federank.engines.conduct",
+    "FedeRankError": "federank.errors",
+    "Evaluation": "federank.evaluation.evaluate",
+    "evaluate": "federank.evaluation.evaluate",
+    "PredictionErrors": "federank.evaluation.prediction",
+    "prediction_errors": "federank.evaluation.prediction",
+    "Comparison": "federank.evaluation.significance",
+    "compare": "federank.evaluation.significance",
+    "Policy": "federank.protocol.policy",
+    "Person": "federank.recommenders.enrolling",
+    "enrol": "federank.recommenders.enrolling",
+    "BPR": "federank.recommenders.methods.bpr",
+    "FCF": "federank.recommenders.methods.fcf",
+    "FPL": "federank.recommenders.methods.fpl",
+    "ItemKNN": "federank.recommenders.methods.neighbours",
     "UserKNN": "federank.recommenders.methods.neighbours",
+    "PMF": "federank.recommenders.methods.pmf",
+    "MostPopular": "federank.recommenders.methods.popular",
+    "Random": "federank.recommenders.methods.popular",
+    "SVDPlusPlus": "federank.recommenders.methods.svdpp",
+    "MultVAE": "federank.recommenders.methods.vae",
+    "Recommendations": "federank.recommenders.recommendations",
+    "Recommended": "federank.recommenders.recommendations",
+    "Recommender": "federank.recommenders.recommender",
+    "load_model": "federank.recommenders.stored.model_folder",
+    "load_split": "federank.recommenders.stored.model_folder",
+    "Results": "federank.studies.results.results",
 }
+"""The same once more for the running program: each name, and the module it is imported from when first used."""
 
 __all__ = list(_HOMES)
 __version__ = "0.1.0"

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 from tests.worlds import two_tastes
 
-from federank import BPR, FPL
+from federank import BPR, FPL, MostPopular
 from federank.audit.attacks import ATTACKS, BASELINE
-from federank.audit.pairs.audit import audit_model, audit_training
+from federank.audit.audit import audit_model, audit_training
 from federank.cli import federank
 from federank.errors import ModelError, SettingError
 
@@ -126,3 +126,8 @@ def test_a_kept_model_can_be_audited_epoch_by_epoch(data, tmp_path):
     found = json.loads(told("audit", tmp_path / "run", "--json", "--per-epoch"))
     assert [moment["epoch"] for moment in found["per_epoch"]] == [1, 2, 3]
     assert found["attacks"] == json.loads(told("audit", tmp_path / "run", "--json"))["attacks"]
+
+
+def test_a_method_that_sends_nothing_is_not_audited(data):
+    with pytest.raises(ModelError, match="A model of popular cannot be audited; those of fpl, pmf and svdpp can"):
+        audit_model(MostPopular().fit(data))

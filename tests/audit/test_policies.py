@@ -7,7 +7,7 @@ from tests.worlds import two_tastes
 from federank import FPL
 from federank.audit.attacks.learned import _fit
 from federank.audit.attributes import judge_shares, shares_of, table_of
-from federank.audit.pairs.audit import audit_model
+from federank.audit.audit import audit_model
 from federank.audit.view import Guess
 from federank.data.categories import Categories
 

@@ -6,7 +6,7 @@ Data as the papers prepare them: users with 20 interactions or more, each one's 
 import pytest
 
 from federank import FPL, load
-from federank.audit.pairs.audit import audit_training
+from federank.audit.audit import audit_training
 from federank.data.splits import split_temporal
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from tests.audit.worlds import play_and_keep
 from tests.worlds import federation, random_world, two_tastes
 
 from federank import FPL
-from federank.audit.pairs.audit import audit_model, audit_training
+from federank.audit.audit import audit_model, audit_training
 from federank.audit.sums.view import SumsObserver
 from federank.engines.pairs import compiled
 from federank.errors import SettingError

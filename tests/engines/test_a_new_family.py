@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from federank.engines.checkpoint import save_checkpoint
+from federank.engines.conduct import Conduct
 from federank.engines.federated import Tables, in_this_process
-from federank.engines.training import Conduct, train
+from federank.engines.training import train
 from federank.errors import Diverged, SettingError
 from federank.protocol.round import play_round
 

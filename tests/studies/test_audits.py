@@ -3,7 +3,7 @@
 import pytest
 from tests.studies.worlds import carried_out, small_study
 
-from federank.audit.pairs.audit import audit_model
+from federank.audit.audit import audit_model
 from federank.recommenders.registry import recommender_class
 from federank.studies.plan.plan import plan_study, run_that_tests
 from federank.studies.plan.sources import part_of

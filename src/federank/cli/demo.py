@@ -186,7 +186,7 @@ def _audited(name: str, settings: dict[str, Any], split: Split, seed: int) -> di
     """Train once more under the eyes of a curious server: what it found, as a line of the study's results."""
     import hashlib
 
-    from federank.audit.pairs.audit import audit_training
+    from federank.audit.audit import audit_training
     from federank.evaluation.evaluate import evaluate
     from federank.recommenders.methods.fpl import FPL
     from federank.studies.run.audits import marks_of

@@ -33,7 +33,7 @@ from federank.errors import BadSplit, SettingError
 from federank.evaluation import exposure
 from federank.evaluation.bias import EVERYBODY, bias_table
 from federank.evaluation.categories import items_without_category, top_categories
-from federank.evaluation.lists import lists_of
+from federank.evaluation.lists import Source, lists_of
 from federank.evaluation.ranking import RANKING, find_hits
 from federank.files import write_whole
 
@@ -74,7 +74,7 @@ class Evaluation:
 
 
 def evaluate(
-    source: Any,
+    source: Source,
     split: Split,
     *,
     at: int | Sequence[int] = 10,

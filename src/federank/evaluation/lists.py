@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +25,18 @@ from federank.evaluation.ranking import find_hits
 from federank.recommenders.recommendations import Recommendations, match_ids
 from federank.recommenders.recommender import Recommender
 from federank.recommenders.stored.recommendation_files import read_recommendations
+
+
+class MakesLists(Protocol):
+    """Anything that recommends: asked for several users' lists, it answers with item ids for each."""
+
+    def recommend(self, users: Any, n: int, /) -> Any:
+        """The n best items of each of these users: lists in their order, or a mapping from the users' ids."""
+        ...
+
+
+Source = Recommender | Recommendations | MakesLists | str | os.PathLike[str]
+"""Whose lists can be judged."""
 
 
 def lists_of(source: Any, split: Split, users: IntVector, n: int) -> IntMatrix:

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,9 @@ from federank.arrays import IntVector
 from federank.audit.attacks import ATTACKS, BASELINE
 from federank.audit.attacks.learned import learn
 from federank.audit.attributes import judge_shares, table_of
+from federank.audit.findings import Audited, Findings
 from federank.audit.following import follow
-from federank.audit.marks import Means, best_of, means_of
+from federank.audit.marks import best_of, means_of
 from federank.audit.pairs.traffic import Observer
 from federank.audit.scoring import Marks, judge
 from federank.audit.sums.view import SumsObserver
@@ -39,20 +40,7 @@ from federank.recommenders.methods.fpl import FPL
 _BLOCK = 500
 
 
-@dataclass(frozen=True, kw_only=True)
-class Findings:
-    """What the attacks have found by the end of an epoch: means over the people followed."""
-
-    epoch: int
-    disclosed_share: float
-    base_rate: float
-    attacks: Means
-    best: dict[str, Any]
-    categories: dict[str, dict[str, float]] | None
-    ratings: dict[str, dict[str, float]] | None = None
-
-
-def audit_training(
+def audit_pairs_training(
     model: FPL,
     train: Interactions,
     *,
@@ -60,7 +48,7 @@ def audit_training(
     people: int | None = None,
     per_epoch: bool = False,
     conduct: Conduct | None = None,
-) -> tuple[list[Findings], dict[str, Any]]:
+) -> Audited:
     """Train a model and watch its run: findings (of each epoch if asked, else of the last), and about the audit."""
     conduct = conduct or Conduct()
     asked = conduct.after_epoch
@@ -81,17 +69,15 @@ def audit_training(
 
     model.fit(train, conduct=replace(conduct, after_epoch=look))
     assert audit is not None  # every run has an epoch
-    return findings, audit.about(seconds)
+    return Audited(findings, audit.about(seconds))
 
 
-def audit_model(
-    model: FPL, *, sees: str = "updates", people: int | None = None
-) -> tuple[list[Findings], dict[str, Any]]:
+def audit_pairs_model(model: FPL, *, sees: str = "updates", people: int | None = None) -> Audited:
     """Audit a trained model by making its run's draws again (and for sums its rounds)."""
     started = time.perf_counter()
     audit = _Audit(model, sees, people, looks=1)
     findings = [audit.look(model.settings.epochs)]
-    return findings, audit.about(time.perf_counter() - started)
+    return Audited(findings, audit.about(time.perf_counter() - started))
 
 
 class _Audit:

@@ -8,13 +8,12 @@ Everything a device learns is sent in every round, so nothing is ever held back;
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 
 from federank.arrays import IntVector
+from federank.audit.findings import Audited, Findings
 from federank.audit.marks import best_of, means_of
-from federank.audit.pairs.audit import Findings
 from federank.audit.ratings.attacks import RATING_ATTACKS, RatingView
 from federank.audit.ratings.traffic import RatingObserver
 from federank.audit.ratings.two_steps import two_steps
@@ -42,15 +41,13 @@ def audit_rating_training(
     sees: str = "updates",
     people: int | None = None,
     conduct: Conduct | None = None,
-) -> tuple[list[Findings], dict[str, Any]]:
+) -> Audited:
     """Train a model, then play what its devices have sent once more."""
     _refuse(model, sees)
     return audit_rating_model(model.fit(train, conduct=conduct), sees=sees, people=people)
 
 
-def audit_rating_model(
-    model: RatingFactors, *, sees: str = "updates", people: int | None = None
-) -> tuple[list[Findings], dict[str, Any]]:
+def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: int | None = None) -> Audited:
     """Audit a trained model: its run's draws are made again, and its first few rounds are played again."""
     _refuse(model, sees)
     if people is not None and people < 1:
@@ -96,7 +93,7 @@ def audit_rating_model(
         "rounds": observer.round_number,
         "seconds": {"training": model.report["seconds"], "audit": time.perf_counter() - started},
     }
-    return [findings], about
+    return Audited([findings], about)
 
 
 def _refuse(model: RatingFactors, sees: str) -> None:

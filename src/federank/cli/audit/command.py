@@ -18,9 +18,10 @@ from federank.protocol.pairs.recipes import PRESETS, FPLSettings
 from federank.protocol.ratings.recipes import PMFSettings, SVDPlusPlusSettings
 
 if TYPE_CHECKING:
-    from federank.audit.pairs.audit import Findings
+    from federank.audit.findings import Audited
     from federank.data.interactions import Interactions
     from federank.engines.conduct import Conduct
+    from federank.recommenders.recommender import Recommender
 
 _OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "threads", "quiet", "as_json"}
 """The options that are about the audit; all others are about the training."""
@@ -117,18 +118,10 @@ def audit(
 
 
 def _audit(
-    model: Any, part: Interactions | None, sees: str, people: int | None, per_epoch: bool, conduct: Conduct
-) -> tuple[list[Findings], dict[str, Any]]:
+    model: Recommender, part: Interactions | None, sees: str, people: int | None, per_epoch: bool, conduct: Conduct
+) -> Audited:
     """Train and watch, or watch once more what has been trained."""
-    if hasattr(model, "predict"):
-        from federank.audit.ratings.audit import audit_rating_model, audit_rating_training
-
-        if per_epoch:
-            raise SettingError(f"An audit of {model.name} looks once, at the end of the run; leave out --per-epoch.")
-        if part is None:
-            return audit_rating_model(model, sees=sees, people=people)
-        return audit_rating_training(model, part, sees=sees, people=people, conduct=conduct)
-    from federank.audit.pairs.audit import audit_model, audit_training
+    from federank.audit.audit import audit_model, audit_training
 
     if part is None and not per_epoch:
         return audit_model(model, sees=sees, people=people)
@@ -163,7 +156,7 @@ def _training_part(reading: Reading, way: str) -> Interactions:
     return data if way == "none" else (split_temporal if way == "temporal" else split_random)(data).train
 
 
-def _kept_model(what: str) -> Any:
+def _kept_model(what: str) -> Recommender:
     from federank.recommenders.registry import METHODS
     from federank.recommenders.stored.model_folder import load_model
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from federank.audit.pairs.audit import Findings
+    from federank.audit.findings import Findings
 
 ROWS = {
     "popularity": "What is popular anyway",

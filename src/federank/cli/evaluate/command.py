@@ -107,7 +107,8 @@ def evaluate(
     from federank.recommenders.stored.folds import is_folds
     from federank.recommenders.stored.model_folder import load_model
 
-    if (model is None) == (recommendations is None):
+    given = model if recommendations is None else recommendations
+    if given is None or (model is not None and recommendations is not None):
         raise SettingError("Say what to judge: a model's folder, or a file with --recommendations; one of them.")
     if split_folder is None and model is None:
         raise SettingError("A file of recommendations does not say what to judge it by; add --split DIR.")
@@ -116,11 +117,10 @@ def evaluate(
             raise SettingError(f"{model} holds folds, each with its own test part; only --at and --json go with them.")
         evaluate_folds(model, at, as_json=as_json)
         return
-    split = read_any_split(split_folder or model)  # type: ignore[arg-type]
+    split = read_any_split(split_folder or given)
     categories, groups, strangers = _read_files(category_file, group_file, split)
     loaded = None if model is None else load_model(model)
-    source = recommendations if loaded is None else loaded
-    found = judge(source, split, at=at, part=part, categories=categories, groups=groups)
+    found = judge(given if loaded is None else loaded, split, at=at, part=part, categories=categories, groups=groups)
     errors, fallbacks = rating_figures(loaded, split if part == "test" else split.development)
     notes = [*fallbacks, *found.notes, *strangers]
     if per_user is not None:

@@ -29,7 +29,7 @@ from federank.errors import SettingError
 from federank.studies.plan.vocabulary import as_table, refuse_unknown
 
 if TYPE_CHECKING:
-    from federank.audit.pairs.audit import Findings
+    from federank.audit.findings import Findings
 
 KEYS = ("sees", "people")
 _RATERS = ("pmf", "svdpp")
@@ -101,17 +101,12 @@ def refuse_impossible_audit(audit: Audit | None, group: str, settings: Any) -> N
 
 def audited(model: Any, audit: Audit) -> tuple[dict[str, float | None], dict[str, Any]]:
     """What each server finds in a trained model's run: metrics by its name, and the words and counts beside them."""
+    from federank.audit.audit import audit_model
+
     metrics: dict[str, float | None] = {}
     beside: dict[str, Any] = {}
     for sees in audit.sees:
-        if model.name in _RATERS:
-            from federank.audit.ratings.audit import audit_rating_model
-
-            [found], about = audit_rating_model(model, sees=sees, people=audit.people)
-        else:
-            from federank.audit.pairs.audit import audit_model
-
-            [found], about = audit_model(model, sees=sees, people=audit.people)
+        [found], about = audit_model(model, sees=sees, people=audit.people)
         metrics |= {f"{sees}:{name}": value for name, value in headline(found).items()}
         beside |= {
             f"{sees}:attack": found.best["by_auc"],

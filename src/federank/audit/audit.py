@@ -1,0 +1,57 @@
+"""The audit of any method that sends something: what a curious server learns from its run.
+
+    findings, about = audit_model(model)
+    findings[-1].best                     the strongest attack, and how far it is above popularity
+
+Each family of methods has a room with its own observers and attacks; here the family is chosen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from federank.audit.findings import Audited
+from federank.audit.pairs.audit import audit_pairs_model, audit_pairs_training
+from federank.audit.ratings.audit import audit_rating_model, audit_rating_training
+from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
+from federank.errors import ModelError, SettingError
+from federank.recommenders.methods.fpl import FPL
+from federank.recommenders.methods.ratings import RatingFactors
+from federank.recommenders.recommender import Recommender
+
+
+def audit_model(model: Recommender, *, sees: str = "updates", people: int | None = None) -> Audited:
+    """Audit a trained model: the messages of its run are made again, and attacked.
+
+    `sees` is what the server sees: `updates`, `anonymous` ones, or only `sums`. `people`: how many are followed.
+    """
+    if isinstance(model, RatingFactors):
+        return audit_rating_model(model, sees=sees, people=people)
+    if isinstance(model, FPL):
+        return audit_pairs_model(model, sees=sees, people=people)
+    raise _not_audited(model)
+
+
+def audit_training(
+    model: Recommender,
+    train: Interactions,
+    *,
+    sees: str = "updates",
+    people: int | None = None,
+    per_epoch: bool = False,
+    conduct: Conduct | None = None,
+) -> Audited:
+    """Train a model and watch its run: findings of each epoch if asked, else of the last."""
+    if isinstance(model, RatingFactors):
+        if per_epoch:
+            raise SettingError(f"An audit of {model.name} looks once, at the end of the run; leave out --per-epoch.")
+        return audit_rating_training(model, train, sees=sees, people=people, conduct=conduct)
+    if isinstance(model, FPL):
+        return audit_pairs_training(model, train, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)
+    raise _not_audited(model)
+
+
+def _not_audited(model: Any) -> ModelError:
+    name = getattr(model, "name", type(model).__name__)
+    return ModelError(f"A model of {name} cannot be audited; those of fpl, pmf and svdpp can.")
