@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check
 WORKERS ?= auto
 
-.PHONY: demo visit test check bench docs clean
+.PHONY: demo visit test check check-page check-javascript bench docs clean
 
 demo: $(VENV)/.product
 	$(RUN) -m federank demo
@@ -22,7 +22,18 @@ check: $(VENV)/.habits
 	$(RUN) -m ruff check src tests benchmarks
 	$(RUN) -m mypy
 	$(VENV)/bin/lint-imports --no-cache
+	@$(MAKE) --no-print-directory check-page
 	$(RUN) -m pytest -n $(WORKERS) -q -m "not slow"
+
+# The page's JavaScript keeps the same habits, with tools from npm; the page itself needs none of them.
+check-page:
+	@if command -v npm >/dev/null && command -v node >/dev/null; then $(MAKE) --no-print-directory check-javascript; \
+	else echo "npm is not installed, so the page's JavaScript is not checked here: Node 20.19 or newer and npm are needed."; \
+	test -z "$$FEDERANK_TESTS_MUST_NOT_SKIP"; fi
+
+check-javascript: node_modules/.tools
+	node_modules/.bin/prettier --log-level warn --check src/federank/service/page tests/service/page/*.mjs *.js
+	node_modules/.bin/eslint src/federank/service/page tests/service/page *.js
 
 bench: $(VENV)/.bench
 	$(RUN) benchmarks/training.py
@@ -55,5 +66,10 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --quiet -c constraints.txt -e '.[bench]'
 	touch $@
 
+# No lock file: it would record the address of a package index. package.json pins every version by name instead.
+node_modules/.tools: package.json
+	npm install --no-package-lock --no-audit --no-fund --silent
+	touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -21,7 +21,7 @@ from tests.service.page.browsing import Visitor, browsing, serving
 
 FACTORS, TRIPLES = 20, 132
 LOCAL_WORK = """async ({ items, factors, triples }) => {
-  const protocol = await import("/protocol.js");
+  const protocol = await import("/protocol/index.js");
   const recipe = protocol.recipeFor({ factors, triples, learning_rate: 0.05, user_regulariser: 0.05,
     positive_regulariser: 0.05, negative_regulariser: 0.005, order: "as-published", initial_scale: 0.1 });
   const values = (count) => Float32Array.from({ length: count }, () => Math.random() - 0.5);

@@ -20,11 +20,18 @@ export function answers(protocol, questions) {
     words: ({ of }) => of.map((five) => protocol.words(...five)),
     below: ({ of }) => of.map(([word, count]) => protocol.below(word, count)),
     absent: ({ profile, ranks }) => ranks.map((rank) => protocol.absentItem(profile, rank)),
-    normal: ({ factors, seed, user, scale }) => [...protocol.normalRow(factors, seed, user, protocol.USER_FACTORS, scale)],
+    normal: ({ factors, seed, user, scale }) => [
+      ...protocol.normalRow(factors, seed, user, protocol.USER_FACTORS, scale),
+    ],
     slope: ({ of }) => of.map(protocol.slope),
     rounds: ({ recipe, person, broadcasts }) => {
       const worked = protocol.recipeFor(recipe);
-      const device = { ...person, vector: floats(person.vector), profile: Int32Array.from(person.profile), triples: recipe.triples };
+      const device = {
+        ...person,
+        vector: floats(person.vector),
+        profile: Int32Array.from(person.profile),
+        triples: recipe.triples,
+      };
       return broadcasts.map((given) => {
         const broadcast = broadcastOf(given);
         const gradients = protocol.compute(worked, device, broadcast);

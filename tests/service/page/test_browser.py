@@ -97,7 +97,7 @@ def test_the_browser_plays_rounds_as_python_does(town, visit):
     text = Path(__file__).with_name("answers.mjs").read_text()
     function = text[text.index("export function") + len("export ") : text.index("// Under node")]
     found = visitor.page.evaluate(
-        f"async (questions) => {{ {function} return answers(await import('/protocol.js'), questions); }}",
+        f"async (questions) => {{ {function} return answers(await import('/protocol/index.js'), questions); }}",
         [question for question, _ in asked],
     )
     for answer, (_, expected) in zip(found, asked, strict=True):

@@ -1,11 +1,10 @@
 """The browser's protocol against Python's: the same seed, profile and Broadcast give the same pairs and Updates.
 
-Both are asked the same questions at run time (page_questions.py); JavaScript runs under node here, and in a browser in
-test_page_browser.py.
+Both are asked the same questions at run time (questions.py); JavaScript runs under node here, and in a browser in
+test_browser.py.
 """
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -34,15 +33,11 @@ PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "page"
 @pytest.fixture(scope="module")
 def ask(node, tmp_path_factory):
     """Questions to the page's protocol under node."""
-    folder = tmp_path_factory.mktemp("page")
-    shutil.copytree(PAGE, folder / "page")
-    (folder / "page" / "package.json").write_text('{"type": "module"}')
-    program = Path(__file__).with_name("answers.mjs")
+    asked = tmp_path_factory.mktemp("page") / "questions.json"
+    program, protocol = Path(__file__).with_name("answers.mjs"), (PAGE / "protocol" / "index.js").as_uri()
 
     def answers(*questions):
-        asked = folder / "questions.json"
         asked.write_text(json.dumps(questions))
-        protocol = (folder / "page" / "protocol.js").as_uri()
         done = subprocess.run([node, program, protocol, asked], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

@@ -3,8 +3,8 @@
 The token is typed in, kept in this tab's session storage, and sent as a header to the admin address this page came from.
 */
 
-import { byId, element, fill } from "./elements.js";
-import { chart, short } from "./pictures.js";
+import { byId, element, fill } from "./show/elements.js";
+import { chart, short } from "./show/pictures.js";
 
 const EVERY = 3000;
 const KEY = "federank-operator";
@@ -18,11 +18,19 @@ let timer = null;
 let paused = false;
 
 async function ask(path, body) {
-  const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY)}`, ...(body ? { "Content-Type": "application/json" } : {}) };
+  const headers = {
+    Authorization: `Bearer ${sessionStorage.getItem(KEY)}`,
+    ...(body ? { "Content-Type": "application/json" } : {}),
+  };
   const method = path === "overview" ? "GET" : "POST";
   let answer;
   try {
-    answer = await fetch(new URL(`/admin/api/v1/${path}`, location.origin), { method, headers, body: body && JSON.stringify(body), cache: "no-store" });
+    answer = await fetch(new URL(`/admin/api/v1/${path}`, location.origin), {
+      method,
+      headers,
+      body: body && JSON.stringify(body),
+      cache: "no-store",
+    });
   } catch {
     throw new Error("The server cannot be reached just now; trying again.");
   }
@@ -54,7 +62,11 @@ function show(told) {
   byId("entrance").hidden = true;
   byId("inside").hidden = false;
   paused = Boolean(told.paused);
-  byId("standing").textContent = paused ? "Rounds are paused" : told.open ? `Round ${told.round} is open` : "Between rounds";
+  byId("standing").textContent = paused
+    ? "Rounds are paused"
+    : told.open
+      ? `Round ${told.round} is open`
+      : "Between rounds";
   byId("standing").classList.toggle("on", !paused);
   byId("pause").textContent = paused ? "Go on with rounds" : "Pause rounds";
   const rounds = [...(told.rounds ?? [])].sort((one, other) => one.number - other.number);
@@ -70,7 +82,10 @@ function show(told) {
     ["Bytes in the latest rounds", total("bytes")],
     ...Object.entries(told.accuracy ?? {}).filter(([, value]) => typeof value === "number"),
   ];
-  fill(byId("now"), ...numbers.map(([title, value]) => element("div", {}, element("dt", {}, title), element("dd", {}, short(value)))));
+  fill(
+    byId("now"),
+    ...numbers.map(([title, value]) => element("div", {}, element("dt", {}, title), element("dd", {}, short(value)))),
+  );
   showCharts(rounds.filter(({ state }) => state === "folded" || state === "abandoned"));
   showRejected(told.rejected ?? {});
   showLatency(told.latency_ms ?? {});
@@ -78,8 +93,17 @@ function show(told) {
 }
 
 function showCharts(rounds) {
-  const over = (name, bad) => rounds.map((round) => ({ label: round.number, value: Number(round[name] ?? 0), bad: bad ? Number(round[bad] ?? 0) : 0 }));
-  const rejected = rounds.map((round) => ({ label: round.number, value: 0, bad: Object.values(round.rejected ?? {}).reduce((sum, count) => sum + count, 0) }));
+  const over = (name, bad) =>
+    rounds.map((round) => ({
+      label: round.number,
+      value: Number(round[name] ?? 0),
+      bad: bad ? Number(round[bad] ?? 0) : 0,
+    }));
+  const rejected = rounds.map((round) => ({
+    label: round.number,
+    value: 0,
+    bad: Object.values(round.rejected ?? {}).reduce((sum, count) => sum + count, 0),
+  }));
   fill(
     byId("charts"),
     chart("Reports, and dropouts above them", over("reports", "dropouts")),
@@ -91,27 +115,73 @@ function showCharts(rounds) {
 }
 
 function table(caption, columns, rows) {
-  const cell = (kind) => (text, place) => element(kind, { class: place ? "number" : "", scope: kind === "th" ? "col" : null }, text);
+  const cell = (kind) => (text, place) =>
+    element(kind, { class: place ? "number" : "", scope: kind === "th" ? "col" : null }, text);
   const body = rows.map((row) => element("tr", {}, ...row.map(cell("td"))));
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption, "data-key": caption }, element("table", {}, element("thead", {}, element("tr", {}, ...columns.map(cell("th")))), element("tbody", {}, ...body)));
+  return element(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption, "data-key": caption },
+    element(
+      "table",
+      {},
+      element("thead", {}, element("tr", {}, ...columns.map(cell("th")))),
+      element("tbody", {}, ...body),
+    ),
+  );
 }
 
 function showRejected(rejected) {
-  const rows = Object.entries(rejected).map(([reason, count]) => [REASONS[reason] ? `${reason}: ${REASONS[reason]}` : reason, short(count)]);
-  fill(byId("rejected"), rows.length ? table("Rejected uploads", ["Reason", "Uploads"], rows) : element("p", { class: "quiet" }, "None so far."));
+  const rows = Object.entries(rejected).map(([reason, count]) => [
+    REASONS[reason] ? `${reason}: ${REASONS[reason]}` : reason,
+    short(count),
+  ]);
+  fill(
+    byId("rejected"),
+    rows.length
+      ? table("Rejected uploads", ["Reason", "Uploads"], rows)
+      : element("p", { class: "quiet" }, "None so far."),
+  );
 }
 
 function showLatency(latency) {
-  const rows = Object.entries(latency).map(([route, told]) => [route, short(told.requests), short(told.p50), short(told.p99)]);
+  const rows = Object.entries(latency).map(([route, told]) => [
+    route,
+    short(told.requests),
+    short(told.p50),
+    short(told.p99),
+  ]);
   const words = element("p", { class: "quiet" }, "Of the latest requests of the process that answered.");
-  if (rows.length) fill(byId("latency"), words, table("Latency", ["Route", "requests", "half within, ms", "99 % within, ms"], rows));
+  if (rows.length)
+    fill(byId("latency"), words, table("Latency", ["Route", "requests", "half within, ms", "99 % within, ms"], rows));
   else fill(byId("latency"), element("p", { class: "quiet" }, "Nothing was asked yet."));
 }
 
 function showRounds(rounds) {
-  const why = (rejected) => Object.entries(rejected ?? {}).map(([reason, count]) => `${count} ${reason}`).join(", ") || "–";
-  const rows = rounds.map((round) => [`${round.number}: ${round.state}`, short(round.granted), short(round.reports), short(round.dropouts), why(round.rejected), short(round.bytes), short(round.clipped), short(round.drift), short(round.seconds)]);
-  fill(byId("rounds"), rows.length ? table("Round by round", ["Round", "tasks given", "reports", "dropouts", "rejected", "bytes", "rows clipped", "drift", "seconds"], rows) : element("p", { class: "quiet" }, "No round yet: it begins with the first device."));
+  const why = (rejected) =>
+    Object.entries(rejected ?? {})
+      .map(([reason, count]) => `${count} ${reason}`)
+      .join(", ") || "–";
+  const rows = rounds.map((round) => [
+    `${round.number}: ${round.state}`,
+    short(round.granted),
+    short(round.reports),
+    short(round.dropouts),
+    why(round.rejected),
+    short(round.bytes),
+    short(round.clipped),
+    short(round.drift),
+    short(round.seconds),
+  ]);
+  fill(
+    byId("rounds"),
+    rows.length
+      ? table(
+          "Round by round",
+          ["Round", "tasks given", "reports", "dropouts", "rejected", "bytes", "rows clipped", "drift", "seconds"],
+          rows,
+        )
+      : element("p", { class: "quiet" }, "No round yet: it begins with the first device."),
+  );
 }
 
 function signOut() {

@@ -1,19 +1,19 @@
 /* The page: a person's window on their device. It asks the worker, shows what comes back, and keeps nothing itself.
 
-    show_pick              what you like, and what is yours
-    show_recommendations   what else you might like
-    show_sharing           how much may leave; taking part
-    show_left              what has left, and what could still be guessed
-    show_federation        how the others are doing
+    pick              what you like, and what is yours
+    recommendations   what else you might like
+    sharing           how much may leave; taking part
+    left              what has left, and what could still be guessed
+    federation        how the others are doing
 */
 
-import { ask, listen, waking } from "./ask.js";
-import { byId, element, fill } from "./elements.js";
-import * as federation from "./show_federation.js";
-import * as left from "./show_left.js";
-import * as pick from "./show_pick.js";
-import * as recommendations from "./show_recommendations.js";
-import * as sharing from "./show_sharing.js";
+import { ask, listen, waking } from "./show/ask.js";
+import { byId, element, fill } from "./show/elements.js";
+import * as federation from "./show/federation.js";
+import * as left from "./show/left.js";
+import * as pick from "./show/pick.js";
+import * as recommendations from "./show/recommendations.js";
+import * as sharing from "./show/sharing.js";
 
 const STATUS_EVERY = 10_000;
 const wide = matchMedia("(min-width: 58rem)");
@@ -54,7 +54,8 @@ function clearTrouble() {
 async function leave() {
   const { noun } = view.federation;
   const sent = view.rounds.length ? " What has already been sent cannot be called back." : "";
-  byId("sure-text").textContent = `Your list of ${noun.many}, your choices, the ledger and this device's keys will be gone from this browser.${sent}`;
+  byId("sure-text").textContent =
+    `Your list of ${noun.many}, your choices, the ledger and this device's keys will be gone from this browser.${sent}`;
   byId("sure").returnValue = "no";
   byId("sure").showModal();
 }
@@ -64,7 +65,11 @@ async function leaveIfSure() {
   try {
     const { told, view: empty } = await ask("leave");
     await show(empty);
-    showTrouble(told ? "You have left. Everything this page kept in this browser is erased." : "Everything this page kept in this browser is erased. The server could not be told; it will find out by your silence.");
+    showTrouble(
+      told
+        ? "You have left. Everything this page kept in this browser is erased."
+        : "Everything this page kept in this browser is erased. The server could not be told; it will find out by your silence.",
+    );
   } catch (fault) {
     showTrouble(fault.message);
   }
@@ -96,7 +101,8 @@ async function open(awake) {
 function arrange() {
   const [first, second] = document.querySelectorAll(".column");
   const sections = (...ids) => ids.map(byId);
-  if (!wide.matches) return first.append(...sections("pick", "recommendations", "sharing", "left", "federation", "leaving"));
+  if (!wide.matches)
+    return first.append(...sections("pick", "recommendations", "sharing", "left", "federation", "leaving"));
   first.append(...sections("pick", "sharing", "federation", "leaving"));
   return second.append(...sections("recommendations", "left"));
 }

@@ -41,7 +41,9 @@ export function decodeBroadcast(buffer, factors, nItems) {
   const about = header.__metadata__ || {};
   delete header.__metadata__;
   if (Object.keys(header).sort().join() !== "biases,items,vectors")
-    throw new BadMessage(`The message has the parts ${Object.keys(header).sort().join(", ")}; items, vectors and biases are needed.`);
+    throw new BadMessage(
+      `The message has the parts ${Object.keys(header).sort().join(", ")}; items, vectors and biases are needed.`,
+    );
   const rows = header.items?.shape?.[0];
   if (!Number.isInteger(rows) || rows < 0 || rows > nItems)
     throw new BadMessage(`The message claims ${rows} items; the catalogue has ${nItems}.`);
@@ -55,7 +57,13 @@ export function decodeBroadcast(buffer, factors, nItems) {
       throw new BadMessage(`The tensor ${name} has the shape (${shape}); (${shapes[name]}) is needed.`);
     const bytes = 4 * shapes[name].reduce((product, length) => product * length, 1);
     const [start, end] = Array.isArray(offsets) ? offsets : [];
-    if (!Number.isInteger(start) || !Number.isInteger(end) || start < 0 || end - start !== bytes || first + end > buffer.byteLength)
+    if (
+      !Number.isInteger(start) ||
+      !Number.isInteger(end) ||
+      start < 0 ||
+      end - start !== bytes ||
+      first + end > buffer.byteLength
+    )
       throw new BadMessage(`The tensor ${name} does not lie within the message.`);
     spans.push([start, end]);
     const content = buffer.slice(first + start, first + end);
@@ -70,10 +78,13 @@ export function decodeBroadcast(buffer, factors, nItems) {
 }
 
 function readHeader(buffer) {
-  if (!(buffer instanceof ArrayBuffer) || buffer.byteLength < 8) throw new BadMessage("The message is too short to be one.");
+  if (!(buffer instanceof ArrayBuffer) || buffer.byteLength < 8)
+    throw new BadMessage("The message is too short to be one.");
   const length = new DataView(buffer).getBigUint64(0, true);
   if (length > LONGEST_HEADER || 8n + length > BigInt(buffer.byteLength))
-    throw new BadMessage(`The message announces a header of ${length} bytes; it must fit the message and ${LONGEST_HEADER} bytes.`);
+    throw new BadMessage(
+      `The message announces a header of ${length} bytes; it must fit the message and ${LONGEST_HEADER} bytes.`,
+    );
   const first = 8 + Number(length);
   let header;
   try {
@@ -81,7 +92,8 @@ function readHeader(buffer) {
   } catch {
     throw new BadMessage("The header of the message is not JSON.");
   }
-  if (typeof header !== "object" || header === null || Array.isArray(header)) throw new BadMessage("The header of the message is not a table.");
+  if (typeof header !== "object" || header === null || Array.isArray(header))
+    throw new BadMessage("The header of the message is not a table.");
   return { header, first };
 }
 
@@ -92,7 +104,8 @@ export function checkRows({ items, vectors, biases }, nItems) {
       throw new BadMessage(`The items of a message must ascend without repeats within 0 to ${nItems - 1}.`);
   for (const values of [vectors, biases])
     for (let place = 0; place < values.length; place++)
-      if (!Number.isFinite(values[place])) throw new BadMessage("The message holds values that are not finite numbers.");
+      if (!Number.isFinite(values[place]))
+        throw new BadMessage("The message holds values that are not finite numbers.");
 }
 
 /** A whole number of the metadata: which round, which version. */

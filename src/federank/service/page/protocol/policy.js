@@ -35,7 +35,9 @@ export function mostChosen(policy, candidates, before, ever) {
 }
 
 /** Whether a policy promises that some of the history never leaves. */
-export const isBounded = ({ sharing, pi, budget = null }) => budget !== null || (sharing === "sticky" && pi < 1);
+export function isBounded({ sharing, pi, budget = null }) {
+  return budget !== null || (sharing === "sticky" && pi < 1);
+}
 
 /** How many of the items that are on no never-list may ever leave. */
 export function mostAllowed(policy, candidates) {
@@ -53,10 +55,16 @@ export function outward(policy, seed, user, history, nItems, sent = []) {
   const candidates = history.filter((item) => !never.has(item));
   if (policy.sharing === "deniable") return deniable(policy, seed, user, candidates, nItems);
   const before = new Set(sent);
-  const drawn = Array.from(candidates, (item) => ({ item, first: !before.has(item), word: words(seed, user, STICKY, 0, item)[0] }));
+  const drawn = Array.from(candidates, (item) => ({
+    item,
+    first: !before.has(item),
+    word: words(seed, user, STICKY, 0, item)[0],
+  }));
   drawn.sort((one, other) => one.first - other.first || one.word - other.word);
   const still = drawn.filter(({ first }) => !first).length;
-  const may = new Set(drawn.slice(0, mostChosen(policy, candidates.length, still, before.size)).map(({ item }) => item));
+  const may = new Set(
+    drawn.slice(0, mostChosen(policy, candidates.length, still, before.size)).map(({ item }) => item),
+  );
   const profile = policy.basis === "shared" ? history.filter((item) => may.has(item)) : history;
   return {
     profile,

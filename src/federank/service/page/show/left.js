@@ -36,9 +36,19 @@ export async function show(view) {
 }
 
 function table(caption, columns, rows) {
-  const head = element("tr", {}, ...columns.map(([title, kind = ""]) => element("th", { scope: "col", class: kind }, title)));
-  const body = rows.map((cells) => element("tr", {}, ...cells.map((cell, place) => element("td", { class: columns[place][1] ?? "" }, cell))));
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
+  const head = element(
+    "tr",
+    {},
+    ...columns.map(([title, kind = ""]) => element("th", { scope: "col", class: kind }, title)),
+  );
+  const body = rows.map((cells) =>
+    element("tr", {}, ...cells.map((cell, place) => element("td", { class: columns[place][1] ?? "" }, cell))),
+  );
+  return element(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)),
+  );
 }
 
 function openable(id, title, content) {
@@ -47,7 +57,11 @@ function openable(id, title, content) {
 
 function showTables({ ledger, rounds, federation }) {
   const { noun } = federation;
-  if (!rounds.length) return fill(byId("left-tables"), element("p", { class: "quiet" }, "When you take part, every message is listed here before it is sent."));
+  if (!rounds.length)
+    return fill(
+      byId("left-tables"),
+      element("p", { class: "quiet" }, "When you take part, every message is listed here before it is sent."),
+    );
   const sent = ledger.filter((entry) => entry.times_liked > 0);
   const compared = ledger.filter((entry) => entry.times_compared > 0);
   const span = ({ first_round: first, last_round: last }) => (first === last ? String(first) : `${first} – ${last}`);
@@ -57,7 +71,13 @@ function showTables({ ledger, rounds, federation }) {
     openable(
       "left-items",
       `Sent as yours: ${counted(sent.length, noun)}`,
-      table("Sent as yours", [[noun.one], ["times", "number"], ["rounds", "number"], ["really yours"]], sent.slice(0, MOST_ROWS).map((entry) => [entry.title, String(entry.times_liked), span(entry), entry.real ? "yes" : "decoy"])),
+      table(
+        "Sent as yours",
+        [[noun.one], ["times", "number"], ["rounds", "number"], ["really yours"]],
+        sent
+          .slice(0, MOST_ROWS)
+          .map((entry) => [entry.title, String(entry.times_liked), span(entry), entry.real ? "yes" : "decoy"]),
+      ),
     ),
     openable(
       "left-compared",
@@ -65,8 +85,16 @@ function showTables({ ledger, rounds, federation }) {
       element(
         "div",
         {},
-        element("p", { class: "quiet" }, `Drawn by chance from what is outside your outward profile; they say little, but they are in the messages.${compared.length > MOST_ROWS ? ` The ${MOST_ROWS} most frequent:` : ""}`),
-        table("Sent for comparison", [[noun.one], ["times", "number"], ["rounds", "number"]], compared.slice(0, MOST_ROWS).map((entry) => [entry.title, String(entry.times_compared), span(entry)])),
+        element(
+          "p",
+          { class: "quiet" },
+          `Drawn by chance from what is outside your outward profile; they say little, but they are in the messages.${compared.length > MOST_ROWS ? ` The ${MOST_ROWS} most frequent:` : ""}`,
+        ),
+        table(
+          "Sent for comparison",
+          [[noun.one], ["times", "number"], ["rounds", "number"]],
+          compared.slice(0, MOST_ROWS).map((entry) => [entry.title, String(entry.times_compared), span(entry)]),
+        ),
       ),
     ),
     openable(
@@ -75,10 +103,22 @@ function showTables({ ledger, rounds, federation }) {
       table(
         "Round by round",
         [["round", "number"], ["sent as yours"], ["compared", "number"], ["bytes", "number"], ["what became of it"]],
-        rounds.slice(0, MOST_ROWS).map((round) => [String(round.round), round.liked.map((id) => titleOf.get(id) ?? id).join(", ") || "nothing", String(round.compared), round.bytes.toLocaleString("en"), round.outcome]),
+        rounds
+          .slice(0, MOST_ROWS)
+          .map((round) => [
+            String(round.round),
+            round.liked.map((id) => titleOf.get(id) ?? id).join(", ") || "nothing",
+            String(round.compared),
+            round.bytes.toLocaleString("en"),
+            round.outcome,
+          ]),
       ),
     ),
-    element("button", { type: "button", class: "small", "data-key": "ledger-export", on: { click: () => saveLedger(ledger) } }, "Save as a CSV file"),
+    element(
+      "button",
+      { type: "button", class: "small", "data-key": "ledger-export", on: { click: () => saveLedger(ledger) } },
+      "Save as a CSV file",
+    ),
   );
 }
 
@@ -97,18 +137,42 @@ async function showGuesses(view) {
   if (depends === known) return;
   known = depends;
   const { noun } = view.federation;
-  const paragraphs = [element("p", {}, "A message is not a secret: whoever runs the server can read from it which of its items are sent as yours, and the taste your device has learnt from what it shares.")];
+  const paragraphs = [
+    element(
+      "p",
+      {},
+      "A message is not a secret: whoever runs the server can read from it which of its items are sent as yours, and the taste your device has learnt from what it shares.",
+    ),
+  ];
   const found = await ask("guesses");
   if (depends !== known) return;
-  if (!found.tried) paragraphs.push(element("p", { class: "quiet" }, `As long as nothing is sent there is nothing to guess from. Once you take part, this page plays the curious server against you and tells you how well it does.`));
-  else if (!found.hidden) paragraphs.push(element("p", {}, `Everything you have has left; there is nothing left to guess.`));
+  if (!found.tried)
+    paragraphs.push(
+      element(
+        "p",
+        { class: "quiet" },
+        `As long as nothing is sent there is nothing to guess from. Once you take part, this page plays the curious server against you and tells you how well it does.`,
+      ),
+    );
+  else if (!found.hidden)
+    paragraphs.push(element("p", {}, `Everything you have has left; there is nothing left to guess.`));
   else
     paragraphs.push(
-      element("p", { id: "guess-sentence" }, `This page has just tried: of the ${counted(found.hidden, noun)} you kept back, the server's best ${found.hidden} guesses would name ${found.named} (from popularity alone: ${found.namedByPopularity}).`),
+      element(
+        "p",
+        { id: "guess-sentence" },
+        `This page has just tried: of the ${counted(found.hidden, noun)} you kept back, the server's best ${found.hidden} guesses would name ${found.named} (from popularity alone: ${found.namedByPopularity}).`,
+      ),
       element("p", { class: "quiet" }, orderWords(found)),
     );
   paragraphs.push(element("p", {}, inGeneral(view.choice)));
-  paragraphs.push(element("p", { class: "quiet" }, "Cleverer attacks may do better; what was measured so far is in the documentation (privacy.md)."));
+  paragraphs.push(
+    element(
+      "p",
+      { class: "quiet" },
+      "Cleverer attacks may do better; what was measured so far is in the documentation (privacy.md).",
+    ),
+  );
   fill(byId("guesses"), ...paragraphs);
 }
 
@@ -125,5 +189,7 @@ function inGeneral({ sharing, basis }) {
 
 function orderWords({ order, orderByPopularity }) {
   const per = (value) => `${Math.round(value * 100)} %`;
-  return order === null ? "" : `It would rank one you kept back above one you do not have ${per(order)} of the time (popularity alone: ${per(orderByPopularity)}; chance: 50 %).`;
+  return order === null
+    ? ""
+    : `It would rank one you kept back above one you do not have ${per(order)} of the time (popularity alone: ${per(orderByPopularity)}; chance: 50 %).`;
 }

@@ -1,11 +1,11 @@
-/* Transmission: what a device lets the server see (protocol/transmission.py).
+/* Transmission: what a device lets the server see (protocol/pairs/transmission.py).
 
 A device has gradients for the items of its outward profile and for the items it compared them with. It sends all of the
 second kind, and of the first what its owner allows: nothing of what must never leave; of the rest each pair's with a coin
 of pi (as-published), or, where it was decided for life, all of it. A federation in the world tosses no coins per row.
 */
 
-import { happens } from "./draws.js";
+import { happens } from "../draws.js";
 
 /** Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item. */
 export function maySend(allowed, coin, pi) {
@@ -18,7 +18,8 @@ export function share({ factors }, person, gradients) {
   const pi = person.lifelong ? 1 : person.pi;
   const rows = [];
   gradients.positives.forEach((item, t) => {
-    if (maySend(allowed[gradients.places[t]], gradients.coins[t], pi)) rows.push([item, gradients.positiveVectors, t, gradients.slopes[t]]);
+    if (maySend(allowed[gradients.places[t]], gradients.coins[t], pi))
+      rows.push([item, gradients.positiveVectors, t, gradients.slopes[t]]);
   });
   gradients.negatives.forEach((item, t) => rows.push([item, gradients.negativeVectors, t, -gradients.slopes[t]]));
 

@@ -19,7 +19,8 @@ export async function show(view) {
   const { noun } = view.federation;
   if (!view.history.length) {
     byId("recommendations-lead").textContent = `Pick ${noun.many} you like, and others appear here at once.`;
-    return void fill(byId("recommended"));
+    fill(byId("recommended"));
+    return;
   }
   const items = await ask("recommend", { n: HOW_MANY });
   if (depends !== shown) return;
@@ -31,11 +32,26 @@ export async function show(view) {
 
 function card(item) {
   const answer = (words, label, call, given) =>
-    element("button", { type: "button", class: "small", "data-key": `${words} ${item.id}`, "aria-label": `${label}: ${item.title}`, on: { click: () => act(call, given) } }, words);
+    element(
+      "button",
+      {
+        type: "button",
+        class: "small",
+        "data-key": `${words} ${item.id}`,
+        "aria-label": `${label}: ${item.title}`,
+        on: { click: () => act(call, given) },
+      },
+      words,
+    );
   return element(
     "li",
     { "data-item": item.id },
-    element("span", { class: "what" }, element("span", { class: "title" }, item.title), element("span", { class: "quiet" }, item.categories.map(capital).join(", "))),
+    element(
+      "span",
+      { class: "what" },
+      element("span", { class: "title" }, item.title),
+      element("span", { class: "quiet" }, item.categories.map(capital).join(", ")),
+    ),
     element(
       "span",
       { class: "choices" },

@@ -11,7 +11,8 @@ export function drawn(tag, { on = {}, ...attributes } = {}, ...children) {
 }
 
 function furnished(made, attributes, on, children) {
-  for (const [name, value] of Object.entries(attributes)) if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+  for (const [name, value] of Object.entries(attributes))
+    if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
   for (const [event, listener] of Object.entries(on)) made.addEventListener(event, listener);
   made.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return made;
@@ -25,7 +26,9 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
   if (!key) return;
   const keyed = [...parent.querySelectorAll("[data-key]")];
-  (keyed.find((made) => made.dataset.key === key) ?? keyed[Math.min(place, keyed.length - 1)])?.focus({ preventScroll: true });
+  (keyed.find((made) => made.dataset.key === key) ?? keyed[Math.min(place, keyed.length - 1)])?.focus({
+    preventScroll: true,
+  });
 }
 
 export const byId = (id) => document.getElementById(id);

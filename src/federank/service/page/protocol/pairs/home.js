@@ -1,4 +1,6 @@
-/* The home vector: who somebody is, learnt on the device and never used in a round (protocol/home.py); and the best items by it.
+/* The home vector: who somebody is, learnt on the device and never used in a round; and the best items by it.
+
+The twin of protocol/pairs/home.py.
 
 It starts from zero and is learnt from the whole history with the public item factors as they are. It stays here.
 */

@@ -5,8 +5,8 @@ ranks the catalogue with that very vector, leaves out what it knows for certain,
 Beside it stands what anybody could name from the public popularity of items alone. Cleverer attacks may do better.
 */
 
-import { scores, topN } from "./protocol/home.js";
-import { disclosed, liked } from "./protocol/ledger.js";
+import { scores, topN } from "../protocol/pairs/home.js";
+import { disclosed, liked } from "../protocol/ledger.js";
 
 /** How many of the items that were kept back the attacker names, and how well it orders them. */
 export function guesses(device) {

@@ -3,20 +3,24 @@
 This file needs no other, so the worker wakes while the rest of the page is still being fetched.
 */
 
-const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+const worker = new Worker(new URL("../device/worker.js", import.meta.url), { type: "module" });
 const waiting = new Map();
 const listeners = new Map();
 let asked = 0;
 
 worker.onmessage = ({ data }) => {
-  if (data.event) return void listeners.get(data.event)?.(data);
+  if (data.event) {
+    listeners.get(data.event)?.(data);
+    return;
+  }
   const { resolve, reject } = waiting.get(data.id);
   waiting.delete(data.id);
-  if (data.fault) reject(Object.assign(new Error(data.fault.message), { kind: data.fault.name }));
+  if (data.fault) reject(new Error(data.fault.message));
   else resolve(data.answer);
 };
 worker.onerror = () => {
-  for (const { reject } of waiting.values()) reject(new Error("The part of this page that learns could not be started in this browser."));
+  for (const { reject } of waiting.values())
+    reject(new Error("The part of this page that learns could not be started in this browser."));
   waiting.clear();
 };
 

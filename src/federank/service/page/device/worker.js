@@ -9,9 +9,9 @@ import { find, matched } from "./catalogue.js";
 import { Device } from "./device.js";
 import * as federation from "./federation.js";
 import { guesses } from "./guesses.js";
-import { namesInFile } from "./history_file.js";
-import { hurdleOf, takePart } from "./rounds.js";
-import { write } from "./storage.js";
+import { namesInFile } from "./history.js";
+import { hurdleOf, takePart } from "./life.js";
+import { write } from "./store.js";
 import { described, viewOf } from "./view.js";
 
 const LOCK = "federank-rounds";
@@ -40,7 +40,10 @@ function tell() {
 
 function run() {
   if (running || !device.kept.taking) return;
-  if (!navigator.locks) return void say("This browser lets a page take part only over https or on this very machine.", "stopped");
+  if (!navigator.locks) {
+    say("This browser lets a page take part only over https or on this very machine.", "stopped");
+    return;
+  }
   running = new AbortController();
   ended = playRounds(running, ended);
 }
@@ -49,8 +52,14 @@ async function playRounds(mine, before) {
   try {
     await before; // a message that was being sent when rounds were paused
     const { held } = await navigator.locks.query();
-    if (held.some(({ name }) => name === LOCK)) say("Another tab of this browser takes part. This one watches, and takes over when that one closes.", "other tab");
-    await navigator.locks.request(LOCK, { signal: mine.signal }, () => takePart(device, mine.signal, leaving.signal, say));
+    if (held.some(({ name }) => name === LOCK))
+      say(
+        "Another tab of this browser takes part. This one watches, and takes over when that one closes.",
+        "other tab",
+      );
+    await navigator.locks.request(LOCK, { signal: mine.signal }, () =>
+      takePart(device, mine.signal, leaving.signal, say),
+    );
   } catch (fault) {
     if (!mine.signal.aborted) say(`Taking part has stopped: ${fault.message}`, "stopped");
   } finally {
@@ -82,7 +91,12 @@ async function choose(changes) {
 
 const recordsOf = (ids, more) => {
   const known = ids.filter((id) => device.catalogue.numberOf.has(id));
-  return Object.fromEntries(known.map((id) => [id, { id, title: device.catalogue.items[device.catalogue.numberOf.get(id)].title, at: Date.now(), ...more }]));
+  return Object.fromEntries(
+    known.map((id) => [
+      id,
+      { id, title: device.catalogue.items[device.catalogue.numberOf.get(id)].title, at: Date.now(), ...more },
+    ]),
+  );
 };
 const nothing = (ids) => Object.fromEntries(ids.map((id) => [id, undefined]));
 
@@ -103,7 +117,12 @@ const calls = {
   async readFile({ file }) {
     const names = await namesInFile(file);
     const { numbers, unmatched } = matched(device.catalogue, names);
-    return { named: names.length, items: numbers.map((number) => described(device, number)), unmatched: unmatched.slice(0, 200), unmatchedCount: unmatched.length };
+    return {
+      named: names.length,
+      items: numbers.map((number) => described(device, number)),
+      unmatched: unmatched.slice(0, 200),
+      unmatchedCount: unmatched.length,
+    };
   },
   add: ({ ids, how }) => choose({ history: recordsOf(ids, { how }), dismissed: nothing(ids) }),
   remove: ({ id }) => choose({ history: nothing([id]) }),
@@ -158,6 +177,6 @@ self.onmessage = async ({ data: { id, call, given } }) => {
   try {
     self.postMessage({ id, answer: await calls[call](given ?? {}) });
   } catch (fault) {
-    self.postMessage({ id, fault: { name: fault.constructor.name, message: fault.message } });
+    self.postMessage({ id, fault: { message: fault.message } });
   }
 };

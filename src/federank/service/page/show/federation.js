@@ -13,10 +13,15 @@ export function show(status, { name, items }) {
     ["Rounds finished", status.rounds_folded],
     ["Catalogue", items],
   ];
-  const accuracy = Object.entries(status.accuracy ?? {}).filter(([key, value]) => key !== "version" && Number.isFinite(value));
+  const accuracy = Object.entries(status.accuracy ?? {}).filter(
+    ([key, value]) => key !== "version" && Number.isFinite(value),
+  );
   for (const [metric, value] of accuracy) numbers.push([metric, value]);
-  const shown = numbers.map(([title, value]) => element("div", {}, element("dt", {}, title), element("dd", {}, short(value))));
-  if (!accuracy.length) shown.push(element("div", {}, element("dt", {}, "Accuracy"), element("dd", { class: "quiet" }, "not published")));
+  const shown = numbers.map(([title, value]) =>
+    element("div", {}, element("dt", {}, title), element("dd", {}, short(value))),
+  );
+  if (!accuracy.length)
+    shown.push(element("div", {}, element("dt", {}, "Accuracy"), element("dd", { class: "quiet" }, "not published")));
   fill(byId("status"), ...shown);
   if (name) document.title = `${name} · FedeRank`;
 }

@@ -9,12 +9,31 @@ export class BadFile extends Error {}
 const LARGEST = 10 * 2 ** 20;
 const MOST_NAMES = 50_000;
 // The first that a file has is taken: an id says more than a title.
-const COLUMNS = ["item", "item_id", "itemid", "id", "movie_id", "movieid", "venue_id", "venueid", "place_id", "asin", "title", "name", "place", "venue", "movie", "film"];
+const COLUMNS = [
+  "item",
+  "item_id",
+  "itemid",
+  "id",
+  "movie_id",
+  "movieid",
+  "venue_id",
+  "venueid",
+  "place_id",
+  "asin",
+  "title",
+  "name",
+  "place",
+  "venue",
+  "movie",
+  "film",
+];
 
 /** The ids or titles that a file holds, each once, in its order. */
 export async function namesInFile(file) {
   if (file.size > LARGEST)
-    throw new BadFile(`This file has ${(file.size / 2 ** 20).toFixed(0)} MB; a history of up to ${LARGEST / 2 ** 20} MB can be read. Keep only the column with your items and try again.`);
+    throw new BadFile(
+      `This file has ${(file.size / 2 ** 20).toFixed(0)} MB; a history of up to ${LARGEST / 2 ** 20} MB can be read. Keep only the column with your items and try again.`,
+    );
   if (file.size === 0) throw new BadFile("This file is empty; a list of items is needed.");
   let text;
   try {
@@ -22,12 +41,16 @@ export async function namesInFile(file) {
   } catch {
     throw new BadFile("This file is not text in UTF-8; a CSV or JSON file with a list of items is needed.");
   }
-  if (text.includes("\0")) throw new BadFile("This file is not text; a CSV or JSON file with a list of items is needed.");
+  if (text.includes("\0"))
+    throw new BadFile("This file is not text; a CSV or JSON file with a list of items is needed.");
   const names = /^\s*[[{]/.test(text) ? namesInJson(text) : namesInTable(text);
   const once = [...new Set(names.map((name) => name.trim()).filter(Boolean))];
-  if (!once.length) throw new BadFile("No items were found in this file; a column called item or title, or a JSON list, is needed.");
+  if (!once.length)
+    throw new BadFile("No items were found in this file; a column called item or title, or a JSON list, is needed.");
   if (once.length > MOST_NAMES)
-    throw new BadFile(`This file names ${once.length.toLocaleString("en")} items; up to ${MOST_NAMES.toLocaleString("en")} can be read.`);
+    throw new BadFile(
+      `This file names ${once.length.toLocaleString("en")} items; up to ${MOST_NAMES.toLocaleString("en")} can be read.`,
+    );
   return once;
 }
 
@@ -43,7 +66,9 @@ function namesInJson(text) {
   return list.map((entry) => (isName(entry) ? String(entry) : nameOf(entry)));
 }
 
-const isName = (value) => typeof value === "string" || typeof value === "number";
+function isName(value) {
+  return typeof value === "string" || typeof value === "number";
+}
 
 function nameOf(entry) {
   const fields = Object.entries(entry ?? {}).filter(([, value]) => isName(value));
@@ -53,7 +78,10 @@ function nameOf(entry) {
 
 function namesInTable(text) {
   const firstLine = text.replace(/^\uFEFF/, "").split(/\r?\n/, 1)[0];
-  const separator = ["\t", ";", ","].reduce((best, mark) => (firstLine.split(mark).length > firstLine.split(best).length ? mark : best), ",");
+  const separator = ["\t", ";", ","].reduce(
+    (best, mark) => (firstLine.split(mark).length > firstLine.split(best).length ? mark : best),
+    ",",
+  );
   const rows = cells(text.replace(/^\uFEFF/, ""), separator);
   const header = (rows[0] ?? []).map((cell) => cell.trim().toLowerCase());
   const column = COLUMNS.map((name) => header.indexOf(name)).find((place) => place >= 0);

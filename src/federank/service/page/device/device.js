@@ -1,19 +1,19 @@
 /* The device: the person's history and choices, the public model, and what follows from them. Lives in the worker.
 
-What is kept is in the database (storage.js); what is here is a copy of it, and numbers in the place of ids: histories are
+What is kept is in the database (store.js); what is here is a copy of it, and numbers in the place of ids: histories are
 kept by the catalogue's ids, so that they survive a catalogue that is put in another order. Another tab may change the
 database at any time, so everything is read anew before a round.
 */
 
 import { indexed } from "./catalogue.js";
+import { BadAnswer } from "./client.js";
 import * as federation from "./federation.js";
-import { WrongAnswer } from "./federation.js";
-import { recipeFor } from "./protocol/computation.js";
-import { USER_FACTORS, normalRow } from "./protocol/draws.js";
-import { homeVector, scores, topN } from "./protocol/home.js";
-import { reallyLiked } from "./protocol/ledger.js";
-import { isPolicy, outward } from "./protocol/policy.js";
-import { StorageFull, eraseEverything, openStorage, read, readEverything, write } from "./storage.js";
+import { recipeFor } from "../protocol/pairs/computation.js";
+import { USER_FACTORS, normalRow } from "../protocol/draws.js";
+import { homeVector, scores, topN } from "../protocol/pairs/home.js";
+import { reallyLiked } from "../protocol/ledger.js";
+import { isPolicy, outward } from "../protocol/policy.js";
+import { StorageFull, eraseEverything, openStorage, read, readEverything, write } from "./store.js";
 
 const FIRST_POLICY = { sharing: "sticky", pi: 0.3, basis: "shared" };
 
@@ -39,7 +39,10 @@ export class Device {
     const items = federation.catalogue(shape);
     for (const early of [shape, items]) early.catch(() => {}); // awaited below, after what may fail before them
     this.database ??= await openStorage();
-    const [kept, joined] = await Promise.all([read(this.database, "model", "model"), read(this.database, "facts", "founding")]);
+    const [kept, joined] = await Promise.all([
+      read(this.database, "model", "model"),
+      read(this.database, "facts", "founding"),
+    ]);
     const rows = federation.model(shape, kept?.version ?? null);
     rows.catch(() => {});
     const told = await about;
@@ -48,8 +51,16 @@ export class Device {
     const { factors, items: count } = await shape;
     const empty = { version: null, vectors: new Float32Array(count * factors), biases: new Float32Array(count) };
     // All at once: the device is of one federation or of the other, never of both.
-    Object.assign(this, { told, catalogue, recipe: recipeFor(told.recipe), shape: { factors, items: count }, model: fetched.have === null ? empty : kept, complaint: null });
-    if (fetched.have !== null && fetched.rows.version < fetched.have) this.complaint = older(fetched.rows.version, fetched.have);
+    Object.assign(this, {
+      told,
+      catalogue,
+      recipe: recipeFor(told.recipe),
+      shape: { factors, items: count },
+      model: fetched.have === null ? empty : kept,
+      complaint: null,
+    });
+    if (fetched.have !== null && fetched.rows.version < fetched.have)
+      this.complaint = older(fetched.rows.version, fetched.have);
     else this.take(fetched.rows);
     this.keepModel(); // while the page is already in use
     if (joined !== undefined && joined !== told.founding) await this.#partFromTheOldOne();
@@ -62,7 +73,9 @@ export class Device {
     const have = isOurs && kept.vectors.length === shape.items * shape.factors ? kept.version : null;
     let fetched = await (kept && have === null ? federation.model(shape) : rows);
     if (have !== null && fetched.version < have) {
-      await new Promise((resolve) => setTimeout(resolve, MOMENT));
+      await new Promise((resolve) => {
+        setTimeout(resolve, MOMENT);
+      });
       fetched = await federation.model(shape, have);
     }
     refuseAnother(told, fetched);
@@ -73,9 +86,26 @@ export class Device {
   async #partFromTheOldOne() {
     const { identity, pending, rounds } = await readEverything(this.database);
     const waiting = new Set(pending.map(({ ticket }) => ticket));
-    const ended = rounds.filter(({ ticket }) => waiting.has(ticket)).map((story) => [story.ticket, { ...story, outcome: "not used: the federation was begun anew" }]);
-    const facts = { identity: identity && { ...identity, device: null, token: null }, founding: undefined, vector: undefined, answered: undefined, taking: false, begunAnew: true };
-    await write(this.database, { facts, pending: Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined])), rounds: Object.fromEntries(ended) }, { choice: true });
+    const ended = rounds
+      .filter(({ ticket }) => waiting.has(ticket))
+      .map((story) => [story.ticket, { ...story, outcome: "not used: the federation was begun anew" }]);
+    const facts = {
+      identity: identity && { ...identity, device: null, token: null },
+      founding: undefined,
+      vector: undefined,
+      answered: undefined,
+      taking: false,
+      begunAnew: true,
+    };
+    await write(
+      this.database,
+      {
+        facts,
+        pending: Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined])),
+        rounds: Object.fromEntries(ended),
+      },
+      { choice: true },
+    );
   }
 
   /** What the person must know before their next choice, as a sentence; null if there is nothing. */
@@ -103,9 +133,11 @@ export class Device {
   take({ items, vectors, biases, version }) {
     const { factors } = this.shape;
     const have = this.model.version;
-    if (have !== null && version < have) throw new WrongAnswer(older(version, have));
+    if (have !== null && version < have) throw new BadAnswer(older(version, have));
     if (have === null && items.length !== this.shape.items)
-      throw new WrongAnswer(`The server sent ${items.length} of the ${this.shape.items} rows of the model; all are needed at first.`);
+      throw new BadAnswer(
+        `The server sent ${items.length} of the ${this.shape.items} rows of the model; all are needed at first.`,
+      );
     items.forEach((item, place) => {
       this.model.vectors.set(vectors.subarray(place * factors, (place + 1) * factors), item * factors);
       this.model.biases[item] = biases[place];
@@ -118,7 +150,9 @@ export class Device {
   async keepModel() {
     const { version, vectors, biases } = this.model;
     try {
-      await write(this.database, { model: { model: { founding: this.told.founding, catalogue: this.told.catalogue, version, vectors, biases } } });
+      await write(this.database, {
+        model: { model: { founding: this.told.founding, catalogue: this.told.catalogue, version, vectors, biases } },
+      });
     } catch (fault) {
       if (!(fault instanceof StorageFull)) throw fault;
     }
@@ -127,7 +161,8 @@ export class Device {
   /** Read everything from the database again. */
   async reload() {
     const kept = await readEverything(this.database);
-    const numbers = (records) => Int32Array.from(records.map(({ id }) => this.catalogue.numberOf.get(id)).filter((n) => n !== undefined)).sort();
+    const numbers = (records) =>
+      Int32Array.from(records.map(({ id }) => this.catalogue.numberOf.get(id)).filter((n) => n !== undefined)).sort();
     this.kept = { revision: 0, taking: false, ...kept };
     this.history = numbers(kept.history);
     this.dismissed = numbers(kept.dismissed);
@@ -164,7 +199,8 @@ export class Device {
   get policy() {
     const { neverIds, neverCategories, ...policy } = this.choice;
     const items = neverIds.map((id) => this.catalogue.numberOf.get(id)).filter((item) => item !== undefined);
-    for (const category of neverCategories) for (const item of this.catalogue.membersOf.get(category) ?? []) items.push(item);
+    for (const category of neverCategories)
+      for (const item of this.catalogue.membersOf.get(category) ?? []) items.push(item);
     return { ...policy, neverItems: items };
   }
 
@@ -230,5 +266,6 @@ export class Device {
 
 /** Rows of another federation's model are not for this one, however well they fit. */
 function refuseAnother(told, rows) {
-  if (rows.founding && rows.founding !== told.founding) throw new WrongAnswer("The federation at this address has just been begun anew; try again.");
+  if (rows.founding && rows.founding !== told.founding)
+    throw new BadAnswer("The federation at this address has just been begun anew; try again.");
 }

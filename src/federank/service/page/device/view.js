@@ -1,16 +1,23 @@
 /* The view: what the page may show of the device, as plain values. */
 
-import { hurdleOf } from "./rounds.js";
-import { holds } from "./protocol/draws.js";
-import { disclosed } from "./protocol/ledger.js";
-import { decoyRate } from "./protocol/policy.js";
+import { hurdleOf } from "./life.js";
+import { holds } from "../protocol/draws.js";
+import { disclosed } from "../protocol/ledger.js";
+import { decoyRate } from "../protocol/policy.js";
 
 /** One item, as the page shows it. */
 export function described(device, number) {
   const { id, title, categories } = device.catalogue.items[number];
   const { neverIds, neverCategories } = device.choice;
   const marked = categories.find((category) => neverCategories.includes(category));
-  return { id, title, categories, has: holds(device.history, number), neverSelf: neverIds.includes(id), neverCategory: marked ?? null };
+  return {
+    id,
+    title,
+    categories,
+    has: holds(device.history, number),
+    neverSelf: neverIds.includes(id),
+    neverCategory: marked ?? null,
+  };
 }
 
 const isNever = ({ neverSelf, neverCategory }) => neverSelf || neverCategory !== null;
@@ -32,7 +39,14 @@ export async function viewOf(device, progress) {
     const item = described(device, number);
     // What must never be shared answers, in deniable sharing, as if its owner did not have it: sometimes as a decoy.
     const decoy = { asDecoy: decoys.has(number), leftAsDecoy: entry?.real === false };
-    return { ...item, ...decoy, how: at.get(item.id).how, at: at.get(item.id).at, mayLeave: real.has(number), left: entry?.real === true };
+    return {
+      ...item,
+      ...decoy,
+      how: at.get(item.id).how,
+      at: at.get(item.id).at,
+      mayLeave: real.has(number),
+      left: entry?.real === true,
+    };
   });
   const ledger = device.kept.ledger.map((entry) => ({ ...entry, known: device.catalogue.numberOf.has(entry.id) }));
   return {
@@ -46,7 +60,10 @@ export async function viewOf(device, progress) {
     },
     notice: device.notice,
     version: device.model.version,
-    categories: device.catalogue.categories.map((name) => ({ name, count: device.catalogue.membersOf.get(name).length })),
+    categories: device.catalogue.categories.map((name) => ({
+      name,
+      count: device.catalogue.membersOf.get(name).length,
+    })),
     history: history.sort((one, other) => other.at - one.at),
     dismissed: device.dismissed.length,
     missing: device.kept.history.length - device.history.length,
@@ -66,7 +83,9 @@ export async function viewOf(device, progress) {
     progress,
     pending: device.kept.pending.length,
     disclosed: disclosed(device.entries, device.history),
-    ledger: ledger.sort((one, other) => other.times_liked - one.times_liked || other.times_compared - one.times_compared),
+    ledger: ledger.sort(
+      (one, other) => other.times_liked - one.times_liked || other.times_compared - one.times_compared,
+    ),
     rounds: device.kept.rounds.sort((one, other) => other.at - one.at),
   };
 }

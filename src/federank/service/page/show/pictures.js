@@ -9,20 +9,45 @@ const MOST_CELLS = 240;
 /** One square per item: has left, may leave, stays. Of a very long history, a bar in proportion. */
 export function disclosedPicture({ left, mayLeave, stays }, words) {
   const total = left + mayLeave + stays;
-  const counts = total <= MOST_CELLS ? [left, mayLeave, stays] : [left, mayLeave, stays].map((count) => Math.round((count / total) * MOST_CELLS));
+  const counts =
+    total <= MOST_CELLS
+      ? [left, mayLeave, stays]
+      : [left, mayLeave, stays].map((count) => Math.round((count / total) * MOST_CELLS));
   const kinds = ["cell-left", "cell-may", "cell-stays"].flatMap((kind, place) => Array(counts[place]).fill(kind));
   const columns = Math.max(1, Math.min(kinds.length, 20));
   const rows = Math.ceil(kinds.length / columns);
   const step = CELL + GAP;
   const cells = kinds.map((kind, place) =>
-    drawn("rect", { class: kind, x: 1 + (place % columns) * step, y: 1 + Math.floor(place / columns) * step, width: CELL, height: CELL, rx: 3 }),
+    drawn("rect", {
+      class: kind,
+      x: 1 + (place % columns) * step,
+      y: 1 + Math.floor(place / columns) * step,
+      width: CELL,
+      height: CELL,
+      rx: 3,
+    }),
   );
-  return drawn("svg", { width: columns * step, height: rows * step, viewBox: `0 0 ${columns * step} ${rows * step}`, role: "img", "aria-label": words }, ...cells);
+  return drawn(
+    "svg",
+    {
+      width: columns * step,
+      height: rows * step,
+      viewBox: `0 0 ${columns * step} ${rows * step}`,
+      role: "img",
+      "aria-label": words,
+    },
+    ...cells,
+  );
 }
 
 /** What the squares mean. */
 export function legend(meanings) {
-  const sample = (kind) => drawn("svg", { width: 12, height: 12, "aria-hidden": "true" }, drawn("rect", { class: kind, x: 1, y: 1, width: 10, height: 10, rx: 2 }));
+  const sample = (kind) =>
+    drawn(
+      "svg",
+      { width: 12, height: 12, "aria-hidden": "true" },
+      drawn("rect", { class: kind, x: 1, y: 1, width: 10, height: 10, rx: 2 }),
+    );
   return element("ul", { class: "legend" }, ...meanings.map(([kind, words]) => element("li", {}, sample(kind), words)));
 }
 
@@ -41,11 +66,27 @@ export function chart(title, points, { line = false, unit = "" } = {}) {
   const across = (place) => EDGE + (place + 0.5) * ((WIDTH - EDGE) / points.length);
   const up = (value) => HEIGHT - 18 - (value / highest) * (HEIGHT - 36);
   const wide = Math.max(1, ((WIDTH - EDGE) / points.length) * 0.7);
-  const bar = (place, from, to, kind) => drawn("rect", { class: kind, x: across(place) - wide / 2, y: up(to), width: wide, height: Math.max(0, up(from) - up(to)) });
+  const bar = (place, from, to, kind) =>
+    drawn("rect", {
+      class: kind,
+      x: across(place) - wide / 2,
+      y: up(to),
+      width: wide,
+      height: Math.max(0, up(from) - up(to)),
+    });
   const marks = line
-    ? [drawn("polyline", { class: "chart-line", points: points.map(({ value }, place) => `${across(place)},${up(value)}`).join(" ") })]
-    : points.flatMap(({ value, bad = 0 }, place) => [bar(place, 0, value, "chart-bar"), bar(place, value, value + bad, "chart-bar bad")]);
-  const text = (x, y, words, anchor = "start") => drawn("text", { class: "chart-text", x, y, "text-anchor": anchor }, words);
+    ? [
+        drawn("polyline", {
+          class: "chart-line",
+          points: points.map(({ value }, place) => `${across(place)},${up(value)}`).join(" "),
+        }),
+      ]
+    : points.flatMap(({ value, bad = 0 }, place) => [
+        bar(place, 0, value, "chart-bar"),
+        bar(place, value, value + bad, "chart-bar bad"),
+      ]);
+  const text = (x, y, words, anchor = "start") =>
+    drawn("text", { class: "chart-text", x, y, "text-anchor": anchor }, words);
   const latest = points.at(-1);
   const words = `${title}: ${points.length} rounds, latest ${short(latest.value)}${unit}, highest ${short(highest)}${unit}.`;
   figure.append(
@@ -66,5 +107,8 @@ export function chart(title, points, { line = false, unit = "" } = {}) {
 export function short(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (Number.isInteger(value) && Math.abs(value) < 1e4) return String(value);
-  return new Intl.NumberFormat("en", { notation: Math.abs(value) >= 1e4 ? "compact" : "standard", maximumSignificantDigits: 3 }).format(value);
+  return new Intl.NumberFormat("en", {
+    notation: Math.abs(value) >= 1e4 ? "compact" : "standard",
+    maximumSignificantDigits: 3,
+  }).format(value);
 }

@@ -9,13 +9,13 @@
    cannot lose it, and cannot make a second Update out of it.
 */
 
+import { BadAnswer, NoAnswer, Refused } from "./client.js";
 import * as federation from "./federation.js";
-import { Refused, Unreachable, WrongAnswer } from "./federation.js";
-import { compute } from "./protocol/computation.js";
-import { record } from "./protocol/ledger.js";
-import { BadMessage, checkRows, encodeUpdate } from "./protocol/messages.js";
-import { share } from "./protocol/transmission.js";
-import { Outdated, StorageFull, write } from "./storage.js";
+import { compute } from "../protocol/pairs/computation.js";
+import { record } from "../protocol/ledger.js";
+import { BadMessage, checkRows, encodeUpdate } from "../protocol/messages.js";
+import { share } from "../protocol/pairs/transmission.js";
+import { Outdated, StorageFull, write } from "./store.js";
 
 const PATIENCE = 25; // seconds of one long poll
 const LONGEST_PAUSE = 60;
@@ -29,7 +29,7 @@ class BegunAnew extends Error {}
 
 A pause (`signal`) lets a message that is being sent arrive; leaving (`leaving`) does not wait for it. */
 export async function takePart(device, signal, leaving, say) {
-  for (let failures = 0; !signal.aborted; ) {
+  for (let failures = 0; !signal.aborted;) {
     try {
       await device.reload();
       if (!device.kept.taking) return say(device.notice ?? "Not taking part.", "resting");
@@ -59,17 +59,22 @@ export async function hurdleOf(device) {
   const { pi, sharing } = device.policy;
   if (!device.history.length) return "Pick something you like first; there is nothing to learn from yet.";
   if (pi === 0) return "You share nothing, so nothing is sent. Recommendations go on working.";
-  if (device.history.length === device.shape.items) return "You have the whole catalogue; there is nothing to compare with.";
+  if (device.history.length === device.shape.items)
+    return "You have the whole catalogue; there is nothing to compare with.";
   if (sharing === "deniable" && device.kept.joined && device.kept.joined !== device.catalogue.digest)
     return "The catalogue has changed, and deniable answers are tied to it. Leave and erase, then join again.";
   const { profile, allowed } = await device.outward();
   if (!allowed.includes(true)) {
     const never = new Set(device.policy.neverItems);
-    if (sharing === "deniable") return "The draw that you made once for life leaves nothing to send. Recommendations go on working.";
-    if (device.history.every((item) => never.has(item))) return "Everything you have is marked never to be shared, so nothing is sent.";
+    if (sharing === "deniable")
+      return "The draw that you made once for life leaves nothing to send. Recommendations go on working.";
+    if (device.history.every((item) => never.has(item)))
+      return "Everything you have is marked never to be shared, so nothing is sent.";
     return "As much as you allow has left already, so nothing more is sent. Recommendations go on working.";
   }
-  return profile.length < device.shape.items ? null : "Your outward profile covers the whole catalogue; share less to take part.";
+  return profile.length < device.shape.items
+    ? null
+    : "Your outward profile covers the whole catalogue; share less to take part.";
 }
 
 async function enrolled(device) {
@@ -78,7 +83,11 @@ async function enrolled(device) {
   if (await device.meetsAnother()) throw new BegunAnew();
   const { device: id, token } = await federation.enrol();
   const joined = device.kept.joined ?? device.catalogue.digest;
-  await write(device.database, { facts: { identity: { ...identity, device: id, token }, joined, founding: device.told.founding } }, { revision: device.kept.revision });
+  await write(
+    device.database,
+    { facts: { identity: { ...identity, device: id, token }, joined, founding: device.told.founding } },
+    { revision: device.kept.revision },
+  );
   await device.reload();
   return token;
 }
@@ -86,12 +95,14 @@ async function enrolled(device) {
 async function play(device, token, task, signal, leaving, say) {
   if (task.ticket === device.kept.answered) return undefined;
   device.olderInARow = task.version < device.model.version ? (device.olderInARow ?? 0) + 1 : 0;
-  if (device.olderInARow && device.olderInARow < OLDER_IN_A_ROW) return say("The server has offered a round that is over; asking again.", "waiting");
+  if (device.olderInARow && device.olderInARow < OLDER_IN_A_ROW)
+    return say("The server has offered a round that is over; asking again.", "waiting");
   say(`Round ${task.round}: learning on this device.`, "learning");
   try {
     device.take(await federation.broadcast(token, task, device.shape, device.model.version, signal));
   } catch (fault) {
-    if (fault instanceof Refused && (fault.status === 410 || fault.status === 404)) return say("That round ended before this device could begin.", "waiting");
+    if (fault instanceof Refused && (fault.status === 410 || fault.status === 404))
+      return say("That round ended before this device could begin.", "waiting");
     throw fault;
   }
   await device.keepModel();
@@ -100,22 +111,40 @@ async function play(device, token, task, signal, leaving, say) {
   const revision = device.kept.revision;
   const outward = await device.outward();
   const from = device.learntFrom(outward.profile);
-  const person = { seed, user, vector: await device.roundVector(outward.profile), pi: device.policy.pi, triples: device.recipe.triples, ...outward };
+  const person = {
+    seed,
+    user,
+    vector: await device.roundVector(outward.profile),
+    pi: device.policy.pi,
+    triples: device.recipe.triples,
+    ...outward,
+  };
   const gradients = compute(device.recipe, person, { ...device.model, roundNumber: task.round });
   const update = share(device.recipe, person, gradients);
   if (update.items.length > (task.most_rows ?? Infinity))
-    throw new WrongAnswer(`The server allows ${task.most_rows} rows, but its own recipe makes ${update.items.length}.`);
+    throw new BadAnswer(`The server allows ${task.most_rows} rows, but its own recipe makes ${update.items.length}.`);
 
   checkRows(update, device.shape.items);
-  if (!person.vector.every(Number.isFinite)) throw new BadMessage("With this model the device's numbers run out of range; nothing was sent.");
+  if (!person.vector.every(Number.isFinite))
+    throw new BadMessage("With this model the device's numbers run out of range; nothing was sent.");
 
   const body = encodeUpdate(update);
   const { items } = device.catalogue;
   const changed = [...record(device.entries, task.round, outward, update).values()];
-  const sent = changed.filter(({ item }) => update.biases[update.items.indexOf(item)] > 0).map(({ item }) => items[item].id);
+  const sent = changed
+    .filter(({ item }) => update.biases[update.items.indexOf(item)] > 0)
+    .map(({ item }) => items[item].id);
   const at = Date.now();
   const entryOf = ({ item, ...entry }) => [items[item].id, { ...entry, id: items[item].id, title: items[item].title }];
-  const story = { ticket: task.ticket, round: task.round, at, liked: sent, compared: update.items.length - sent.length, bytes: body.length, outcome: "on its way" };
+  const story = {
+    ticket: task.ticket,
+    round: task.round,
+    at,
+    liked: sent,
+    compared: update.items.length - sent.length,
+    bytes: body.length,
+    outcome: "on its way",
+  };
   await write(
     device.database,
     {
@@ -134,9 +163,14 @@ async function play(device, token, task, signal, leaving, say) {
 async function holdBack(device, say) {
   const { pending, identity } = device.kept;
   const { profile, allowed } = await device.outward();
-  const may = new Set(Array.from(profile).filter((_, place) => allowed[place]).map((item) => device.catalogue.items[item].id));
+  const may = new Set(
+    Array.from(profile)
+      .filter((_, place) => allowed[place])
+      .map((item) => device.catalogue.items[item].id),
+  );
   for (const { ticket, liked, from } of pending)
-    if (!device.stands(from, profile) || !liked.every((id) => may.has(id))) await settle(device, identity, ticket, "held back: you changed your mind before it was sent", say);
+    if (!device.stands(from, profile) || !liked.every((id) => may.has(id)))
+      await settle(device, identity, ticket, "held back: you changed your mind before it was sent", say);
 }
 
 /** Send what is on its way, as long as its owner still allows it. */
@@ -158,9 +192,16 @@ async function sendPending(device, token, leaving, say) {
 /** Write down what became of a message: it is no longer on its way. */
 async function settle(device, identity, ticket, outcome, say) {
   const story = device.kept.rounds.find((round) => round.ticket === ticket);
-  await write(device.database, { pending: { [ticket]: undefined }, ...(story && { rounds: { [ticket]: { ...story, outcome } } }) }, { device: identity.device });
+  await write(
+    device.database,
+    { pending: { [ticket]: undefined }, ...(story && { rounds: { [ticket]: { ...story, outcome } } }) },
+    { device: identity.device },
+  );
   await device.reload();
-  say(outcome === "received" ? "The server has received this round's message." : `The last message was ${outcome}.`, "sent");
+  say(
+    outcome === "received" ? "The server has received this round's message." : `The last message was ${outcome}.`,
+    "sent",
+  );
 }
 
 /** Say what went wrong; how many seconds to wait before the next try. */
@@ -168,13 +209,20 @@ async function afterFault(device, fault, pause, say) {
   if (fault instanceof Refused && (fault.status === 401 || fault.status === 403)) {
     const identity = { ...device.kept.identity, device: null, token: null };
     const pending = Object.fromEntries(device.kept.pending.map(({ ticket }) => [ticket, undefined]));
-    const rounds = device.kept.rounds.filter(({ ticket }) => ticket in pending).map((story) => [story.ticket, { ...story, outcome: "not used: the server no longer knew this device" }]);
-    await write(device.database, { facts: { identity }, pending, rounds: Object.fromEntries(rounds) }, { device: device.kept.identity.device });
+    const rounds = device.kept.rounds
+      .filter(({ ticket }) => ticket in pending)
+      .map((story) => [story.ticket, { ...story, outcome: "not used: the server no longer knew this device" }]);
+    await write(
+      device.database,
+      { facts: { identity }, pending, rounds: Object.fromEntries(rounds) },
+      { device: device.kept.identity.device },
+    );
     say("The server no longer knows this device; joining again.", "trouble");
     return pause;
   }
-  if (fault instanceof Unreachable) say(`${fault.message} Nothing is lost; trying again.`, "trouble");
-  else if (fault instanceof Refused || fault instanceof WrongAnswer || fault instanceof BadMessage) say(fault.message, "trouble");
+  if (fault instanceof NoAnswer) say(`${fault.message} Nothing is lost; trying again.`, "trouble");
+  else if (fault instanceof Refused || fault instanceof BadAnswer || fault instanceof BadMessage)
+    say(fault.message, "trouble");
   else throw fault;
   // A little chance in it, so that devices that failed together do not come back together.
   return Math.max(fault.retryAfter ?? 0, pause * (0.5 + Math.random()));

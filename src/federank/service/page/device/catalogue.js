@@ -47,7 +47,10 @@ export function find(catalogue, text, category, most, popularity) {
     const rank = title === wanted ? 0 : place === 0 ? 1 : title[place - 1] === " " ? 2 : 3;
     found.push({ rank, number });
   }
-  found.sort((one, other) => one.rank - other.rank || popularity[other.number] - popularity[one.number] || one.number - other.number);
+  found.sort(
+    (one, other) =>
+      one.rank - other.rank || popularity[other.number] - popularity[one.number] || one.number - other.number,
+  );
   return { total: found.length, numbers: found.slice(0, most).map(({ number }) => number) };
 }
 
@@ -87,4 +90,6 @@ function titleTable(plain) {
   return table;
 }
 
-const byTitle = (titles, plain) => (plain ? (titles.get(plain) ?? titles.get(withoutYear(plain))) : undefined);
+function byTitle(titles, plain) {
+  return plain ? (titles.get(plain) ?? titles.get(withoutYear(plain))) : undefined;
+}

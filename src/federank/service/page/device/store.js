@@ -51,7 +51,14 @@ export async function readEverything(database) {
     ...stores.slice(1).map((store) => settled(transaction.objectStore(store).getAll())),
   ]);
   const [history, dismissed, ledger, rounds, pending] = lists;
-  return { ...Object.fromEntries(keys.map((key, place) => [key, values[place]])), history, dismissed, ledger, rounds, pending };
+  return {
+    ...Object.fromEntries(keys.map((key, place) => [key, values[place]])),
+    history,
+    dismissed,
+    ledger,
+    rounds,
+    pending,
+  };
 }
 
 /** Make these changes, all or none: {store: {key: value}}; undefined deletes.
@@ -79,7 +86,9 @@ export async function write(database, changes, { revision = null, device = null,
       else transaction.objectStore(store).put(value, key);
   return done.catch((fault) => {
     if (fault?.name !== "QuotaExceededError") throw fault;
-    throw new StorageFull("This browser's storage is full. Nothing was sent and nothing was lost; free some space and try again.");
+    throw new StorageFull(
+      "This browser's storage is full. Nothing was sent and nothing was lost; free some space and try again.",
+    );
   });
 }
 

@@ -37,7 +37,9 @@ export async function show(given) {
 function showCategories() {
   const some = view.categories.length > 0;
   byId("search-category").hidden = byId("search-category-label").hidden = !some;
-  const options = view.categories.map(({ name, count }) => element("option", { value: name }, `${name} (${count.toLocaleString("en")})`));
+  const options = view.categories.map(({ name, count }) =>
+    element("option", { value: name }, `${name} (${count.toLocaleString("en")})`),
+  );
   fill(byId("search-category"), element("option", { value: "" }, "All"), ...options);
 }
 
@@ -63,18 +65,44 @@ async function showFound() {
 function foundItem(item) {
   const change = () => (item.has ? act("remove", { id: item.id }) : act("add", { ids: [item.id], how: "picked" }));
   const mark = element("span", { class: "mark", "aria-hidden": "true" }, item.has ? "✓" : "+");
-  const button = element("button", { type: "button", "aria-pressed": String(item.has), "data-key": item.id, title: item.categories.join(", "), on: { click: change } }, mark, item.title);
+  const button = element(
+    "button",
+    {
+      type: "button",
+      "aria-pressed": String(item.has),
+      "data-key": item.id,
+      title: item.categories.join(", "),
+      on: { click: change },
+    },
+    mark,
+    item.title,
+  );
   return element("li", {}, button);
 }
 
 function showYours() {
   const { history, missing, federation } = view;
   byId("yours-title").textContent = history.length ? `Your ${counted(history.length, federation.noun)}` : "Yours";
-  if (!history.length) return fill(byId("yours"), element("p", { class: "quiet" }, `Nothing yet. Press a name above to add it.`));
-  const gone = missing ? element("p", { class: "quiet" }, `${counted(missing, federation.noun)} of yours ${missing === 1 ? "is" : "are"} no longer in this catalogue.`) : null;
+  if (!history.length)
+    return fill(byId("yours"), element("p", { class: "quiet" }, `Nothing yet. Press a name above to add it.`));
+  const gone = missing
+    ? element(
+        "p",
+        { class: "quiet" },
+        `${counted(missing, federation.noun)} of yours ${missing === 1 ? "is" : "are"} no longer in this catalogue.`,
+      )
+    : null;
   const rows = history.map(yoursRow);
   const most = 6;
-  const rest = rows.length > most ? element("details", { id: "yours-rest", open: byId("yours-rest")?.open }, element("summary", {}, `${rows.length - most} more`), element("ul", { class: "rows" }, ...rows.slice(most))) : null;
+  const rest =
+    rows.length > most
+      ? element(
+          "details",
+          { id: "yours-rest", open: byId("yours-rest")?.open },
+          element("summary", {}, `${rows.length - most} more`),
+          element("ul", { class: "rows" }, ...rows.slice(most)),
+        )
+      : null;
   return fill(byId("yours"), element("ul", { class: "rows" }, ...rows.slice(0, most)), rest, gone);
 }
 
@@ -98,8 +126,29 @@ function yoursRow(item) {
     element(
       "span",
       { class: "choices" },
-      element("button", { type: "button", class: "small", "aria-pressed": String(never), "data-key": `never ${item.id}`, "aria-label": `${words}: ${item.title}`, on: { click: toggle } }, words),
-      element("button", { type: "button", class: "small", "data-key": `remove ${item.id}`, "aria-label": `Remove ${item.title}`, on: { click: () => act("remove", { id: item.id }) } }, "Remove"),
+      element(
+        "button",
+        {
+          type: "button",
+          class: "small",
+          "aria-pressed": String(never),
+          "data-key": `never ${item.id}`,
+          "aria-label": `${words}: ${item.title}`,
+          on: { click: toggle },
+        },
+        words,
+      ),
+      element(
+        "button",
+        {
+          type: "button",
+          class: "small",
+          "data-key": `remove ${item.id}`,
+          "aria-label": `Remove ${item.title}`,
+          on: { click: () => act("remove", { id: item.id }) },
+        },
+        "Remove",
+      ),
     ),
   );
 }
@@ -118,10 +167,21 @@ async function readFile(event) {
       fill(box, element("p", {}, `${capital(counted(fresh.length, noun))} added.`));
     };
     const unknown = found.unmatched.length
-      ? element("details", {}, element("summary", {}, `${found.unmatchedCount.toLocaleString("en")} not in this catalogue`), element("ul", {}, ...found.unmatched.map((name) => element("li", {}, name.slice(0, 200)))))
+      ? element(
+          "details",
+          {},
+          element("summary", {}, `${found.unmatchedCount.toLocaleString("en")} not in this catalogue`),
+          element("ul", {}, ...found.unmatched.map((name) => element("li", {}, name.slice(0, 200)))),
+        )
       : null;
     const sentence = `${found.items.length.toLocaleString("en")} of ${found.named.toLocaleString("en")} lines matched${fresh.length < found.items.length ? `, ${found.items.length - fresh.length} of them yours already` : ""}.`;
-    const button = fresh.length ? element("button", { type: "button", class: "main-button", id: "file-add", on: { click: add } }, `Add ${counted(fresh.length, noun)}`) : null;
+    const button = fresh.length
+      ? element(
+          "button",
+          { type: "button", class: "main-button", id: "file-add", on: { click: add } },
+          `Add ${counted(fresh.length, noun)}`,
+        )
+      : null;
     fill(box, element("p", {}, sentence), unknown, button);
   } catch (fault) {
     fill(box, element("p", { role: "alert" }, fault.message));

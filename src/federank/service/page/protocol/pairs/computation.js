@@ -1,4 +1,4 @@
-/* Computation: on the device, with the person's own history, which stays there (protocol/computation.py).
+/* Computation: on the device, with the person's own history, which stays there (protocol/pairs/computation.py).
 
 The device draws pairs of an item it has and one it has not, steps its own vector, and gathers for each pair the gradients
 of the two items. Item factors stay as they were received for the whole round; the own vector moves with every pair
@@ -8,7 +8,7 @@ Values are 32-bit floats, as in Python. Every stored number is rounded (Float32A
 one inner product JavaScript's doubles are kept, so a result may differ from Python's in the last place or two.
 */
 
-import { NEGATIVE, TRIPLE, absentItem, below, holds, words } from "./draws.js";
+import { NEGATIVE, TRIPLE, absentItem, below, holds, words } from "../draws.js";
 
 const FARTHEST = 80; // 1 / (1 + e^80) is zero for every purpose
 

@@ -1,0 +1,106 @@
+/* The client: one request at a time to the server that this page came from, and never more read than was asked for.
+
+    NoAnswer    no answer, or one that says "later" (429, 5xx): worth a retry
+    Refused     the server understood and said no, with a sentence
+    BadAnswer   what came back is not what the interface promises; nothing of it is used
+
+Retries and their backoff are life.js's business; which requests there are, federation.js's.
+*/
+
+const PREFIX = "api/v1";
+const LARGEST_JSON = 64 * 2 ** 20;
+
+export class NoAnswer extends Error {
+  constructor(message, retryAfter = null) {
+    super(message);
+    this.retryAfter = retryAfter;
+  }
+}
+export class Refused extends Error {
+  constructor(status, slug, message) {
+    super(message);
+    this.status = status;
+    this.slug = slug;
+  }
+}
+export class BadAnswer extends Error {}
+
+/** Make a request; the response, whose body is still to be read. */
+export async function request(path, { token, timeout = 30_000, signal, ...options } = {}) {
+  const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+  const signals = [AbortSignal.timeout(timeout), ...(signal ? [signal] : [])];
+  let response;
+  try {
+    response = await fetch(new URL(`${PREFIX}/${path}`, self.location.origin), {
+      ...options,
+      headers,
+      signal: AbortSignal.any(signals),
+      credentials: "omit",
+      cache: path === "catalogue" ? "default" : "no-store", // the model has a better place: store.js
+      redirect: "error",
+      referrerPolicy: "no-referrer",
+    });
+  } catch (fault) {
+    if (signal?.aborted) throw fault;
+    throw new NoAnswer("The server cannot be reached just now.");
+  }
+  if (response.status === 429 || response.status >= 500) {
+    const seconds = Number(response.headers.get("Retry-After"));
+    throw new NoAnswer("The server is busy just now.", seconds > 0 ? Math.min(seconds, 600) : null);
+  }
+  if (response.status >= 400) throw await refusal(response);
+  return response;
+}
+
+async function refusal(response) {
+  try {
+    const { error, message } = JSON.parse(await textOf(response, 10_000));
+    return new Refused(response.status, String(error), String(message).slice(0, 500));
+  } catch {
+    return new Refused(response.status, "refused", `The server refused with status ${response.status} and no reason.`);
+  }
+}
+
+/** The bytes of a body: reading stops at `largest` of them, whatever was announced. */
+export async function bytesOf(response, largest) {
+  const pieces = [];
+  let size = 0;
+  try {
+    for (const reader = response.body.getReader(); ;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      size += value.length;
+      if (size > largest) {
+        reader.cancel();
+        throw new BadAnswer(
+          `The server sent more than ${largest.toLocaleString("en")} bytes where that is the most there can be.`,
+        );
+      }
+      pieces.push(value);
+    }
+  } catch (fault) {
+    if (fault instanceof BadAnswer) throw fault;
+    throw new NoAnswer("The connection broke while the server was answering.");
+  }
+  const body = new Uint8Array(size);
+  let place = 0;
+  for (const piece of pieces) {
+    body.set(piece, place);
+    place += piece.length;
+  }
+  return body;
+}
+
+async function textOf(response, largest) {
+  return new TextDecoder().decode(await bytesOf(response, largest));
+}
+
+/** The JSON of a body. */
+export async function jsonOf(response, largest = LARGEST_JSON) {
+  const text = await textOf(response, largest);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new BadAnswer("The server's answer is not JSON.");
+  }
+}

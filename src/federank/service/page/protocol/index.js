@@ -1,0 +1,20 @@
+/* The protocol of a device, as in src/federank/protocol/ and under the same names, in JavaScript's spelling.
+
+    draws                every random choice, as a function of (seed, user, round, counter)
+    policy               what the owner allows to leave: the outward profile
+    messages             Broadcast and Update on the wire
+    ledger               what has left this device
+    pairs/computation    pairs, the step of the own vector, item gradients
+    pairs/transmission   the Update: what the owner lets the server see of them
+    pairs/home           the vector that recommendations come from; it takes no part in rounds
+
+Tests run both languages on the same seed, profile and Broadcast, and compare pairs and Updates.
+*/
+
+export * from "./draws.js";
+export * from "./policy.js";
+export * from "./messages.js";
+export * from "./ledger.js";
+export * from "./pairs/computation.js";
+export * from "./pairs/transmission.js";
+export * from "./pairs/home.js";
