@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from federank.recommenders.methods.bpr import BPR as BPR
     from federank.recommenders.methods.fcf import FCF as FCF
     from federank.recommenders.methods.fpl import FPL as FPL
+    from federank.recommenders.methods.frugal import Frugal as Frugal
     from federank.recommenders.methods.neighbours import ItemKNN as ItemKNN
     from federank.recommenders.methods.neighbours import UserKNN as UserKNN
     from federank.recommenders.methods.pmf import PMF as PMF
@@ -90,6 +91,7 @@ _HOMES = {
     "BPR": "federank.recommenders.methods.bpr",
     "FCF": "federank.recommenders.methods.fcf",
     "FPL": "federank.recommenders.methods.fpl",
+    "Frugal": "federank.recommenders.methods.frugal",
     "ItemKNN": "federank.recommenders.methods.neighbours",
     "UserKNN": "federank.recommenders.methods.neighbours",
     "PMF": "federank.recommenders.methods.pmf",

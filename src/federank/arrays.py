@@ -24,6 +24,9 @@ FloatMatrix = NDArray[np.float32]
 RealVector = NDArray[np.float64]
 """Shares, probabilities and metrics, where accuracy matters more than room."""
 
+RealMatrix = NDArray[np.float64]
+"""Sums and products, where accuracy matters more than room."""
+
 Ids = NDArray[Any]
 """The ids that a data set came with: 64-bit integers, or text (NumPy's variable-width strings)."""
 

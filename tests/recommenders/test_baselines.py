@@ -36,7 +36,7 @@ def timed(world):
         ("userknn", {"k": 0}, "k is 0; a whole number, 1 or more"),
         ("itemknn", {"shrinkage": -0.5}, "shrinkage is -0.5; a number 0 or more"),
         ("itemknn", {"shrinkage": float("nan")}, "shrinkage is nan"),
-        ("fcf", {"factors": 0}, "factors is 0; a whole number, 1 or more"),
+        ("fcf", {"factors": 0}, "factors is 0; a whole number, from 1 to 1024"),
         ("fcf", {"rounds": 0}, "rounds is 0; a whole number, 1 or more"),
         ("fcf", {"seed": 2**32}, "seed is 4294967296; a whole number, from 0 to 4294967295"),
         ("fcf", {"regulariser": 0.0}, "regulariser is 0.0; a finite number above 0"),
@@ -127,15 +127,15 @@ def test_an_item_without_neighbours_scores_zero_when_normalised():
     assert ItemKNN(normalised=True).fit(data).score(0, [2]).tolist() == [0.0]
 
 
-def test_fcf_counts_a_dense_upload_of_every_device_in_every_round():
-    model = FCF(factors=3, rounds=7).fit(TASTES)
-    sent = model.report["communication"]
+def test_fcf_counts_a_message_of_every_device_in_every_round():
+    sent = FCF(factors=3, rounds=7).fit(TASTES).communication()
     people, items = TASTES.n_users, TASTES.n_items
     assert sent["uploads"] == people * 7
-    assert sent["up"]["floats_per_device_per_round"] == items * 3
-    assert sent["up"]["bytes"] == people * 7 * items * 3 * 4
+    assert sent["up"]["rows"] == people * 7 * items
+    assert sent["up"]["bytes"] == people * 7 * (items + 3 + 1) * 4
+    assert sent["up_written_out"]["bytes"] == people * 7 * (items * 3 + 3 * 3) * 4
     assert sent["downloads"] == people * 8
-    assert sent["down_dense"]["bytes"] == people * 8 * (items * 3 + 3 * 3) * 4
+    assert sent["down_dense"]["bytes"] == people * 8 * items * 3 * 4
 
 
 def test_fcf_lowers_its_cost_round_by_round():
@@ -146,7 +146,7 @@ def test_fcf_lowers_its_cost_round_by_round():
     model = FCF(factors=4, rounds=30, learning_rate=0.02)
 
     def note(number):
-        users, items = model.user_factors, model.item_factors
+        users, items = model.user_vectors, model.item_vectors
         misses = (confidence * (liked - users @ items.T) ** 2).sum()
         costs.append(misses + (users**2).sum() + (items**2).sum())
 
@@ -156,7 +156,7 @@ def test_fcf_lowers_its_cost_round_by_round():
 
 
 def test_fcf_with_another_seed_starts_elsewhere():
-    one, other = (FCF(factors=3, rounds=1, seed=seed).fit(TASTES).item_factors for seed in (1, 2))
+    one, other = (FCF(factors=3, rounds=1, seed=seed).fit(TASTES).item_vectors for seed in (1, 2))
     assert not np.array_equal(one, other)
 
 

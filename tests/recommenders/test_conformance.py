@@ -17,6 +17,7 @@ SETTINGS = {
     "userknn": {"k": 5},
     "itemknn": {"k": 5},
     "vae": {"topology": "16-4-16", "epochs": 80, "batch_size": 8, "learning_rate": 0.01, "held_back": 0.0},
+    "frugal": {"factors": 4},
     "fcf": {"factors": 4, "rounds": 40},
     "pmf": {"factors": 4, "learning_rate": 0.05, "decay": 0.98, "initial_range": 0.5},
     "svdpp": {"factors": 4, "learning_rate": 0.05, "decay": 0.98, "initial_range": 0.5},

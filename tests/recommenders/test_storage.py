@@ -121,9 +121,10 @@ def test_a_truncated_array_file_with_a_matching_digest_is_refused(folder, keep):
 @pytest.mark.parametrize("file", ["model.safetensors", "devices.safetensors"])
 def test_values_that_are_not_finite_are_refused(folder, file, value):
     arrays = load_file(folder / file)
-    name, array = next(iter(arrays.items()))
-    array[0, 0] = value
-    save_file({name: array}, folder / file)
+    arrays = load_file(folder / file)
+    name = "item_vectors" if file == "model.safetensors" else "user_vectors"
+    arrays[name][0, 0] = value
+    save_file(arrays, folder / file)
     sign_anew(folder)
     with pytest.raises(ModelError, match=f"{file} has values in '{name}' that are not finite numbers"):
         load_model(folder)
@@ -131,14 +132,14 @@ def test_values_that_are_not_finite_are_refused(folder, file, value):
 
 @pytest.mark.parametrize("shape", [(5, 3), (24, 4), (24,)])
 def test_arrays_of_another_shape_are_refused(folder, shape):
-    save_file({"item_factors": np.zeros(shape, dtype=np.float32)}, folder / "model.safetensors")
+    save_file({"item_vectors": np.zeros(shape, dtype=np.float32)}, folder / "model.safetensors")
     sign_anew(folder)
-    with pytest.raises(ModelError, match=r"needs item_factors as float32 of shape \(24, 3\), but its folder has"):
+    with pytest.raises(ModelError, match=r"needs item_vectors as float32 of shape \(24, 3\), but its folder has"):
         load_model(folder)
 
 
 def test_arrays_of_another_type_are_refused(folder):
-    save_file({"item_factors": np.zeros((24, 3))}, folder / "model.safetensors")
+    save_file({"item_vectors": np.zeros((24, 3))}, folder / "model.safetensors")
     sign_anew(folder)
     with pytest.raises(ModelError, match="has float64 of shape"):
         load_model(folder)
@@ -147,7 +148,7 @@ def test_arrays_of_another_type_are_refused(folder):
 def test_missing_arrays_are_named(folder):
     save_file({"something_else": np.zeros(3)}, folder / "devices.safetensors")
     sign_anew(folder)
-    with pytest.raises(ModelError, match=r"needs user_factors .* its folder has none"):
+    with pytest.raises(ModelError, match=r"needs user_vectors .* its folder has none"):
         load_model(folder)
 
 

@@ -34,6 +34,8 @@ STICKY = 13  # a device: which of its own items may ever be sent
 DENIABLE = 14  # a device: what an item of the catalogue answers for life, liked or not
 NOISE = 15  # a device: noise on what it sends
 GROUP = 16  # a study: which group of choices a person belongs to
+COHORT = 17  # the world: with whom a person takes part, for life
+BLOCK = 18  # the server: which items a round's messages cover
 
 SERVER = 0xFFFFFFFF  # stands for the user in choices that no user makes
 WORDS = 2.0**32

@@ -56,6 +56,8 @@ class Policy:
     """Items, by number, that must never be sent because they are liked."""
     budget: int | None = None
     """At most so many of the history are sent, ever; what was sent and is removed or forbidden later still counts."""
+    messages: int | None = None
+    """At most so many messages leave the device, ever; afterwards it still gets models and recommendations."""
     paused: bool = False
     """Takes no part in rounds for now."""
 
@@ -65,6 +67,8 @@ class Policy:
         within("pi", self.pi, 0, 1)
         if self.budget is not None:
             whole("budget", self.budget, 0)
+        if self.messages is not None:
+            whole("messages", self.messages, 0)
         if not isinstance(self.paused, bool):  # the text "false" would be taken for true
             raise SettingError(f"paused is {self.paused!r}; true or false is needed.")
         if self.sharing != "deniable":

@@ -1,4 +1,6 @@
-"""A new person: a vector of their own from a few steps on their own history, with the shared model as it is.
+"""A new person: a vector of their own, from their own history and the shared model as it is.
+
+FPL and BPR take a few steps; Frugal and FCF solve for it.
 
 What a device does on its first day. It needs the public item factors and the person's history, sends nothing, and
 leaves the shared model alone.
@@ -22,6 +24,7 @@ from federank.protocol.initial import normal_rows
 from federank.protocol.messages import Broadcast, Private
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.recommenders.few_messages import FewMessages
 from federank.recommenders.methods.bpr import BPR
 from federank.recommenders.methods.fpl import FPL
 from federank.recommenders.recommendations import Recommendations, Recommended
@@ -31,7 +34,7 @@ from federank.recommenders.recommendations import Recommendations, Recommended
 class Person:
     """Somebody with a vector and a history of their own, and a copy of the shared model."""
 
-    model: FPL | BPR
+    model: FPL | BPR | FewMessages
     vector: FloatVector
     profile: IntVector
 
@@ -40,17 +43,15 @@ class Person:
         whole("n", n, 1)
         seen = Profiles(np.array([0, len(self.profile)], dtype=np.int64), self.profile)
         n = min(n, len(self.model.item_ids))
-        items, scores = top_n(self._scores()[None, :], np.zeros(1, dtype=np.int32), seen, n)
+        items, scores = top_n(self.model.scores_of(self.vector)[None, :], np.zeros(1, dtype=np.int32), seen, n)
         one = np.array([0])
         return Recommendations(one, items, scores, self.model.item_ids, self.model.training.titles).of(0)
 
     def score(self, items: Sequence[Any]) -> FloatVector:
         """This person's scores of these items, by original ids."""
-        return self._scores()[np.array([self.model.training.item_index(item) for item in items], dtype=np.int32)]
-
-    def _scores(self) -> FloatVector:
-        scores: FloatVector = self.model.item_vectors @ self.vector + self.model.item_biases
-        return scores
+        return self.model.scores_of(self.vector)[
+            np.array([self.model.training.item_index(item) for item in items], dtype=np.int32)
+        ]
 
 
 _ALONE: dict[str, Any] = {
@@ -60,10 +61,10 @@ _ALONE: dict[str, Any] = {
 """Settings that are about what leaves a device: nothing does."""
 
 
-def enrol(model: FPL | BPR, history: Sequence[Any], *, steps: int = 400, seed: int = 1) -> Person:
-    """Give a new person a vector, learnt from the items of their history in this many steps."""
-    if not isinstance(model, FPL | BPR):
-        raise SettingError(f"A {type(model).__name__} cannot take in somebody new; FPL and BPR can.")
+def enrol(model: FPL | BPR | FewMessages, history: Sequence[Any], *, steps: int = 400, seed: int = 1) -> Person:
+    """Give a new person a vector from the items of their history: solved for, or learnt in this many steps."""
+    if not isinstance(model, FPL | BPR | FewMessages):
+        raise SettingError(f"A {type(model).__name__} cannot take in somebody new; Frugal, FCF, FPL and BPR can.")
     data = model.training
     profile = np.unique(np.array([data.item_index(item) for item in history], dtype=np.int32))
     if not 0 < len(profile) < data.n_items:
@@ -72,6 +73,8 @@ def enrol(model: FPL | BPR, history: Sequence[Any], *, steps: int = 400, seed: i
             "one it has not are needed to learn from."
         )
     whole("steps", steps, 1)
+    if isinstance(model, FewMessages):
+        return Person(model, model.enrolled(profile), profile)
     settings = model.settings.as_fpl() if isinstance(model, BPR) else replace(model.settings, **_ALONE)
     settings = replace(settings, triples=steps, seed=seed, clients_per_round=1)
     recipe = recipe_for(settings, np.array([len(profile)]), data.n_items, np.zeros(1))

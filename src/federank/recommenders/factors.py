@@ -54,6 +54,11 @@ class PairwiseFactors(Recommender):
         """The vectors that these users are recommended to from, as a copy."""
         return self.user_vectors[users]
 
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the whole catalogue for somebody with this vector."""
+        scores: FloatVector = self.item_vectors @ vector + self.item_biases
+        return scores
+
     def _score_users(self, users: IntVector) -> FloatMatrix:
         return self._tastes(users) @ self.item_vectors.T + self.item_biases
 

@@ -21,17 +21,17 @@ from federank.arrays import FloatMatrix, IntVector, RealVector
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct, takes_a_conduct
 from federank.engines.pairs.communication import count_communication
+from federank.engines.pairs.disguised import participations
 from federank.engines.pairs.home import home_vectors
-from federank.engines.pairs.replay import participations
-from federank.errors import ModelError, SettingError
+from federank.errors import ModelError
 from federank.protocol.accountant import privacy_figure
 from federank.protocol.choices import Choices, coins, everyones_outward
 from federank.protocol.pairs.recipes import FPLSettings, Recipe, recipe_for
 from federank.protocol.policy import Policy
 from federank.recommenders.constructor import made_from
 from federank.recommenders.factors import PairwiseFactors
-from federank.recommenders.people.policies import read_choices
-from federank.recommenders.people.shares import read_pi, read_trace
+from federank.recommenders.people.choosing import choices_for
+from federank.recommenders.people.shares import read_trace
 from federank.recommenders.recommender import Arrays
 from federank.recommenders.stored.policies import choices_as_arrays, choices_from_arrays
 
@@ -64,7 +64,7 @@ class FPL(PairwiseFactors):
         return super().fit(train, conduct=conduct)
 
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
-        self.choices, self.home_vectors = self._choices(train, self._given_policies), None
+        self.choices, self.home_vectors = choices_for(self.settings, train, self._given_policies), None
         recipe = self.recipe(train)
         if recipe.clip > 0:  # what the figure needs is asked for before anything long is done
             privacy_figure(self.settings, recipe, np.ones(1, dtype=np.int64))
@@ -98,38 +98,6 @@ class FPL(PairwiseFactors):
             tables = self.item_vectors, self.item_biases
             vectors[home] = home_vectors(recipe, data.profiles, *tables, users[home])
         return vectors
-
-    def _choices(self, train: Interactions, policies: Sequence[Policy] | None) -> Choices:
-        pi = self._pi(train)
-        if policies is not None:
-            if self.settings.policies is not None:
-                raise SettingError("Policies are given twice, as a file and as a list; one of them is needed.")
-            if len(policies) != train.n_users or not all(isinstance(policy, Policy) for policy in policies):
-                raise SettingError(
-                    f"policies has {len(policies):,} entries; a Policy is needed for each of {train.n_users:,} users."
-                )
-            return Choices.of_people(policies)
-        settings = self.settings
-        if settings.policies is None:
-            return Choices.alike(settings.policy(0.5), pi)
-        everybody = {name: getattr(settings, name) for name in ("sharing", "epsilon", "basis", "budget")}
-        return read_choices(settings.policies, everybody, pi, train, settings.seed)[0]
-
-    def _pi(self, train: Interactions) -> RealVector:
-        pi = self.settings.pi
-        if isinstance(pi, float | int):
-            return np.full(train.n_users, float(pi))
-        if isinstance(pi, str):
-            return read_pi(pi, train)
-        try:
-            values = np.asarray(pi, dtype=np.float64)
-        except (TypeError, ValueError) as reason:
-            raise SettingError(f"pi is not a number, a file, or a number for each user: {reason}.") from reason
-        if values.shape != (train.n_users,):
-            raise SettingError(
-                f"pi is of shape {values.shape}; one number for each of the {train.n_users:,} users is needed."
-            )
-        return values
 
     def _private_arrays(self) -> Arrays:
         home = {} if self.home_vectors is None else {"home_vectors": self.home_vectors}

@@ -20,7 +20,10 @@ _NONE = -1
 def choices_as_arrays(choices: Choices) -> Arrays:
     """What `choices_from_arrays` reads."""
     kinds = choices.kinds
-    return {
+    # Only where somebody has one: otherwise runs and models are named as version 0.1.0 named them.
+    counted = any(kind.messages is not None for kind in kinds)
+    messages = np.array([_NONE if kind.messages is None else kind.messages for kind in kinds], np.int64)
+    return ({"policy_messages": messages} if counted else {}) | {
         "pi": choices.pi,
         "policy_of_user": choices.of_user,
         "policy_sharing": np.array([SHARING.index(kind.sharing) for kind in kinds], dtype=np.int32),
@@ -51,6 +54,9 @@ def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choice
 
 def _kinds(arrays: Arrays) -> list[Policy]:
     starts, never = arrays["never_starts"], arrays["never_items"]
+    told = {name: arrays[f"policy_{name}"].tolist() for name in ("sharing", "basis", "epsilon", "budget", "paused")}
+    # Models of version 0.1.0 know of no budget of messages.
+    told["messages"] = arrays.get("policy_messages", np.full(len(told["sharing"]), _NONE)).tolist()
     return [
         Policy(
             sharing=cast(Any, SHARING[sharing]),
@@ -59,12 +65,8 @@ def _kinds(arrays: Arrays) -> list[Policy]:
             basis=cast(Any, BASES[basis]),
             never_items=frozenset(never[starts[kind] : starts[kind + 1]].tolist()),
             budget=None if budget == _NONE else int(budget),
+            messages=None if messages == _NONE else int(messages),
             paused=bool(paused),
         )
-        for kind, (sharing, basis, epsilon, budget, paused) in enumerate(
-            zip(
-                *(arrays[f"policy_{name}"].tolist() for name in ("sharing", "basis", "epsilon", "budget", "paused")),
-                strict=True,
-            )
-        )
+        for kind, (sharing, basis, epsilon, budget, paused, messages) in enumerate(zip(*told.values(), strict=True))
     ]

@@ -1,0 +1,69 @@
+"""What few messages send, counted from who took part when.
+
+Upwards a device sends a number for each item of the round's block and its vector; written out, as sums that nobody may
+read the parts of need it, that is a row for every item. Downwards it gets the whole model the first time and then the
+rows that changed (all of them, but where a round covers a block), and the last model once more, to recommend from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers
+from federank.protocol.squares.messages import dense_bytes, squares_broadcast_bytes, squares_update_bytes
+from federank.protocol.squares.recipes import SquaresRecipe
+
+
+def count_squares_communication(recipe: SquaresRecipe, n_users: int, interactions: int, rounds: int) -> dict[str, Any]:
+    """The traffic of the first rounds of a run: totals, means per round, what a device has sent in its life."""
+    spent, uploads, rows_up, bytes_up, bytes_dense = np.zeros(n_users, dtype=np.int32), 0, 0, 0, 0
+    last_seen = np.full(n_users, -1, dtype=np.int64)  # the version that each device has; -1: none
+    changed = np.full(recipe.n_items, 0, dtype=np.int64)  # the version in which each row changed last
+    down_rows, down_bytes, downloads = 0, 0, 0
+    for number in range(rounds):
+        asked, block = choose_cohort(recipe, number, spent), block_of(recipe, number)
+        rows, size = _downloads(recipe, last_seen[asked], changed)
+        down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + len(asked)
+        last_seen[asked] = number
+        sent = len(who_answers(recipe, number, asked))
+        uploads, rows_up = uploads + sent, rows_up + sent * len(block)
+        bytes_up += sent * squares_update_bytes(len(block), recipe.factors)
+        bytes_dense += sent * dense_bytes(len(block), recipe.factors)
+        spent[asked] += 1
+        if sent:
+            changed[block if recipe.step != "spectral" else slice(None)] = number + 1
+    rows, size = _downloads(recipe, last_seen, changed)  # the last model, for everybody
+    down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + n_users
+    whole = squares_broadcast_bytes(recipe.n_items, recipe.factors, whole=True, as_codes=recipe.as_codes)
+    return {
+        "rounds": rounds,
+        "uploads": uploads,
+        "downloads": downloads,
+        "up": _total(rows_up, bytes_up, rounds),
+        "up_written_out": _total(rows_up, bytes_dense, rounds),
+        "down_dense": _total(downloads * recipe.n_items, downloads * whole, rounds),
+        "down_changed": _total(down_rows, down_bytes, rounds),
+        "papers": {
+            "cce": 2 * len(recipe.participants) * recipe.n_items,
+            "freshness": 1,
+            "normalised_freshness": 1 / max(interactions, 1),
+        },
+    }
+
+
+def _downloads(recipe: SquaresRecipe, seen: Any, changed: Any) -> tuple[int, int]:
+    """Rows and bytes that devices download which have the model as of these versions."""
+    rows_of_version = {int(version): int((changed > version).sum()) for version in np.unique(seen)}
+    total_rows, total_bytes = 0, 0
+    for version, rows in rows_of_version.items():
+        devices = int((seen == version).sum())
+        told = recipe.n_items if version < 0 else rows
+        size = squares_broadcast_bytes(told, recipe.factors, whole=told == recipe.n_items, as_codes=recipe.as_codes)
+        total_rows, total_bytes = total_rows + devices * told, total_bytes + devices * size
+    return total_rows, total_bytes
+
+
+def _total(rows: int, size: int, rounds: int) -> dict[str, float]:
+    return {"rows": rows, "bytes": size, "rows_per_round": rows / rounds, "bytes_per_round": size / rounds}

@@ -1,0 +1,163 @@
+"""The compiled engine of few messages: districts of people are summed side by side, then the server's step is taken.
+
+People are divided into districts by their number, never by the cores at hand; each district's messages are summed in
+the order of its people, and districts in their order. So threads never change a bit, and a cluster whose machines hold
+whole districts gives the same bits as one machine.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank.arrays import FloatMatrix, IntVector, LongVector, RealMatrix
+from federank.data.interactions import Profiles
+from federank.engines.squares.federation import SquaresFederation
+from federank.engines.squares.kernels import Sums, Told, add_up, new_room, solve_people, sum_messages
+from federank.models.rows import padded_width
+from federank.models.squares import gram_matrix
+from federank.protocol.squares.aggregation import fold
+from federank.protocol.squares.distribution import block_of, choose_cohort, published, who_answers
+from federank.protocol.squares.recipes import SquaresRecipe
+from federank.protocol.squares.server_steps import SummedMessages
+
+_MOST_DISTRICTS = 16
+_PEOPLE_PER_DISTRICT = 64
+_MOST_SUM_BYTES = 2**29
+
+
+class Districts(NamedTuple):
+    """Sums of each district, and where districts begin by user number."""
+
+    starts: LongVector
+    own: FloatMatrix  # districts x items x padded factors
+    squares: RealMatrix  # districts x factors x factors
+    messages: LongVector  # districts x 1
+
+
+def district_starts(recipe: SquaresRecipe, n_users: int) -> LongVector:
+    """Where each district begins, by user number, and where the last one ends."""
+    able = len(recipe.participants)
+    fitting = _MOST_SUM_BYTES // (4 * recipe.n_items * padded_width(recipe.factors))
+    count = max(1, min(_MOST_DISTRICTS, able // _PEOPLE_PER_DISTRICT, fitting))
+    starts = np.empty(count + 1, dtype=np.int64)
+    starts[:-1] = recipe.participants[np.arange(count) * able // count]
+    starts[0], starts[-1] = 0, n_users
+    return starts
+
+
+def told_to_devices(recipe: SquaresRecipe, vectors: FloatMatrix, regulariser: float, block: IntVector) -> Told:
+    """What every device of a round works out alike, once for all of them."""
+    width = padded_width(recipe.factors)
+    padded = np.zeros((len(vectors), width), dtype=np.float32)
+    padded[:, : recipe.factors] = vectors
+    gram = gram_matrix(np.ascontiguousarray(vectors))
+    covered: NDArray[np.bool_] = np.zeros(len(vectors), dtype=np.bool_)
+    covered[block] = True
+    block_gram = gram if covered.all() else gram_matrix(np.ascontiguousarray(vectors[block]))
+    sides = float(recipe.objective.unobserved) * gram + regulariser * np.eye(recipe.factors)
+    alike = recipe.objective.liked == recipe.objective.unobserved
+    inverse = np.linalg.inv(sides).astype(np.float64) if alike else sides
+    return Told(recipe.objective, padded, gram, block_gram, covered, regulariser, inverse, recipe.clip)
+
+
+def play(federation: SquaresFederation, rounds: int, threads: int = 1) -> None:
+    """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
+    room = _room(federation)
+    for _ in range(rounds):
+        _play_round(federation, room, threads)
+    if not rounds:  # whatever needs compiling is compiled now
+        _sum_round(
+            federation, room, np.zeros(0, dtype=np.int32), np.arange(federation.recipe.n_items, dtype=np.int32), 1
+        )
+
+
+def home_vectors(federation: SquaresFederation, threads: int = 1) -> FloatMatrix:
+    """Everybody's vector at home: solved from the whole history and the model as published."""
+    recipe = federation.recipe
+    vectors = published(recipe, federation.item_vectors)
+    return vectors_at_home(recipe, vectors, float(federation.regulariser[0]), federation.profiles, threads)
+
+
+def vectors_at_home(
+    recipe: SquaresRecipe, item_vectors: FloatMatrix, regulariser: float, profiles: Profiles, threads: int = 1
+) -> FloatMatrix:
+    """The vectors that explain these profiles best, with the item vectors as they are."""
+    everything = np.arange(recipe.n_items, dtype=np.int32)
+    told = told_to_devices(recipe, item_vectors, regulariser, everything)
+    n_users, width = len(profiles.starts) - 1, told.vectors.shape[1]
+    found = np.zeros((n_users, recipe.factors), dtype=np.float32)
+
+    def work(worker: int) -> None:
+        first, last = worker * n_users // threads, (worker + 1) * n_users // threads
+        room = new_room(recipe.factors, width)
+        solve_people(told, profiles.starts, profiles.items, first, last, found, room, (0,) * width)
+
+    _at_once(work, threads)
+    return found
+
+
+def _room(federation: SquaresFederation) -> Districts:
+    recipe = federation.recipe
+    starts = district_starts(recipe, len(federation.spent))
+    count, width = len(starts) - 1, padded_width(recipe.factors)
+    return Districts(
+        starts,
+        np.empty((count, recipe.n_items, width), dtype=np.float32),
+        np.empty((count, recipe.factors, recipe.factors)),
+        np.empty((count, 1), dtype=np.int64),
+    )
+
+
+def _play_round(federation: SquaresFederation, room: Districts, threads: int) -> None:
+    recipe, number = federation.recipe, federation.round_number
+    asked = choose_cohort(recipe, number, federation.spent)
+    block = block_of(recipe, number)
+    sums = _sum_round(federation, room, who_answers(recipe, number, asked), block, threads)
+    federation.spent[asked] += 1
+    shared = federation.shared
+    fold(recipe, shared, block, sums)
+    federation.take(shared)
+
+
+def _sum_round(
+    federation: SquaresFederation, room: Districts, people: IntVector, block: IntVector, threads: int
+) -> SummedMessages:
+    """The sums of these people's messages: districts on threads, then items on threads."""
+    recipe, profiles = federation.recipe, federation.outward
+    told = told_to_devices(recipe, published(recipe, federation.item_vectors), float(federation.regulariser[0]), block)
+    width, count = (0,) * told.vectors.shape[1], len(room.starts) - 1
+    bounds = np.searchsorted(people, room.starts)
+    room.own[:], room.squares[:], room.messages[:] = 0, 0, 0
+
+    def sum_districts(worker: int) -> None:
+        scratch = new_room(recipe.factors, len(width))
+        for district in range(worker, count, threads):
+            total = Sums(room.own[district], room.squares[district], room.messages[district])
+            theirs = people[bounds[district] : bounds[district + 1]]
+            sum_messages(told, profiles.starts, profiles.items, theirs, total, scratch, width)
+
+    _at_once(sum_districts, min(threads, count))
+    squares = room.squares.sum(axis=0)
+    summed = np.empty((recipe.n_items, recipe.factors))
+
+    def add_items(worker: int) -> None:
+        first, last = worker * recipe.n_items // threads, (worker + 1) * recipe.n_items // threads
+        add_up(room.own, told.vectors, squares, float(recipe.objective.unobserved), first, last, summed)
+
+    _at_once(add_items, threads)
+    return SummedMessages(summed[block], squares, int(room.messages.sum()))
+
+
+def _at_once(work: Callable[[int], None], workers: int) -> None:
+    """Run the same work in this thread and in as many others as it takes; each gets its number."""
+    others = [threading.Thread(target=work, args=(worker,)) for worker in range(1, workers)]
+    for other in others:
+        other.start()
+    work(0)
+    for other in others:
+        other.join()

@@ -1,0 +1,72 @@
+"""The reference engine of few messages: plain Python, slow, and the place to read first.
+
+It plays rounds exactly as `protocol/round.py` tells them: real Broadcasts and Updates pass between a server and
+devices that share no array. The compiled engine is tested against it. For worlds of a few dozen people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from federank.arrays import IntVector
+from federank.engines.squares.federation import SquaresFederation
+from federank.protocol.choices import outward_of
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.round import play_round
+from federank.protocol.squares.computation import compute_squares
+from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers
+from federank.protocol.squares.messages import SquaresBroadcast, SquaresPrivate, SquaresUpdate
+from federank.protocol.squares.recipes import SquaresRecipe
+from federank.protocol.squares.transmission import send
+
+
+class SquaresFleetInMemory:
+    """Devices that live in this process, each with its own private state."""
+
+    def __init__(self, recipe: SquaresRecipe, devices: list[SquaresPrivate]) -> None:
+        self.recipe = recipe
+        self.devices = devices
+
+    @property
+    def spent(self) -> IntVector:
+        """How many messages each device has sent."""
+        return np.array([device.spent for device in self.devices], dtype=np.int32)
+
+    def choose(self, round_number: int) -> IntVector:
+        """The devices that take part in this round."""
+        return choose_cohort(self.recipe, round_number, self.spent)
+
+    def train(self, clients: IntVector, broadcast: SquaresBroadcast) -> Iterator[SquaresUpdate]:
+        """Computation and transmission on each of these devices; a message that is lost on the way is spent too."""
+        recipe, number = self.recipe, broadcast.round_number
+        block = block_of(recipe, number)
+        answering = set(who_answers(recipe, number, clients).tolist())
+        for user in clients:
+            device = self.devices[user]
+            update = send(device, *compute_squares(recipe, device, broadcast, block), recipe.clip)
+            if user in answering:
+                yield update
+
+
+def play(federation: SquaresFederation, rounds: int, threads: int = 1) -> None:
+    """Play this many rounds of a federation."""
+    del threads  # one device after the other: this engine is for reading
+    recipe, profiles = federation.recipe, federation.profiles
+    devices = [
+        SquaresPrivate(
+            user,
+            profiles.of(user),
+            outward_of(recipe.outward, profiles, user),
+            int(recipe.messages[user]),
+            int(federation.spent[user]),
+        )
+        for user in range(len(federation.spent))
+    ]
+    fleet, shared = SquaresFleetInMemory(recipe, devices), federation.shared
+    with words_wrap_around():
+        for _ in range(rounds):
+            play_round(recipe, shared, fleet)
+    federation.take(shared)
+    federation.spent = fleet.spent

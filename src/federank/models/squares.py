@@ -1,0 +1,71 @@
+"""Squares: the maths of learning from everything a person has and everything they have not (Hu et al., 2008).
+
+A person either has an item (p_ui = 1) or not (p_ui = 0), and the second may only mean that they have not met: so
+each guess x_u . y_i counts with a confidence c_ui. What is to be made small is
+
+    sum over u, i of  c_ui (p_ui - x_u . y_i)^2   +   lambda_x sum |x_u|^2   +   lambda_y sum |y_i|^2
+
+with c_ui = 1 + alpha for what the person has and w for all else: w = 1, but 0 in the variant behind the tables of the
+FPL papers, where nothing is learnt from what a person does not have.
+
+1. The person's own vector, in closed form. Y'Y serves everyone; only the own items are added to it:
+                               x_u = (w Y'Y + (1 + alpha - w) Y_u'Y_u + lambda_x I)^-1  (1 + alpha) sum of Y_u
+2. How strongly each item should be pulled towards x_u, one number an item:
+                               w_ui = c_ui (p_ui - x_u . y_i)
+   The gradient of a whole catalogue is then a matrix of rank one, w_u x_u' (items x factors): FCF's upload.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
+from federank.compiling import compiled
+
+
+class Objective(NamedTuple):
+    """What counts how much."""
+
+    liked: np.float32
+    """1 + alpha: the confidence that a person likes what they have."""
+    unobserved: np.float32
+    """w: the confidence that they dislike what they do not have."""
+
+
+def solve_person(
+    objective: Objective, regulariser: float, item_vectors: FloatMatrix, gram: RealMatrix, profile: IntVector
+) -> FloatVector:
+    """The vector that explains this person's history best; `gram` is Y'Y."""
+    own = item_vectors[profile].astype(np.float64)
+    sides = objective.unobserved * gram
+    sides += float(objective.liked - objective.unobserved) * (own.T @ own)
+    sides += regulariser * np.eye(len(gram))
+    solved: FloatVector = np.linalg.solve(sides, float(objective.liked) * own.sum(axis=0)).astype(np.float32)
+    return solved
+
+
+def pulls(objective: Objective, item_vectors: FloatMatrix, vector: FloatVector, profile: IntVector) -> FloatVector:
+    """How strongly each of these items should move towards the person's vector: w_ui, one number an item."""
+    scores = item_vectors @ vector
+    strengths: FloatVector = -objective.unobserved * scores
+    strengths[profile] = objective.liked * (1 - scores[profile])
+    return strengths
+
+
+@compiled
+def gram_matrix(vectors: FloatMatrix) -> RealMatrix:
+    """The inner products of all columns, in double precision: Y'Y."""
+    # Not by the matrix product's library: its threads wait for busy cores, and their number may change the last bits.
+    rows, columns = vectors.shape
+    products = np.zeros((columns, columns))
+    row = np.empty(columns)
+    for number in range(rows):
+        for column in range(columns):
+            row[column] = vectors[number, column]
+        for one in range(columns):
+            value = row[one]
+            for other in range(columns):
+                products[one, other] += value * row[other]
+    return products

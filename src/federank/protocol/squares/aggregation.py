@@ -1,0 +1,124 @@
+"""Aggregation: the server adds the messages of a round up, and solves for the item vectors from the two sums alone.
+
+What the server holds is the model (item vectors and the lambda they belong to) and the memory of its step
+(server_steps.py). Because only sums enter, sums that nobody could read the parts of would do as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, IntVector, RealMatrix
+from federank.models.squares import gram_matrix
+from federank.protocol.draws import ITEM_FACTORS
+from federank.protocol.initial import normal_rows
+from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
+from federank.protocol.squares.messages import SquaresBroadcast, SquaresUpdate, check_squares_update, dense
+from federank.protocol.squares.recipes import SquaresRecipe
+from federank.protocol.squares.server_steps import (
+    SummedMessages,
+    adam_step,
+    balanced,
+    faded,
+    smallest_singular_value,
+    solved,
+    spectrum_of,
+    strongest,
+)
+
+
+@dataclass(eq=False)
+class SquaresShared:
+    """What the server holds between two rounds."""
+
+    vectors: FloatMatrix  # items x factors
+    regulariser: float  # lambda: told to devices with the vectors
+    sketch: RealMatrix  # spectral: what is known of everybody's items, V diag(sigma); solve: the average of H
+    mean: FloatMatrix  # adam: past gradients; no rows for the other steps
+    square: FloatMatrix
+    heard: float = 0.0  # spectral: how many messages the sketch stands for
+    round_number: int = 0
+
+    def distribute(self, recipe: SquaresRecipe) -> SquaresBroadcast:
+        """All item vectors, for whoever takes part."""
+        return make_squares_broadcast(recipe, self.round_number, self.regulariser, self.vectors)
+
+    def aggregate(self, recipe: SquaresRecipe, updates: Iterable[SquaresUpdate]) -> None:
+        """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
+        block = block_of(recipe, self.round_number)
+        pulls = np.zeros((len(block), recipe.factors))
+        squares = np.zeros((recipe.factors, recipe.factors))
+        count = 0
+        for update in updates:
+            check_squares_update(update, recipe.factors, len(block))
+            message = dense(update)
+            pulls += message.pulls
+            squares += message.squares
+            count += 1
+        fold(recipe, self, block, SummedMessages(pulls, squares, count))
+
+
+def first_shared(recipe: SquaresRecipe, initial_scale: float) -> SquaresShared:
+    """What the server begins with: vectors drawn from the seed, and no memory."""
+    vectors = normal_rows(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=initial_scale)
+    # Before anybody has spoken nothing is known of the data: devices weigh the catalogue and the pull to zero alike.
+    own = initial_scale**2 * recipe.n_items
+    moments = vectors.shape if recipe.step == "adam" else (0, recipe.factors)
+    return SquaresShared(
+        vectors,
+        own if recipe.regulariser < 0 else recipe.regulariser,
+        np.zeros((recipe.n_items if recipe.step == "spectral" else recipe.factors, recipe.factors)),
+        np.zeros(moments, dtype=np.float32),
+        np.zeros(moments, dtype=np.float32),
+    )
+
+
+def fold(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages) -> None:
+    """The next version of the model, from the sums of a round; without a message there is nothing to learn."""
+    if sums.messages:
+        told = published(recipe, shared.vectors)
+        if recipe.step == "spectral":
+            _fold_spectral(recipe, shared, told, sums)
+        elif recipe.step == "solve":
+            _fold_solved(recipe, shared, told, block, sums)
+        else:
+            _fold_adam(recipe, shared, block, sums)
+    shared.round_number += 1
+
+
+def _fold_spectral(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages) -> None:
+    # S + Y H = P'X, and with it Nystrom's sketch of what these people's items have in common.
+    now = spectrum_of(sums.pulls + told @ sums.squares, sums.squares)
+    kept = faded(shared.heard, sums.messages, len(recipe.participants))
+    together = np.hstack((np.sqrt(kept) * shared.sketch, now)) if kept > 0 else now
+    shared.heard = kept * shared.heard + sums.messages
+    spectrum = strongest(together, recipe.factors)
+    shared.sketch = spectrum.vectors * spectrum.singular_values
+    shared.vectors, shared.regulariser = balanced(spectrum, recipe.shrinkage, recipe.regulariser)
+
+
+def _fold_solved(
+    recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, block: IntVector, sums: SummedMessages
+) -> None:
+    everybody = len(recipe.participants) / sums.messages
+    squares = everybody * sums.squares
+    if recipe.regulariser < 0:
+        gram = gram_matrix(np.ascontiguousarray(told))
+        smallest = smallest_singular_value(recipe, gram, squares, shared.regulariser)
+        shared.regulariser = recipe.shrinkage * smallest
+    part = min(1.0, max(1 / (shared.round_number + 1), 1.5 / recipe.cohorts)) if recipe.cohorts > 1 else 1.0
+    shared.sketch = (1 - part) * shared.sketch + part * squares
+    vectors = told.copy()
+    vectors[block] = solved(
+        recipe, told[block], everybody * sums.pulls, shared.sketch, shared.regulariser, recipe.damping * part
+    )
+    shared.vectors = vectors
+
+
+def _fold_adam(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages) -> None:
+    gradient = np.zeros_like(shared.vectors)
+    gradient[block] = 2 * (shared.regulariser * shared.vectors[block] - sums.pulls)
+    shared.vectors = adam_step(recipe, shared.vectors, gradient, shared.mean, shared.square, shared.round_number + 1)

@@ -1,0 +1,125 @@
+"""What crosses the wire when squares are learnt, and what never does.
+
+    SquaresBroadcast   server -> device: the item vectors, or the rows that changed, as bytes with a scale a row
+    SquaresUpdate      device -> server: one number an item, and the vector that these numbers pull the items towards
+    SquaresPrivate     stays on the device: the history, what its owner lets it take part with, the messages it has sent
+
+A message means a matrix of a row for every item (`dense`), and that matrix has rank one: its two factors say the
+same in a sixtieth of the room. Whoever reads one message reads everything that went into it, in either form; see
+docs/frugal.md. Only sums of messages hide a person, and sums need the whole matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.errors import BadMessage
+from federank.protocol.policy import Outward
+
+LEVELS = 127
+"""A number of a Broadcast is a whole multiple, from -127 to 127, of its row's scale."""
+
+
+class SquaresBroadcast(NamedTuple):
+    """The server's message to a device: the item vectors as of a round."""
+
+    round_number: int
+    version: int  # of the model: how many rounds have been folded into it
+    regulariser: float  # lambda: the pull of a device's own vector towards zero
+    items: IntVector  # which rows, ascending; all of them unless the device has the rest already
+    codes: NDArray[np.int8]  # one row of whole numbers per item; no columns where vectors are sent as they are
+    scales: FloatVector  # what a row's whole numbers are multiples of
+    vectors: FloatMatrix  # the rows as they are; no rows where codes are sent
+
+
+class SquaresUpdate(NamedTuple):
+    """A device's message to the server: all that crosses the wire upwards."""
+
+    strengths: FloatVector  # one number for each item of the round's block, in the order of items
+    vector: FloatVector  # the person's own, solved from what they take part with
+    scale: np.float32  # at most 1: what the whole message is multiplied by to keep to its largest norm
+
+
+@dataclass(eq=False)
+class SquaresPrivate:
+    """What never leaves a device. It is not a message: nothing in the protocol sends it."""
+
+    user: int
+    history: IntVector
+    outward: Outward  # what stands for the history in messages
+    messages: int  # how many the owner allows in a life
+    spent: int = 0  # how many have left
+
+
+class Dense(NamedTuple):
+    """What a message, or a sum of messages, means: two matrices."""
+
+    pulls: FloatMatrix  # items of the block x factors: sum of w_u x_u'
+    squares: FloatMatrix  # factors x factors: sum of x_u x_u'
+
+
+def dense(update: SquaresUpdate) -> Dense:
+    """The message written out: a row for every item of the block, and the square of the vector."""
+    scaled = update.scale * update.vector
+    return Dense(np.outer(update.strengths, scaled), np.outer(update.vector, scaled))
+
+
+def rounded(vectors: FloatMatrix) -> tuple[NDArray[np.int8], FloatVector]:
+    """Rows as whole numbers from -127 to 127, and the scale of each row."""
+    scales = (np.abs(vectors).max(axis=1, initial=0) / np.float32(LEVELS)).astype(np.float32)
+    safe = np.where(scales > 0, scales, np.float32(1))
+    return np.rint(vectors / safe[:, None]).astype(np.int8), scales
+
+
+def restored(codes: NDArray[np.int8], scales: FloatVector) -> FloatMatrix:
+    """The rows that codes and scales stand for."""
+    rows: FloatMatrix = codes.astype(np.float32) * scales[:, None]
+    return rows
+
+
+def rows_of(broadcast: SquaresBroadcast) -> FloatMatrix:
+    """The rows that a Broadcast tells, in either form."""
+    return broadcast.vectors if len(broadcast.vectors) else restored(broadcast.codes, broadcast.scales)
+
+
+def check_squares_update(update: SquaresUpdate, factors: int, n_items: int) -> None:
+    """Refuse an Update that is not of the form the protocol asks for, or that its equations cannot give."""
+    strengths, vector, scale = update
+    if strengths.dtype != np.float32 or vector.dtype != np.float32:
+        raise BadMessage("An Update has 32-bit floats as strengths and as vector; this one has not.")
+    if strengths.shape != (n_items,) or vector.shape != (factors,):
+        raise BadMessage(
+            f"An Update needs a strength for each of the {n_items:,} items of its round and a vector of {factors} "
+            f"numbers; found {strengths.shape} and {vector.shape}."
+        )
+    if not (np.isfinite(strengths).all() and np.isfinite(vector).all() and np.isfinite(scale)):
+        raise BadMessage("An Update holds values that are not finite numbers.")
+    if not 0 <= scale <= 1:
+        raise BadMessage(
+            f"An Update is scaled down or not at all; its scale is {float(scale):g}, and 0 to 1 is needed."
+        )
+
+
+@cache
+def squares_update_bytes(n_items: int, factors: int) -> int:
+    """How many bytes the numbers of an Update take."""
+    return 4 * (n_items + factors + 1)
+
+
+@cache
+def dense_bytes(n_items: int, factors: int) -> int:
+    """How many bytes an Update takes that is written out, as it must be where only sums are read."""
+    return 4 * (n_items * factors + factors * factors)
+
+
+@cache
+def squares_broadcast_bytes(rows: int, factors: int, *, whole: bool, as_codes: bool) -> int:
+    """How many bytes the numbers of a Broadcast take; item numbers are left out where all rows are sent."""
+    per_row = factors + 4 if as_codes else 4 * factors
+    return rows * (per_row + (0 if whole else 4))

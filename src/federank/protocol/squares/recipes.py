@@ -1,0 +1,257 @@
+"""Recipes of few messages: Frugal, and FCF as its special case, each as one value.
+
+A recipe is settings worked out for a population. `messages` is a promise of each device, for life; `cohorts` divides
+the people, for life too, so that a round needs only one cohort and everybody still speaks `messages` times.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank.arrays import IntVector, LongVector
+from federank.checks import one_of, positive, seed, share, whole, within
+from federank.errors import SettingError
+from federank.models.squares import Objective
+from federank.protocol.choices import AS_HISTORIES_ARE, Outwards
+from federank.protocol.draws import COHORT, words, words_wrap_around
+from federank.protocol.policy import Policy
+
+DEFAULT_FACTORS = 64
+
+Step = Literal["spectral", "solve", "adam"]
+"""What the server does with the sums (server_steps.py)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutwardSettings:
+    """What everybody lets out who has made no choice of their own."""
+
+    sharing: Literal["sticky", "deniable"] = "sticky"
+    """What stands for a history in messages: a share of it, drawn once and kept for life (sticky), or that with decoys
+    (deniable). What is held back is still used to recommend at home."""
+    pi: float | str = 1.0
+    """Share of each history that is ever used outwards; or a CSV file `user,pi` with everyone's own."""
+    epsilon: float | None = None
+    """Deniable sharing: how far what is used outwards of one item may tell whether it is liked."""
+    budget: int | None = None
+    """At most so many items of a history are ever used outwards."""
+    policies: str | None = None
+    """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.pi, float | int):
+            within("pi", self.pi, 0, 1)
+        self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
+
+    def policy(self, pi: float) -> Policy:
+        """What everybody allows who has made no choice of their own."""
+        return Policy(sharing=self.sharing, pi=pi, epsilon=self.epsilon, basis="shared", budget=self.budget)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaresSettings(OutwardSettings):
+    """What can be chosen about learning squares from few messages."""
+
+    messages: int = 5
+    """How many messages each device sends in its life; whoever has sent them still gets models."""
+    cohorts: int = 1
+    """Into how many groups people are divided, for life; a round asks one of them."""
+    rounds: int | None = None
+    """How many rounds are played.  [default: messages x cohorts, so that everybody can send all theirs]"""
+    factors: int | None = None
+    """Length of the vectors that describe people and items.  [default: 64, or the number of items if that is less]"""
+    alpha: float = 0.0
+    """How much surer it is that people like what they have than that they dislike the rest: confidence 1 + alpha."""
+    unobserved_weight: float = 1.0
+    """Confidence that people dislike what they do not have: 1 as published by FCF, 0 for the FPL papers' variant."""
+    regulariser: float | None = None
+    """Pull of all vectors towards zero (lambda).  [default: follows the data, by the spectrum of the sums]"""
+    shrinkage: float = 0.9
+    """Where lambda follows the data: lambda as a multiple of the smallest singular value that is kept."""
+    damping: float = 1.0
+    """How much of the way to the solution the server goes in a round; below 1 where alpha is above 0."""
+    server: Literal["solve", "adam"] = "solve"
+    """What the server does with the two sums: solve for the items, or take a step of Adam."""
+    learning_rate: float = 0.1
+    """Size of the server's steps (Adam)."""
+    beta1: float = 0.9
+    """How long the server remembers the direction of past gradients (Adam)."""
+    beta2: float = 0.999
+    """How long the server remembers the size of past gradients (Adam)."""
+    broadcast: Literal["int8", "float32"] = "int8"
+    """How item vectors travel to devices: as bytes with a scale a row, or as they are."""
+    blocks: int = 1
+    """Into how many public random blocks the catalogue is divided; a round's messages cover one of them."""
+    clip: float | None = None
+    """Scale every message down to this length at most (the L2 norm of all its numbers)."""
+    initial_scale: float = 0.1
+    """Standard deviation of the first values of the item vectors."""
+    online: float = 1.0
+    """Probability that a device is there when a round begins."""
+    trace: str | None = None
+    """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
+    dropout: float = 0.0
+    """Probability that a device vanishes before its answer arrives: its message is lost, and spent."""
+    seed: int = 1
+    """Names the run: the same seed gives the same model."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("messages", self.messages, 1)
+        whole("cohorts", self.cohorts, 1)
+        if self.factors is not None:
+            whole("factors", self.factors, 1, 1024)
+        whole("blocks", self.blocks, 1)
+        seed(self.seed)
+        if self.rounds is not None:
+            whole("rounds", self.rounds, 1)
+            if self.messages * self.cohorts > self.rounds:
+                raise SettingError(
+                    f"messages is {self.messages} and cohorts {self.cohorts}, which takes "
+                    f"{self.messages * self.cohorts} rounds, but rounds is {self.rounds}; ask for fewer messages or "
+                    "cohorts, or for more rounds."
+                )
+        within("alpha", self.alpha, 0, math.inf)
+        if self.regulariser is not None:
+            within("regulariser", self.regulariser, 0, math.inf)
+        positive("shrinkage", self.shrinkage)
+        positive("damping", self.damping)
+        within("damping", self.damping, 0, 1)
+        if self.clip is not None:
+            positive("clip", self.clip)
+        within("unobserved_weight", self.unobserved_weight, 0, 1)
+        one_of("server", self.server, ("solve", "adam"))
+        one_of("broadcast", self.broadcast, ("int8", "float32"))
+        positive("learning_rate", self.learning_rate)
+        positive("initial_scale", self.initial_scale)
+        share("beta1", self.beta1)
+        share("beta2", self.beta2)
+        within("online", self.online, 0, 1)
+        within("dropout", self.dropout, 0, 1)
+
+
+class SquaresRecipe(NamedTuple):
+    """Settings worked out for a population; plain numbers and arrays that every engine can use."""
+
+    seed: int
+    factors: int
+    n_items: int
+    objective: Objective
+    regulariser: float  # lambda; negative: it follows from the sums
+    shrinkage: float  # lambda over the smallest singular value, where it follows from the sums
+    step: Step
+    damping: float
+    learning_rate: float
+    beta1: float
+    beta2: float
+    as_codes: bool  # Broadcasts
+    blocks: int
+    clip: float  # the most length of a message; 0 where none is clipped
+    participants: IntVector  # the people who can take part: all who have something to take part with
+    cohort: IntVector  # per user: the one they belong to for life; -1 for those who never take part
+    cohorts: int
+    messages: IntVector  # per user: how many they allow in their life
+    rounds: int
+    outward: Outwards  # what everybody takes part with, where it is not their history
+    online: float
+    trace: NDArray[np.bool_]  # rounds x users; no rows where there is none
+    dropout: float
+
+
+def squares_recipe(
+    settings: SquaresSettings,
+    sizes: LongVector,
+    n_items: int,
+    *,
+    messages: IntVector | None = None,
+    outward: Outwards = AS_HISTORIES_ARE,
+    trace: NDArray[np.bool_] | None = None,
+) -> SquaresRecipe:
+    """Work the settings out for people with histories of these sizes over a catalogue of `n_items`.
+
+    `messages` is how many each of them allows, where that is fewer than the settings; `outward` is what they take part
+    with, where their policies make that another thing than their history.
+    """
+    n_users = len(sizes)
+    allowed = np.full(n_users, settings.messages, dtype=np.int32)
+    if messages is not None:
+        allowed = np.minimum(allowed, messages).astype(np.int32)
+    own_sizes = np.diff(outward.starts) if len(outward.starts) else sizes
+    participants = np.flatnonzero((own_sizes > 0) & (allowed > 0)).astype(np.int32)
+    _refuse_impossible(settings, len(participants), n_items)
+    return SquaresRecipe(
+        seed=settings.seed,
+        factors=factors_for(settings, n_items),
+        n_items=n_items,
+        objective=Objective(np.float32(1 + settings.alpha), np.float32(settings.unobserved_weight)),
+        regulariser=-1.0 if settings.regulariser is None else settings.regulariser,
+        shrinkage=settings.shrinkage,
+        step=_step(settings),
+        damping=settings.damping,
+        learning_rate=settings.learning_rate,
+        beta1=settings.beta1,
+        beta2=settings.beta2,
+        as_codes=settings.broadcast == "int8",
+        blocks=settings.blocks,
+        clip=settings.clip or 0.0,
+        participants=participants,
+        cohort=cohorts_of(settings.seed, participants, settings.cohorts, n_users),
+        cohorts=settings.cohorts,
+        messages=allowed,
+        rounds=settings.rounds or settings.messages * settings.cohorts,
+        outward=outward,
+        online=settings.online,
+        trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
+        dropout=settings.dropout,
+    )
+
+
+def factors_for(settings: SquaresSettings, n_items: int) -> int:
+    """The length of vectors over a catalogue of this size."""
+    return min(DEFAULT_FACTORS, n_items) if settings.factors is None else settings.factors
+
+
+def _step(settings: SquaresSettings) -> Step:
+    """From the spectrum of the sums where all confidences are alike and messages cover the catalogue."""
+    if settings.server == "adam":
+        return "adam"
+    alike = settings.alpha == 0 and settings.unobserved_weight == 1
+    return "spectral" if alike and settings.blocks == 1 and settings.damping == 1 else "solve"
+
+
+def cohorts_of(run_seed: int, participants: IntVector, cohorts: int, n_users: int) -> IntVector:
+    """Everybody's cohort, for life: as even as can be, in an order drawn from each person's own word."""
+    cohort = np.full(n_users, -1, dtype=np.int32)
+    if cohorts == 1:
+        cohort[participants] = 0
+        return cohort
+    with words_wrap_around():
+        drawn = words(np.uint32(run_seed), participants.astype(np.uint32), COHORT, np.uint32(0), np.uint32(0))[0]
+    order = np.lexsort((participants, drawn))
+    cohort[participants[order]] = np.arange(len(order)) * cohorts // len(order)
+    return cohort
+
+
+def _refuse_impossible(settings: SquaresSettings, able: int, n_items: int) -> None:
+    if not able:
+        raise SettingError(
+            "Nobody can take part: everyone has paused, allows no message or has nothing to take part with. More "
+            "history, or policies that share more, are needed."
+        )
+    if settings.factors is not None and settings.factors > n_items:
+        raise SettingError(
+            f"factors is {settings.factors}, but there are only {n_items:,} items; ask for at most as many factors."
+        )
+    if settings.cohorts > able:
+        raise SettingError(
+            f"cohorts is {settings.cohorts:,}, but only {able:,} people can take part; ask for at most as many cohorts."
+        )
+    if settings.blocks > n_items:
+        raise SettingError(
+            f"blocks is {settings.blocks:,}, but there are only {n_items:,} items; ask for at most as many blocks."
+        )

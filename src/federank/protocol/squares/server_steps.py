@@ -1,0 +1,133 @@
+"""What the server does with the two sums of a round: three ways, each a function of sums and of its own memory.
+
+The sums are S = sum of w_u x_u' (items x factors) and H = sum of x_u x_u' (factors x factors).
+
+**spectral** (where alpha = 0, the default). With Y as it was told, A = S + Y H = P'X: what everybody's items have in
+common, seen through Y. A round is so a step of subspace iteration on C = P'P, and C itself is known inside the span by
+Nystrom's formula, C ~ A H^-1 A' = V diag(sigma^2) V'. The solution of the whole problem in that span follows at once:
+
+    lambda = shrinkage x sigma_F        Y = V diag(sqrt(sigma - lambda))
+
+so a person's scores become V (1 - lambda / sigma) V' p. Alternating solves reach the same, but creep there. A cohort's
+C is added to what is known of the others'; once everybody has spoken, what is known fades as much as is added.
+
+**solve**: Y + damping (S - lambda Y)(H + lambda I)^-1, the step of alternating least squares; also for alpha > 0, where
+damping below 1 makes up for H not knowing of confidences. A cohort's sums are scaled up to everybody, and averaged in:
+H <- (1 - b) H + b h, and damping x b of the way, with b = max(1 / t, 1.5 / cohorts) at the t-th cohort.
+
+**adam** (Kingma and Ba, 2015): a step against the gradient -2 S + 2 lambda Y, as FCF published it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, RealMatrix, RealVector
+from federank.errors import Diverged
+from federank.protocol.squares.recipes import SquaresRecipe
+
+_NOTHING = 1e-9
+
+
+class SummedMessages(NamedTuple):
+    """All that the server takes from a round."""
+
+    pulls: RealMatrix  # S, for the items of the block
+    squares: RealMatrix  # H
+    messages: int
+
+
+class Spectrum(NamedTuple):
+    """C = P'P as far as it is known: V diag(sigma^2) V'."""
+
+    vectors: RealMatrix  # V, items x factors; columns of zeros where less is known
+    singular_values: RealVector  # sigma, descending
+
+
+def spectrum_of(products: RealMatrix, squares: RealMatrix) -> RealMatrix:
+    """W with W W' = A H^-1 A', Nystrom's formula; directions in which nobody has anything are left out."""
+    values, directions = np.linalg.eigh(squares)
+    kept = values > _NOTHING * max(values[-1], 0.0)
+    if not kept.any():
+        return np.zeros_like(products)
+    scale = np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    sketch: RealMatrix = products @ (directions * scale)
+    return sketch
+
+
+def strongest(sketch: RealMatrix, factors: int) -> Spectrum:
+    """The largest singular values of a sketch, and their left vectors."""
+    values, directions = np.linalg.eigh(sketch.T @ sketch)
+    values, directions = values[::-1][:factors], directions[:, ::-1][:, :factors]
+    kept = values > _NOTHING * max(values[0], 0.0)
+    singular = np.sqrt(np.where(kept, values, 0.0))
+    vectors = sketch @ (directions * np.where(kept, 1.0 / np.where(kept, singular, 1.0), 0.0))
+    return Spectrum(vectors, singular)
+
+
+def faded(heard: float, now: int, everybody: int) -> float:
+    """How much is kept of what is known: all until everybody has spoken; then those who speak again replace it."""
+    return 1.0 if heard + now <= everybody else max(0.0, everybody - now) / heard
+
+
+def balanced(spectrum: Spectrum, shrinkage: float, regulariser: float) -> tuple[FloatMatrix, float]:
+    """The item vectors that solve the whole problem in this span, and the lambda that they belong to."""
+    sigma = spectrum.singular_values
+    smallest = sigma[sigma > 0][-1] if (sigma > 0).any() else 0.0
+    pull = shrinkage * smallest if regulariser < 0 else regulariser
+    vectors = spectrum.vectors * np.sqrt(np.maximum(sigma - pull, 0.0))
+    return vectors.astype(np.float32), float(pull)
+
+
+def smallest_singular_value(recipe: SquaresRecipe, gram: RealMatrix, squares: RealMatrix, regulariser: float) -> float:
+    """sigma_F of everybody's items inside the span of Y, from H and Y'Y alone (Rayleigh and Ritz).
+
+    x = (Y'Y + lambda I)^-1 (1 + alpha) Y'p where own items weigh little, so H gives Y'P'PY back.
+    """
+    back = (float(recipe.objective.unobserved) * gram + regulariser * np.eye(len(gram))) / float(recipe.objective.liked)
+    values, directions = np.linalg.eigh(gram)
+    kept = values > _NOTHING * max(values[-1], 0.0)
+    half = directions[:, kept] / np.sqrt(values[kept])
+    inside = np.linalg.eigvalsh(half.T @ back @ squares @ back @ half)
+    return float(np.sqrt(max(inside[0], 0.0))) if len(inside) else 0.0
+
+
+def solved(
+    recipe: SquaresRecipe,
+    vectors: FloatMatrix,
+    pulls: RealMatrix,
+    curvature: RealMatrix,
+    regulariser: float,
+    part: float,
+) -> FloatMatrix:
+    """One step of alternating least squares for these items, this part of the way."""
+    sides = curvature + regulariser * np.eye(recipe.factors)
+    try:
+        steps = np.linalg.solve(sides, (pulls - regulariser * vectors).T).T
+    except np.linalg.LinAlgError as reason:
+        raise Diverged(
+            "The sum of the devices' vectors cannot be solved from: it is singular. A regulariser above 0 is needed."
+        ) from reason
+    moved: FloatMatrix = (vectors + part * steps).astype(np.float32)
+    return moved
+
+
+def adam_step(
+    recipe: SquaresRecipe,
+    vectors: FloatMatrix,
+    gradient: FloatMatrix,
+    mean: FloatMatrix,
+    square: FloatMatrix,
+    steps: int,
+) -> FloatMatrix:
+    """The item vectors after one step of Adam, the `steps`-th; `mean` and `square` are brought forward in place."""
+    beta1, beta2 = np.float32(recipe.beta1), np.float32(recipe.beta2)
+    mean *= beta1
+    mean += gradient * (1 - beta1)
+    square *= beta2
+    square += gradient * gradient * (1 - beta2)
+    size = float(recipe.learning_rate) * np.sqrt(1 - recipe.beta2**steps) / (1 - recipe.beta1**steps)
+    moved: FloatMatrix = (vectors - size * mean / (np.sqrt(square) + 1e-8)).astype(np.float32)
+    return moved

@@ -1,0 +1,162 @@
+"""What Frugal and FCF share: rounds of few messages, item vectors, and everybody's own vector solved at home."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.data.interactions import Interactions, Profiles
+from federank.engines.conduct import Conduct, takes_a_conduct
+from federank.engines.squares.communication import count_squares_communication
+from federank.engines.squares.compiled import vectors_at_home
+from federank.engines.squares.federation import SquaresFederation
+from federank.engines.training import train as play_epochs
+from federank.errors import ModelError, SettingError
+from federank.protocol.choices import AS_HISTORIES_ARE, Choices, Outwards, everyones_outward
+from federank.protocol.policy import Policy
+from federank.protocol.squares.distribution import published
+from federank.protocol.squares.recipes import SquaresRecipe, SquaresSettings, factors_for, squares_recipe
+from federank.recommenders.identity import run_identity
+from federank.recommenders.people.choosing import choices_for
+from federank.recommenders.people.shares import read_trace
+from federank.recommenders.recommender import Arrays, Recommender, restored_table
+from federank.recommenders.stored.policies import choices_as_arrays, choices_from_arrays
+
+
+class FewMessages(Recommender):
+    """Scores x_u . y_i, learnt from squares by the rounds of a federation."""
+
+    in_rounds = True
+    learns_from = "interactions"
+    choices: Choices
+    """What everybody allows."""
+    item_vectors: FloatMatrix
+    """As published: what devices have, and recommend from."""
+    regulariser: float
+    """lambda: the pull of a person's own vector towards zero."""
+    user_vectors: FloatMatrix
+    _given_policies: Sequence[Policy] | None = None
+
+    def squares(self) -> SquaresSettings:
+        """The method's settings as those of few messages."""
+        raise NotImplementedError
+
+    @takes_a_conduct
+    def fit(
+        self, train: Interactions, *, conduct: Conduct | None = None, policies: Sequence[Policy] | None = None
+    ) -> Self:
+        """Learn from the training part of a split; `policies`: each user's own, in the sorted order of their ids."""
+        self._given_policies = policies
+        return super().fit(train, conduct=conduct)
+
+    def recipe(self, train: Interactions) -> SquaresRecipe:
+        """The settings worked out for this population, with what everybody takes part with."""
+        settings = self.squares()
+        trace = None if settings.trace is None else read_trace(settings.trace, train)
+        most = np.iinfo(np.int32).max
+        messages = self.choices.where(most if kind.messages is None else kind.messages for kind in self.choices.kinds)
+        outward = _outward(self.choices, settings.seed, train)
+        sizes = train.profiles.sizes
+        return squares_recipe(settings, sizes, train.n_items, messages=messages, outward=outward, trace=trace)
+
+    def communication(self) -> dict[str, Any]:
+        """What the run has sent, counted message by message."""
+        data = self._fitted()
+        return count_squares_communication(self.recipe(data), data.n_users, len(data), self.report["rounds"])
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """The vector of somebody with this history, in closed form; nothing is sent."""
+        starts = np.array([0, len(profile)], dtype=np.int64)
+        vectors = vectors_at_home(self._alone(), self.item_vectors, self.regulariser, Profiles(starts, profile))
+        vector: FloatVector = vectors[0]
+        return vector
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the whole catalogue for somebody with this vector."""
+        scores: FloatVector = self.item_vectors @ vector
+        return scores
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        self.choices = choices_for(self.squares(), train, self._given_policies)
+        recipe = self.recipe(train)
+        chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
+        federation = SquaresFederation.founded(self.squares(), recipe, train.profiles)
+        identity = run_identity(self.name + hashlib.sha256(chosen).hexdigest(), self.settings, train)
+        seconds = play_epochs(
+            federation, recipe.rounds // recipe.cohorts, self._followed(federation, conduct), identity
+        )
+        self._follow(federation, conduct.threads)
+        self.report |= {
+            "seconds": seconds,
+            "rounds": federation.round_number,
+            "rounds_per_epoch": recipe.cohorts,
+            "messages": int(federation.spent.max(initial=0)),
+            "regulariser": self.regulariser,
+            "skipped_users": int(train.n_users - len(recipe.participants)),
+            "epochs": recipe.rounds // recipe.cohorts,
+        }
+
+    def _followed(self, federation: SquaresFederation, conduct: Conduct) -> Conduct:
+        """The same conduct, with the model's vectors current whenever an epoch has been played."""
+        then = conduct.after_epoch
+        if then is None:
+            return conduct
+
+        def follow_first(number: int) -> None:
+            self._follow(federation, conduct.threads)
+            then(number)
+
+        return replace(conduct, after_epoch=follow_first)
+
+    def _follow(self, federation: SquaresFederation, threads: int) -> None:
+        recipe = federation.recipe
+        self.item_vectors = published(recipe, federation.item_vectors)
+        self.regulariser = float(federation.regulariser[0])
+        self.user_vectors = vectors_at_home(recipe, self.item_vectors, self.regulariser, federation.profiles, threads)
+
+    def _alone(self) -> SquaresRecipe:
+        """The recipe of one person at home: nobody else, and nothing is sent."""
+        alone = replace(self.squares(), cohorts=1, rounds=None, blocks=1, trace=None)
+        return squares_recipe(alone, np.ones(1, dtype=np.int64), len(self.item_vectors))
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        scores: FloatMatrix = self.user_vectors[users] @ self.item_vectors.T
+        return scores
+
+    def _shared_arrays(self) -> Arrays:
+        return {"item_vectors": self.item_vectors, "regulariser": np.array([self.regulariser])}
+
+    def _private_arrays(self) -> Arrays:
+        return {"user_vectors": self.user_vectors} | choices_as_arrays(self.choices)
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        factors = factors_for(self.squares(), self.training.n_items)
+        self.item_vectors = restored_table(shared, "item_vectors", (self.training.n_items, factors))
+        self.user_vectors = restored_table(private, "user_vectors", (self.training.n_users, factors))
+        told = shared.get("regulariser")
+        if told is None or told.shape != (1,) or not np.isfinite(told).all():
+            raise ModelError("The model's folder lacks its regulariser, which a person's own vector is solved with.")
+        self.regulariser = float(told[0])
+        self.choices = choices_from_arrays(private, self.training.n_users, self.squares().policy(0.5))
+
+
+def _outward(choices: Choices, seed: int, train: Interactions) -> Outwards:
+    """What everybody takes part with; nothing to compute where that is everybody's whole history."""
+    for kind in choices.kinds:
+        if kind.sharing == "as-published" and kind.basis == "history":
+            raise SettingError(
+                "Somebody shares as published, with a coin that is tossed anew for every message: what is held back "
+                "today is sent tomorrow. A method of few messages takes sticky or deniable sharing."
+            )
+    whole = all(
+        kind.sharing == "sticky" and not kind.never_items and kind.budget is None and not kind.paused
+        for kind in choices.kinds
+    )
+    if whole and np.all(choices.pi >= 1):
+        return AS_HISTORIES_ARE
+    return everyones_outward(choices, seed, train.profiles, train.n_items)

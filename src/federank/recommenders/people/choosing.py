@@ -1,0 +1,75 @@
+"""What everybody allows: by the run's settings, by a file of policies, or by a list of them from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from federank.arrays import RealVector
+from federank.data.interactions import Interactions
+from federank.errors import SettingError
+from federank.protocol.choices import Choices
+from federank.protocol.policy import Policy
+from federank.recommenders.people.policies import read_choices
+from federank.recommenders.people.shares import read_pi
+
+
+class Suggests(Protocol):
+    """Settings of a method whose people choose what they share."""
+
+    @property
+    def pi(self) -> Any:
+        """A number for everybody, a file, or from Python a number for each user."""
+        ...
+
+    @property
+    def policies(self) -> str | None:
+        """A file of who chooses what."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Names the run."""
+        ...
+
+    def policy(self, pi: float) -> Policy:
+        """What everybody allows who has made no choice of their own."""
+        ...
+
+
+def choices_for(settings: Suggests, train: Interactions, policies: Sequence[Policy] | None) -> Choices:
+    """Everybody's policies; `policies` is the list that was given from Python, in the sorted order of users' ids."""
+    if policies is not None:
+        if settings.policies is not None:
+            raise SettingError("Policies are given twice, as a file and as a list; one of them is needed.")
+        if len(policies) != train.n_users or not all(isinstance(policy, Policy) for policy in policies):
+            raise SettingError(
+                f"policies has {len(policies):,} entries; a Policy is needed for each of {train.n_users:,} users."
+            )
+        return Choices.of_people(policies)
+    pi = shares_of(settings.pi, train)
+    usual = settings.policy(0.5)
+    if settings.policies is None:
+        return Choices.alike(usual, pi)
+    everybody = {name: getattr(usual, name) for name in ("sharing", "epsilon", "budget")}
+    everybody["basis"] = getattr(settings, "basis", usual.basis)  # "default" follows a person's own sharing
+    return read_choices(settings.policies, everybody, pi, train, settings.seed)[0]
+
+
+def shares_of(pi: object, train: Interactions) -> RealVector:
+    """Each user's own pi."""
+    if isinstance(pi, float | int):
+        return np.full(train.n_users, float(pi))
+    if isinstance(pi, str):
+        return read_pi(pi, train)
+    try:
+        values = np.asarray(pi, dtype=np.float64)
+    except (TypeError, ValueError) as reason:
+        raise SettingError(f"pi is not a number, a file, or a number for each user: {reason}.") from reason
+    if values.shape != (train.n_users,):
+        raise SettingError(
+            f"pi is of shape {values.shape}; one number for each of the {train.n_users:,} users is needed."
+        )
+    return values

@@ -1,0 +1,79 @@
+"""One recipe of few messages through both engines: the same scores, for every server step, policy and block.
+
+The engines differ in the order and precision of their sums. Item vectors are known up to the sign and the rotation of
+directions that are equally strong, and they are rounded to bytes for Broadcasts; what must agree is what people see.
+"""
+
+import numpy as np
+import pytest
+from tests.squares_worlds import some_people, squares_federation
+
+from federank.engines.squares import compiled, reference
+from federank.protocol.policy import Policy
+
+PEOPLE = some_people()
+
+
+def policies():
+    sticky = Policy(sharing="sticky", pi=0.4, basis="shared")
+    deniable = Policy(sharing="deniable", pi=0.6, epsilon=2.0, basis="shared")
+    paused = Policy(sharing="sticky", pi=1.0, basis="shared", paused=True)
+    return [(sticky, deniable, paused)[user % 3] for user in range(PEOPLE.n_users)]
+
+
+SETTINGS = {
+    "spectral": {"messages": 3},
+    "as they are": {"messages": 3, "broadcast": "float32"},
+    "a fixed lambda": {"messages": 3, "regulariser": 2.0},
+    "cohorts": {"messages": 2, "cohorts": 4},
+    "solve": {"messages": 3, "alpha": 2.0, "damping": 0.5},
+    "solve in cohorts": {"messages": 2, "cohorts": 3, "alpha": 1.0, "damping": 0.5},
+    "blocks": {"messages": 6, "blocks": 3},
+    "adam": {"messages": 4, "server": "adam", "regulariser": 1.0, "alpha": 1.0, "broadcast": "float32"},
+    "weight 0": {"messages": 4, "server": "adam", "regulariser": 1.0, "unobserved_weight": 0.0, "broadcast": "float32"},
+    "clipped": {"messages": 3, "clip": 0.7},
+    "clipped in blocks": {"messages": 6, "blocks": 2, "clip": 0.7},
+    "away": {"messages": 2, "rounds": 6, "online": 0.6},
+    "lost": {"messages": 3, "dropout": 0.4},
+    "policies": {"messages": 3, "policies": policies()},
+    "own budgets": {"messages": 3, "allowed": np.arange(PEOPLE.n_users) % 4},
+}
+
+
+def pair(name):
+    return tuple(squares_federation(PEOPLE, **SETTINGS[name]) for _ in range(2))
+
+
+def scores(federation):
+    return compiled.home_vectors(federation) @ federation.item_vectors.T
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_engines_learn_the_same_scores(name):
+    fast, plain = pair(name)
+    rounds = fast.recipe.rounds
+    compiled.play(fast, rounds)
+    reference.play(plain, rounds)
+    assert fast.round_number == plain.round_number == rounds
+    np.testing.assert_array_equal(fast.spent, plain.spent)
+    # A score is of size one; one step of a byte of an item vector is a hundredth of its largest number.
+    tolerance = 2e-2 if fast.recipe.as_codes else 1e-3
+    np.testing.assert_allclose(scores(fast), scores(plain), atol=tolerance)
+    assert np.abs(scores(fast)).max() > 0.1
+
+
+@pytest.mark.parametrize("name", ["spectral", "cohorts", "solve in cohorts", "clipped in blocks"])
+def test_threads_change_no_bit(name):
+    one, two = pair(name)
+    compiled.play(one, one.recipe.rounds, threads=1)
+    compiled.play(two, two.recipe.rounds, threads=3)
+    np.testing.assert_array_equal(one.item_vectors, two.item_vectors)
+
+
+@pytest.mark.parametrize("name", ["spectral", "cohorts", "solve in cohorts", "adam"])
+def test_rounds_may_be_cut_anywhere(name):
+    one, two = pair(name)
+    compiled.play(one, one.recipe.rounds)
+    for _ in range(two.recipe.rounds):
+        compiled.play(two, 1)
+    np.testing.assert_array_equal(one.item_vectors, two.item_vectors)
