@@ -1,5 +1,7 @@
 """Messages: only two kinds cross the wire, and a bad one is told so."""
 
+import json
+
 import numpy as np
 import pytest
 from safetensors.numpy import load, save
@@ -90,6 +92,13 @@ def test_bytes_that_are_no_message_are_refused_by_its_name(decode, name):
     for content in (b"", b"garbage", encode(update())[:-5], save({"other": np.zeros(3)})):
         with pytest.raises(BadMessage, match=name):
             decode(content, factors=3, n_items=5)
+
+
+@pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "F4"])
+def test_numbers_of_a_type_that_no_message_has_are_refused(dtype):
+    empty = json.dumps({"items": {"dtype": dtype, "shape": [0], "data_offsets": [0, 0]}}).encode()
+    with pytest.raises(BadMessage, match="a type that no message has"):
+        decode_update(len(empty).to_bytes(8, "little") + empty, factors=3, n_items=5)
 
 
 @pytest.mark.parametrize("told", ["", "-1", "1.5", "1e3", " 7", "\u0667", "9" * 16])

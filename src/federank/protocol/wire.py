@@ -49,14 +49,22 @@ def encode_parts(arrays: Mapping[str, Array], numbers: Mapping[str, int] | None 
     return b"".join((len(header).to_bytes(8, "little"), header, memoryview(content)[first:]))
 
 
-def decode_parts(content: bytes, name: str, needed: Iterable[str], numbers: Iterable[str] = ()) -> Parts:
-    """The parts of a message of this name ("an Update"), if they are these and no other; and its numbers."""
+def decode_parts(
+    content: bytes, name: str, needed: Iterable[str], numbers: Iterable[str] = (), optional: Iterable[str] = ()
+) -> Parts:
+    """The parts of a message of this name ("an Update"), if they are these and no other; and its numbers.
+
+    Parts that are `optional` may be there too.
+    """
     try:
         arrays = load(content)
     except SafetensorError as reason:
         raise BadMessage(f"{_at_start(name)} is a safetensors message, and this is not one ({reason}).") from reason
-    if set(arrays) != set(needed):
-        raise BadMessage(f"{_at_start(name)} has the parts {_listed(needed)}; found {_listed(arrays)[:200]}.")
+    except (KeyError, AttributeError, TypeError, ValueError) as reason:  # numbers of a type that NumPy has not
+        raise BadMessage(f"{_at_start(name)} holds numbers of a type that no message has ({reason!r}).") from reason
+    if not set(needed) <= set(arrays) <= {*needed, *optional}:
+        others = f", and may have {_listed(optional)}" if optional else ""
+        raise BadMessage(f"{_at_start(name)} has the parts {_listed(needed)}{others}; found {_listed(arrays)[:200]}.")
     about = _about(content) if numbers else {}
     return Parts(arrays, {number: _whole(about.get(number), number, name) for number in numbers})
 

@@ -3,6 +3,7 @@
 Upwards a device sends a number for each item of the round's block and its vector; written out, as sums that nobody may
 read the parts of need it, that is a row for every item. Downwards it gets the whole model the first time and then the
 rows that changed (all of them, but where a round covers a block), and the last model once more, to recommend from.
+Bytes are those of the messages as they are encoded.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from federank.protocol.squares.codec import dense_bytes, squares_broadcast_bytes, squares_update_bytes
 from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers
-from federank.protocol.squares.messages import dense_bytes, squares_broadcast_bytes, squares_update_bytes
 from federank.protocol.squares.recipes import SquaresRecipe
 
 

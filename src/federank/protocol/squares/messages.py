@@ -6,13 +6,12 @@
 
 A message means a matrix of a row for every item (`dense`), and that matrix has rank one: its two factors say the
 same in a sixtieth of the room. Whoever reads one message reads everything that went into it, in either form; see
-docs/frugal.md. Only sums of messages hide a person, and sums need the whole matrix.
+docs/frugal.md. Only sums of messages hide a person, and sums need the whole matrix. Bytes are written in codec.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -85,7 +84,7 @@ def restored(codes: NDArray[np.int8], scales: FloatVector) -> FloatMatrix:
 
 def rows_of(broadcast: SquaresBroadcast) -> FloatMatrix:
     """The rows that a Broadcast tells, in either form."""
-    return broadcast.vectors if len(broadcast.vectors) else restored(broadcast.codes, broadcast.scales)
+    return restored(broadcast.codes, broadcast.scales) if broadcast.codes.shape[1] else broadcast.vectors
 
 
 def check_squares_update(update: SquaresUpdate, factors: int, n_items: int) -> None:
@@ -104,22 +103,3 @@ def check_squares_update(update: SquaresUpdate, factors: int, n_items: int) -> N
         raise BadMessage(
             f"An Update is scaled down or not at all; its scale is {float(scale):g}, and 0 to 1 is needed."
         )
-
-
-@cache
-def squares_update_bytes(n_items: int, factors: int) -> int:
-    """How many bytes the numbers of an Update take."""
-    return 4 * (n_items + factors + 1)
-
-
-@cache
-def dense_bytes(n_items: int, factors: int) -> int:
-    """How many bytes an Update takes that is written out, as it must be where only sums are read."""
-    return 4 * (n_items * factors + factors * factors)
-
-
-@cache
-def squares_broadcast_bytes(rows: int, factors: int, *, whole: bool, as_codes: bool) -> int:
-    """How many bytes the numbers of a Broadcast take; item numbers are left out where all rows are sent."""
-    per_row = factors + 4 if as_codes else 4 * factors
-    return rows * (per_row + (0 if whole else 4))

@@ -1,0 +1,113 @@
+"""The messages of squares as bytes, and how many bytes that is.
+
+Both are safetensors, written and read by the one wire format (protocol/wire.py). An Update is three arrays. A Broadcast
+tells its rows as `codes` and `scales`, or as `vectors` where they travel as they are; `items` are left out where all
+rows are told, because their numbers are then no news. What was read from a stranger has been checked.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from federank.errors import BadMessage
+from federank.protocol.squares.messages import LEVELS, SquaresBroadcast, SquaresUpdate, check_squares_update
+from federank.protocol.wire import Array, check_items, check_values, decode_parts, encode_parts
+
+_UPDATE, _BROADCAST = "an Update", "a Broadcast"
+_UPDATE_PARTS = ("strengths", "vector", "scale")
+
+
+def encode_squares_update(update: SquaresUpdate) -> bytes:
+    """The bytes of an Update."""
+    if not isinstance(update, SquaresUpdate):
+        raise TypeError(f"only an Update may leave a device, not a {type(update).__name__}")
+    return encode_parts(
+        {"strengths": update.strengths, "vector": update.vector, "scale": np.array([update.scale], dtype=np.float32)}
+    )
+
+
+def decode_squares_update(content: bytes, factors: int, n_items: int) -> SquaresUpdate:
+    """An Update from the wire, once it is sure to be one; `n_items` are those of the round's block."""
+    arrays, _ = decode_parts(content, _UPDATE, _UPDATE_PARTS)
+    check_values(_UPDATE, "scale", arrays["scale"], (1,))
+    update = SquaresUpdate(arrays["strengths"], arrays["vector"], np.float32(arrays["scale"][0]))
+    check_squares_update(update, factors, n_items)
+    return update
+
+
+def encode_squares_broadcast(broadcast: SquaresBroadcast, n_items: int) -> bytes:
+    """The bytes of a Broadcast to devices that know of `n_items`."""
+    if not isinstance(broadcast, SquaresBroadcast):
+        raise TypeError(f"only a Broadcast may be told to devices, not a {type(broadcast).__name__}")
+    arrays: dict[str, Array] = {"regulariser": np.array([broadcast.regulariser])}
+    if len(broadcast.items) < n_items:
+        arrays["items"] = broadcast.items
+    if broadcast.codes.shape[1]:
+        arrays |= {"codes": broadcast.codes, "scales": broadcast.scales}
+    else:
+        arrays["vectors"] = broadcast.vectors
+    return encode_parts(arrays, {"round": broadcast.round_number, "version": broadcast.version})
+
+
+def decode_squares_broadcast(content: bytes, factors: int, n_items: int) -> SquaresBroadcast:
+    """A Broadcast from the wire, once it is sure to be one."""
+    optional = ("items", "codes", "scales", "vectors")
+    arrays, numbers = decode_parts(content, _BROADCAST, ("regulariser",), ("round", "version"), optional)
+    items = arrays.get("items", np.arange(n_items, dtype=np.int32))
+    check_items(_BROADCAST, items, n_items)
+    as_codes = {"codes", "scales"} <= set(arrays)
+    if as_codes == ("vectors" in arrays) or ("codes" in arrays) != ("scales" in arrays):
+        raise BadMessage("A Broadcast tells its rows either as codes and scales or as vectors, and as one of the two.")
+    if as_codes:
+        codes, scales, vectors = arrays["codes"], arrays["scales"], np.zeros((0, factors), dtype=np.float32)
+        _check_codes(codes, (len(items), factors))
+        check_values(_BROADCAST, "scales", scales, (len(items),))
+        if np.any(scales < 0):
+            raise BadMessage("The scales of a Broadcast must not be negative.")
+    else:
+        codes, scales = np.zeros((len(items), 0), dtype=np.int8), np.zeros(0, dtype=np.float32)
+        vectors = arrays["vectors"]
+        check_values(_BROADCAST, "vectors", vectors, (len(items), factors))
+    pull = _regulariser(arrays["regulariser"])
+    return SquaresBroadcast(numbers["round"], numbers["version"], pull, items, codes, scales, vectors)
+
+
+def _check_codes(codes: Array, shape: tuple[int, ...]) -> None:
+    if codes.dtype != np.int8 or codes.shape != shape:
+        raise BadMessage(
+            f"The codes of a Broadcast must be 8-bit integers of shape {shape}; found {codes.dtype} of {codes.shape}."
+        )
+    if np.any(codes < -LEVELS):
+        raise BadMessage(f"The codes of a Broadcast go from -{LEVELS} to {LEVELS}; found {int(codes.min())}.")
+
+
+def _regulariser(told: Array) -> float:
+    if told.dtype != np.float64 or told.shape != (1,) or not (np.isfinite(told[0]) and told[0] >= 0):
+        raise BadMessage("The regulariser of a Broadcast must be one 64-bit float, finite and not negative.")
+    return float(told[0])
+
+
+@cache
+def squares_update_bytes(n_items: int, factors: int) -> int:
+    """How many bytes an Update of this many items takes on the wire."""
+    blank = np.zeros(n_items, dtype=np.float32), np.zeros(factors, dtype=np.float32)
+    return len(encode_squares_update(SquaresUpdate(*blank, np.float32(1))))
+
+
+@cache
+def squares_broadcast_bytes(rows: int, factors: int, *, whole: bool, as_codes: bool) -> int:
+    """How many bytes a Broadcast of this many rows takes on the wire; `whole`: they are all there are."""
+    codes = np.zeros((rows, factors if as_codes else 0), dtype=np.int8)
+    scales = np.zeros(rows if as_codes else 0, dtype=np.float32)
+    vectors = np.zeros((0 if as_codes else rows, factors), dtype=np.float32)
+    blank = SquaresBroadcast(0, 0, 0.0, np.zeros(rows, dtype=np.int32), codes, scales, vectors)
+    return len(encode_squares_broadcast(blank, rows if whole else rows + 1))
+
+
+@cache
+def dense_bytes(n_items: int, factors: int) -> int:
+    """How many bytes an Update takes that is written out, as it must be where only sums are read."""
+    pulls, squares = np.zeros((n_items, factors), dtype=np.float32), np.zeros((factors, factors), dtype=np.float32)
+    return len(encode_parts({"pulls": pulls, "squares": squares}))

@@ -1,0 +1,55 @@
+"""What few messages cost: the bytes that are counted are the bytes of the messages."""
+
+import pytest
+from tests.squares_worlds import some_people, squares_federation
+
+from federank.engines.squares.communication import count_squares_communication
+from federank.engines.squares.reference import SquaresFleetInMemory
+from federank.protocol.choices import outward_of
+from federank.protocol.squares.codec import encode_squares_broadcast, encode_squares_update
+from federank.protocol.squares.messages import SquaresPrivate
+
+PEOPLE = some_people()
+
+
+def devices_of(federation):
+    recipe, profiles = federation.recipe, federation.profiles
+    return [
+        SquaresPrivate(user, profiles.of(user), outward_of(recipe.outward, profiles, user), int(recipe.messages[user]))
+        for user in range(len(federation.spent))
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"messages": 3},
+        {"messages": 2, "cohorts": 3, "broadcast": "float32"},
+        {"messages": 4, "blocks": 2},
+        {"messages": 3, "dropout": 0.4, "online": 0.7},
+    ],
+)
+def test_bytes_upwards_are_those_of_the_messages_of_the_reference_engine(settings):
+    federation = squares_federation(PEOPLE, **settings)
+    recipe, shared = federation.recipe, federation.shared
+    fleet = SquaresFleetInMemory(recipe, devices_of(federation))
+    sent, asked, whole = [], 0, 0
+    for number in range(recipe.rounds):
+        clients, broadcast = fleet.choose(number), shared.distribute(recipe)
+        answers = list(fleet.train(clients, broadcast))
+        shared.aggregate(recipe, answers)
+        sent += [len(encode_squares_update(update)) for update in answers]
+        asked, whole = asked + len(clients), len(encode_squares_broadcast(broadcast, recipe.n_items))
+    counted = count_squares_communication(recipe, PEOPLE.n_users, len(PEOPLE), recipe.rounds)
+    assert counted["uploads"] == len(sent)
+    assert counted["up"]["bytes"] == sum(sent)
+    assert counted["downloads"] == asked + PEOPLE.n_users
+    assert counted["down_dense"]["bytes"] == counted["downloads"] * whole
+    assert counted["down_changed"]["bytes"] <= counted["down_dense"]["bytes"]
+
+
+def test_a_lifetime_costs_no_more_than_its_messages():
+    federation = squares_federation(PEOPLE, messages=3)
+    some, more = (count_squares_communication(federation.recipe, 80, len(PEOPLE), rounds) for rounds in (3, 9))
+    assert some["uploads"] == more["uploads"] == 3 * 80
+    assert some["up"]["bytes"] == more["up"]["bytes"]

@@ -1,0 +1,194 @@
+"""The bytes of few messages: they come back whole, are counted to the byte, and no bytes of a stranger do harm."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import save
+
+from federank.errors import BadMessage
+from federank.protocol.policy import Outward
+from federank.protocol.squares.codec import (
+    decode_squares_broadcast,
+    decode_squares_update,
+    dense_bytes,
+    encode_squares_broadcast,
+    encode_squares_update,
+    squares_broadcast_bytes,
+    squares_update_bytes,
+)
+from federank.protocol.squares.messages import SquaresBroadcast, SquaresPrivate, SquaresUpdate, rounded, rows_of
+
+ITEMS, FACTORS = 7, 3
+
+
+def some_rows(rows=ITEMS, factors=FACTORS, seed=1):
+    return np.random.default_rng(seed).normal(size=(rows, factors)).astype(np.float32)
+
+
+def an_update(n_items=ITEMS, factors=FACTORS):
+    return SquaresUpdate(some_rows(n_items, 1)[:, 0], some_rows(1, factors)[0], np.float32(0.25))
+
+
+def a_broadcast(items=None, *, as_codes=True, factors=FACTORS):
+    told = np.arange(ITEMS, dtype=np.int32) if items is None else np.array(items, dtype=np.int32)
+    rows = some_rows(len(told), factors)
+    if as_codes:
+        return SquaresBroadcast(7, 3, 0.1, told, *rounded(rows), rows[:0])
+    return SquaresBroadcast(7, 3, 0.1, told, np.zeros((len(told), 0), np.int8), np.zeros(0, np.float32), rows)
+
+
+def same(one, other):
+    for name, value in one._asdict().items():
+        np.testing.assert_array_equal(value, getattr(other, name))
+        assert np.asarray(value).dtype == np.asarray(getattr(other, name)).dtype
+
+
+def test_an_update_survives_the_wire():
+    same(an_update(), decode_squares_update(encode_squares_update(an_update()), FACTORS, ITEMS))
+
+
+@pytest.mark.parametrize("items", [None, [0, 2, 6], [0, 1, 2], []])
+@pytest.mark.parametrize("as_codes", [True, False])
+def test_a_broadcast_survives_the_wire_whole_or_in_part(items, as_codes):
+    sent = a_broadcast(items, as_codes=as_codes)
+    received = decode_squares_broadcast(encode_squares_broadcast(sent, ITEMS), FACTORS, ITEMS)
+    same(sent, received)
+    assert rows_of(received).shape == (len(sent.items), FACTORS)
+
+
+def test_the_same_broadcast_is_always_the_same_bytes():
+    assert encode_squares_broadcast(a_broadcast(), ITEMS) == encode_squares_broadcast(a_broadcast(), ITEMS)
+
+
+@pytest.mark.parametrize(("n_items", "factors"), [(1, 1), (9, 3), (10, 10), (1000, 64)])
+def test_sizes_on_the_wire_are_known_without_sending(n_items, factors):
+    assert len(encode_squares_update(an_update(n_items, factors))) == squares_update_bytes(n_items, factors)
+    rows, everything = some_rows(n_items, factors), np.arange(n_items, dtype=np.int32)
+    codes = SquaresBroadcast(123_456, 12_345, 81.25, everything, *rounded(rows), rows[:0])
+    plain = codes._replace(codes=codes.codes[:, :0], scales=codes.scales[:0], vectors=rows)
+    for catalogue in (n_items, n_items + 5):
+        whole = catalogue == n_items
+        for message, as_codes in ((codes, True), (plain, False)):
+            size = squares_broadcast_bytes(n_items, factors, whole=whole, as_codes=as_codes)
+            assert len(encode_squares_broadcast(message, catalogue)) == size
+
+
+def test_sizes_are_those_of_the_numbers_and_a_short_header():
+    assert 0 < squares_update_bytes(3706, 64) - 4 * (3706 + 64 + 1) < 300
+    assert 0 < squares_broadcast_bytes(3706, 64, whole=True, as_codes=True) - 3706 * (64 + 4) < 400
+    assert 0 < dense_bytes(3706, 64) - 4 * (3706 * 64 + 64 * 64) < 300
+
+
+def test_nothing_private_can_be_encoded():
+    everything = np.ones(1, np.bool_)
+    outward = Outward(np.array([1], np.int32), everything, everything, True)
+    private = SquaresPrivate(0, np.array([1], np.int32), outward, 5)
+    for thing in (private, private.history, outward, {"history": private.history}, a_broadcast()):
+        with pytest.raises(TypeError, match="only an Update"):
+            encode_squares_update(thing)
+    for thing in (private, an_update()):
+        with pytest.raises(TypeError, match="only a Broadcast"):
+            encode_squares_broadcast(thing, ITEMS)
+
+
+def update_parts(**changed):
+    arrays = {"strengths": np.ones(ITEMS, np.float32), "vector": np.ones(FACTORS, np.float32)}
+    return {"scale": np.ones(1, np.float32), **arrays} | changed
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"strengths": np.ones(ITEMS + 1, np.float32)}, "a strength for each of the 7 items"),
+        ({"vector": np.ones(FACTORS - 1, np.float32)}, "a vector of 3 numbers"),
+        ({"vector": np.ones((FACTORS, 1), np.float32)}, "a vector of 3 numbers"),
+        ({"strengths": np.ones(ITEMS)}, "32-bit floats"),
+        ({"strengths": np.full(ITEMS, np.nan, np.float32)}, "not finite"),
+        ({"vector": np.full(FACTORS, np.inf, np.float32)}, "not finite"),
+        ({"scale": np.array([np.nan], np.float32)}, "not finite"),
+        ({"scale": np.array([1.5], np.float32)}, "scaled down or not at all"),
+        ({"scale": np.array([-0.5], np.float32)}, "scaled down or not at all"),
+        ({"scale": np.ones(2, np.float32)}, "scale of an Update must be"),
+        ({"history": np.ones(2, np.int32)}, "An Update has the parts 'scale', 'strengths', 'vector'; found 'history'"),
+    ],
+)
+def test_an_update_that_breaks_the_protocol_is_refused_in_a_sentence(changed, complaint):
+    with pytest.raises(BadMessage, match=complaint):
+        decode_squares_update(save(update_parts(**changed)), FACTORS, ITEMS)
+
+
+def broadcast_bytes(drop=(), about=None, **changed):
+    codes, scales = rounded(some_rows())
+    arrays = {"regulariser": np.array([0.5]), "codes": codes, "scales": scales} | changed
+    kept = {name: array for name, array in arrays.items() if name not in drop}
+    return save(kept, metadata=about or {"round": "3", "version": "3"})
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        (broadcast_bytes(drop=["scales"]), "either as codes and scales or as vectors"),
+        (broadcast_bytes(drop=["codes", "scales"]), "either as codes and scales or as vectors"),
+        (broadcast_bytes(vectors=some_rows()), "either as codes and scales or as vectors"),
+        (broadcast_bytes(drop=["scales"], vectors=some_rows()), "either as codes and scales or as vectors"),
+        (broadcast_bytes(drop=["regulariser"]), "A Broadcast has the parts 'regulariser', and may have 'codes'"),
+        (broadcast_bytes(biases=np.ones(3, np.float32)), "A Broadcast has the parts"),
+        (broadcast_bytes(codes=np.zeros((ITEMS, 2), np.int8)), "8-bit integers of shape"),
+        (broadcast_bytes(codes=np.zeros((ITEMS, FACTORS), np.int16)), "8-bit integers of shape"),
+        (broadcast_bytes(codes=np.full((ITEMS, FACTORS), -128, np.int8)), "from -127 to 127; found -128"),
+        (broadcast_bytes(scales=np.full(ITEMS, -1, np.float32)), "must not be negative"),
+        (broadcast_bytes(scales=np.full(ITEMS, np.nan, np.float32)), "not finite"),
+        (broadcast_bytes(items=np.array([0, 1], np.int32)), "8-bit integers of shape"),
+        (broadcast_bytes(items=np.arange(1, ITEMS + 1, dtype=np.int32)), "must ascend"),
+        (broadcast_bytes(regulariser=np.array([np.nan])), "regulariser of a Broadcast"),
+        (broadcast_bytes(regulariser=np.array([-1.0])), "regulariser of a Broadcast"),
+        (broadcast_bytes(regulariser=np.array([1.0, 1.0])), "regulariser of a Broadcast"),
+        (broadcast_bytes(regulariser=np.array([1.0], np.float32)), "regulariser of a Broadcast"),
+        (broadcast_bytes(about={"round": "3"}), "A Broadcast says its version as a whole number"),
+        (broadcast_bytes(drop=["codes", "scales"], vectors=np.full((ITEMS, FACTORS), np.nan, np.float32)), "finite"),
+    ],
+)
+def test_a_broadcast_that_breaks_the_protocol_is_refused_in_a_sentence(message, complaint):
+    with pytest.raises(BadMessage, match=complaint):
+        decode_squares_broadcast(message, FACTORS, ITEMS)
+
+
+def read_or_refused(decode, content):
+    try:
+        return decode(content, FACTORS, ITEMS)
+    except BadMessage:
+        return None
+
+
+@given(content=st.binary(max_size=400))
+def test_no_bytes_do_harm(content):
+    for decode in (decode_squares_update, decode_squares_broadcast):
+        assert read_or_refused(decode, content) is None
+
+
+@given(data=st.data())
+def test_a_message_with_some_bytes_changed_is_read_as_a_message_or_refused(data):
+    message, decode, kind = data.draw(
+        st.sampled_from(
+            [
+                (encode_squares_update(an_update()), decode_squares_update, SquaresUpdate),
+                (encode_squares_broadcast(a_broadcast(), ITEMS), decode_squares_broadcast, SquaresBroadcast),
+            ]
+        )
+    )
+    content = bytearray(message)
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(content)))
+    for received in (read_or_refused(decode, bytes(content)), read_or_refused(decode, bytes(content[:cut]))):
+        assert received is None or isinstance(received, kind)
+
+
+@pytest.mark.parametrize("dtype", ["F16", "BF16", "F8_E4M3", "F8_E5M2", "I4", "F4", "BOOL", "U64", "NONE"])
+def test_a_header_that_names_any_type_of_number_is_refused(dtype):
+    header = json.dumps({"strengths": {"dtype": dtype, "shape": [0], "data_offsets": [0, 0]}}).encode()
+    content = len(header).to_bytes(8, "little") + header
+    assert read_or_refused(decode_squares_update, content) is None
