@@ -23,7 +23,8 @@ from federank.data.interactions import Interactions
 from federank.protocol.messages import Update, decode_update, encode
 from federank.protocol.pairs.recipes import FPLSettings
 from federank.service.server.app import admin_app, public_app
-from federank.service.server.founding import found, read_charter
+from federank.service.server.charter import read_charter
+from federank.service.server.establishing import establish
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service
 from federank.service.server.settings import RoundSettings, TrustSettings
@@ -67,7 +68,7 @@ def found_small(address, rounds=None, data=None, **settings):
     with database.connection() as connection:
         migrate(connection)
         chosen = FPLSettings(**({"factors": FACTORS, "triples": TRIPLES, "learning_rate": 0.5} | settings))
-        token = found(connection, chosen, data or small_world(), RoundSettings(**(rounds or {})))
+        token = establish(connection, chosen, data or small_world(), RoundSettings(**(rounds or {})))
     database.let_go()
     return token
 

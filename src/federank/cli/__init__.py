@@ -33,7 +33,7 @@ COMMANDS = {
         "federank.cli.study.command",
         "Studies: the papers' tables and figures, or your own, from one file each.",
     ),
-    "serve": ("federank.cli.serve.command", "A federation in the world: a server for devices and browsers."),
+    "serve": ("federank.cli.serve", "A federation in the world: a server for devices and browsers."),
     "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),
 }
 """Each command's file and its one line of help, so that the list needs no import."""

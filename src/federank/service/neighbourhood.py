@@ -55,7 +55,7 @@ def serve_neighbourhood(
         if find_spec(package) is None:
             raise SettingError(f'The service needs {package}: pip install "federank[service]".')
     from federank.recommenders.methods.fpl import FPL
-    from federank.service.server.founding import found
+    from federank.service.server.establishing import establish
     from federank.service.server.processes import Serving, bind, serve
     from federank.service.server.settings import RoundSettings, TrustSettings
     from federank.service.server.store.database import Database
@@ -72,7 +72,7 @@ def serve_neighbourhood(
         with database.connection() as connection:
             migrate(connection)
             settings, rounds = trained.settings, RoundSettings(**ROUND)  # type: ignore[arg-type]
-            token = found(connection, settings, data, rounds, name="A city and its neighbours", trained=trained)
+            token = establish(connection, settings, data, rounds, name="A city and its neighbours", trained=trained)
             with connection.transaction():
                 put_fact(connection, "suggested_policy", NEIGHBOURS_SHARE)
                 put_fact(connection, "noun", {"one": "place", "many": "places"})

@@ -12,7 +12,7 @@ from federank.data.city.city import city
 from federank.data.interactions import Interactions
 from federank.protocol.pairs.recipes import FPLSettings
 from federank.recommenders.methods.fpl import FPL
-from federank.service.server.founding import found
+from federank.service.server.establishing import establish
 from federank.service.server.processes import Serving, bind, serve
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
@@ -42,7 +42,7 @@ def main(folder, options):
         rounds = RoundSettings(**({"target": 1, "deadline": 5.0} | options.get("rounds", {})))
         data = world(options)
         trained = FPL(factors=settings.factors, epochs=60).fit(data) if options.get("learnt") else None
-        token = found(connection, settings, data, rounds, name=options.get("name", "Testville"), trained=trained)
+        token = establish(connection, settings, data, rounds, name=options.get("name", "Testville"), trained=trained)
         if "noun" in options:
             put_fact(connection, "noun", options["noun"])
         with connection.transaction():

@@ -17,8 +17,8 @@ from federank.data.interactions import Profiles
 from federank.engines.federated import EngineName, Open, Tables
 from federank.engines.pairs.triples import Histories, histories_of
 from federank.models.rows import padded_width
-from federank.protocol.draws import ITEM_BIASES, ITEM_FACTORS, USER_FACTORS
-from federank.protocol.initial import normal_rows
+from federank.protocol.draws import USER_FACTORS
+from federank.protocol.initial import first_items, normal_rows
 from federank.protocol.pairs.recipes import FPLSettings, Recipe
 
 
@@ -72,15 +72,13 @@ class Federation:
         """A federation before its first round: the server and every device draw their first values."""
         scale, factors, seed = settings.initial_scale, settings.factors, settings.seed
         width = padded_width(factors)
-        biases = (
-            normal_rows(n_items, 1, seed=seed, purpose=ITEM_BIASES, scale=scale)[:, 0].copy()
-            if settings.initial_biases == "normal"
-            else np.zeros(n_items, dtype=np.float32)
+        vectors, biases = first_items(
+            n_items, factors, seed=seed, scale=scale, biases=settings.initial_biases, width=width
         )
         return cls(
             recipe,
             profiles,
-            normal_rows(n_items, factors, seed=seed, purpose=ITEM_FACTORS, scale=scale, width=width),
+            vectors,
             biases,
             normal_rows(len(profiles.starts) - 1, factors, seed=seed, purpose=USER_FACTORS, scale=scale, width=width),
         )

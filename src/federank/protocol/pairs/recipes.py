@@ -35,6 +35,21 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+DEVICE_SETTINGS = (
+    "factors",
+    "learning_rate",
+    "user_regulariser",
+    "positive_regulariser",
+    "negative_regulariser",
+    "order",
+    "triples",
+    "initial_scale",
+)
+"""What a device must be told of a federation's settings to follow its recipe."""
+FEDERATION_SETTINGS = (*DEVICE_SETTINGS, "initial_biases", "seed")
+"""What a federation decides; the other settings are for each device's owner to choose, or for a simulation."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FPLSettings:
     """What can be chosen about federated pair-wise learning; the defaults are the authors' values."""

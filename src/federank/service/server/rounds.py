@@ -25,7 +25,7 @@ from federank.protocol.messages import Update
 from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.recipes import Recipe
 from federank.protocol.round import play_round
-from federank.service.server.founding import Charter
+from federank.service.server.charter import Charter
 from federank.service.server.leader import Leadership
 from federank.service.server.logs import Log
 from federank.service.server.published import Published

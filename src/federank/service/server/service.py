@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from federank.service.server.founding import Charter, read_charter
+from federank.service.server.charter import Charter, read_charter
 from federank.service.server.logs import Log
 from federank.service.server.metrics import Metrics
 from federank.service.server.published import EncodedRows

@@ -26,7 +26,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "founding": charter.founding,
             "name": charter.name,
             "method": "fpl",
-            "recipe": charter.told_recipe(),
+            "recipe": charter.device_settings(),
             "items": charter.n_items,
             "catalogue": charter.catalogue.digest,
             "version": newest(service).version,

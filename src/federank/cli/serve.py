@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from federank.cli.reading import Reading, reads_data_option
-from federank.cli.serve.store import RECIPE, noun_of, prepare_store, suggestion
 from federank.errors import SettingError
+
+if TYPE_CHECKING:
+    from federank.service.server.opening import Demand
 
 _NO_LIMITS = {"device_rate": 0.0, "address_rate": 0.0, "enrolment_rate": 0.0}
 
@@ -22,10 +25,10 @@ class ServeCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Our own options, then those of the records."""
         from federank.cli.settings_flags import settings_options
-        from federank.protocol.pairs.recipes import FPLSettings
+        from federank.protocol.pairs.recipes import FEDERATION_SETTINGS, FPLSettings
         from federank.service.server.settings import RoundSettings, TrustSettings
 
-        method = [option for option in settings_options(FPLSettings) if option.name in RECIPE]
+        method = [option for option in settings_options(FPLSettings) if option.name in FEDERATION_SETTINGS]
         for option in method:
             if option.name == "triples":
                 option.help = "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]"
@@ -148,23 +151,23 @@ def _serve(
     **values: Any,
 ) -> int:
     from federank.cli.settings_flags import given_settings
+    from federank.service.server.opening import open_store
     from federank.service.server.processes import Serving, bind
     from federank.service.server.processes import serve as serve_federation
-    from federank.service.server.settings import RoundSettings, TrustSettings
+    from federank.service.server.settings import TrustSettings
     from federank.service.server.tls import hosts_of
 
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
-    rounds = given_settings(RoundSettings, values)
-    suggested, noun = suggestion(values), noun_of(values["noun"])
+    demand = _demand(reading, values)
     _refuse_names(proxies)
     certificate, key = _certificate(tls_cert, tls_key, self_signed, host)
-    # The token of a federation is shown once, so what can go wrong goes wrong before it is founded.
+    # The token of a federation is shown once, so what can go wrong goes wrong before there is one.
     after = port + 1 if port else 0
     with (
         bind(host, port) as public,
         bind(admin_host, after if admin_port is None else admin_port, "--admin-port") as admin,
     ):
-        token = prepare_store(reading, store, rounds, suggested, noun, values)
+        token = open_store(store, demand)
         scheme = "https" if certificate else "http"
         _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
         if certificate is not None and self_signed:
@@ -186,6 +189,29 @@ def _serve(
             public,
             admin,
         )
+
+
+def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
+    """What the flags ask of the store."""
+    from federank.cli.settings_flags import given_settings
+    from federank.protocol.pairs.recipes import FEDERATION_SETTINGS
+    from federank.service.server.charter import noun_of, suggested_policy
+    from federank.service.server.opening import Demand
+    from federank.service.server.settings import RoundSettings
+
+    return Demand(
+        data=reading.interactions,
+        source=reading.source,
+        names_data=click.get_current_context().get_parameter_source("source") is ParameterSource.COMMANDLINE,
+        name=values["name"],
+        settings={name: values[name] for name in FEDERATION_SETTINGS if values[name] is not None},
+        rounds=given_settings(RoundSettings, values),
+        start_from=values["start_from"],
+        suggested_policy=suggested_policy(values["suggest_pi"], values["suggest_sharing"], values["suggest_epsilon"]),
+        noun=None if values["noun"] is None else noun_of(values["noun"]),
+        restored=values["restored"],
+        new_admin_token=values["new_admin_token"],
+    )
 
 
 def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, store: str, token: str | None) -> None:

@@ -1,0 +1,110 @@
+"""The charter: what a federation is, the same for every worker and every restart.
+
+It holds what no worker may decide for itself: the recipe, the catalogue, the key of the tickets; and what devices are
+told beside it: a suggested policy, and what an item is called. It is written once (establishing.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank.checks import within
+from federank.errors import SettingError
+from federank.protocol.pairs.recipes import DEVICE_SETTINGS, FPLSettings, Recipe, recipe_for
+from federank.protocol.policy import Policy, default_basis
+from federank.service.server.catalogue import Catalogue, read_catalogue
+from federank.service.server.store.database import Connection
+from federank.service.server.store.statements import get_fact
+
+NOUNS = {"city": "place/places", "ml": "film/films"}
+"""What the items of known data sets are called, by the beginning of the set's name."""
+LONGEST_NOUN = 30
+
+
+class Charter(NamedTuple):
+    """What a federation is."""
+
+    name: str
+    settings: FPLSettings
+    catalogue: Catalogue
+    n_items: int
+    ticket_key: bytes
+    admin_hash: bytes
+    suggested_policy: dict[str, Any] | None
+    noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
+
+    @property
+    def most_rows(self) -> int:
+        """A device that trains on T pairs touches 2 T items at most."""
+        return min(2 * int(self.settings.triples), self.n_items)
+
+    @property
+    def founding(self) -> str:
+        """Which federation this is: another word for each, worked out from its key, which it does not betray.
+
+        A federation begun anew at the same address has another one, whatever else is the same.
+        """
+        return hashlib.blake2b(b"founding", digest_size=16, key=self.ticket_key).hexdigest()
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe that aggregation follows; a server needs nothing of it that is about users."""
+        return recipe_for(self.settings, np.ones(1, dtype=np.int64), self.n_items, np.zeros(1))
+
+    def device_settings(self) -> dict[str, Any]:
+        """The recipe as devices are told it."""
+        return {name: getattr(self.settings, name) for name in DEVICE_SETTINGS}
+
+
+def read_charter(connection: Connection) -> Charter | None:
+    """The charter in the store; None where there is none yet."""
+    kept = get_fact(connection, "charter")
+    if kept is None:
+        return None
+    row = connection.one("SELECT value FROM facts WHERE name = 'catalogue'")
+    assert row is not None, "charter and catalogue are written together"
+    return Charter(
+        name=kept["name"],
+        settings=FPLSettings(**kept["settings"]),
+        catalogue=read_catalogue(bytes(row[0])),
+        n_items=kept["items"],
+        ticket_key=bytes.fromhex(kept["ticket_key"]),
+        admin_hash=bytes.fromhex(get_fact(connection, "admin")),
+        suggested_policy=get_fact(connection, "suggested_policy"),
+        noun=get_fact(connection, "noun"),
+    )
+
+
+def suggested_policy(pi: float | None, sharing: str | None, epsilon: float | None) -> dict[str, Any] | None:
+    """The policy that devices are suggested, as they are told it; None where the operator says nothing."""
+    if pi is None:
+        if sharing is not None or epsilon is not None:
+            raise SettingError("A suggestion needs --suggest-pi: how much of what people like may be sent, 0 to 1.")
+        return None
+    within("suggest_pi", pi, 0, 1)
+    sharing = sharing or "sticky"
+    values: dict[str, Any] = {"sharing": sharing, "pi": pi, "basis": default_basis(sharing)}
+    if epsilon is not None:
+        values["epsilon"] = epsilon
+    Policy(**values)  # what devices could not follow is refused here
+    return values
+
+
+def noun_of(text: str) -> dict[str, str]:
+    """What the items are called, as devices are told it, from `place/places`."""
+    one, _, many = (part.strip() for part in text.partition("/"))
+    if not all(word.isprintable() and 0 < len(word) <= LONGEST_NOUN and "/" not in word for word in (one, many)):
+        raise SettingError(
+            f"--noun is {text!r}; two words of at most {LONGEST_NOUN} letters are needed, for one item and for many, "
+            "such as film/films."
+        )
+    return {"one": one, "many": many}
+
+
+def usual_noun(source: str) -> dict[str, str] | None:
+    """What the items of a known data set are called; None where the set is not known."""
+    text = NOUNS.get(source.partition("-")[0])
+    return None if text is None else noun_of(text)

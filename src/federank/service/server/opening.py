@@ -1,0 +1,111 @@
+"""Opening a store for a server: bring it up to date, then go on with the federation in it or establish one.
+
+A store holds one federation. Opened again, what it is comes from the store; settings of rounds may change, and what
+would make another federation of it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from federank.data.interactions import Interactions
+from federank.errors import SettingError
+from federank.protocol.pairs.recipes import FEDERATION_SETTINGS, FPLSettings
+from federank.recommenders.stored.model_folder import load_model
+from federank.service.server.catalogue import catalogue_of
+from federank.service.server.charter import Charter, read_charter, usual_noun
+from federank.service.server.establishing import establish, renew_admin_token
+from federank.service.server.settings import RoundSettings
+from federank.service.server.store.database import Connection, Database
+from federank.service.server.store.restoring import jump_ahead
+from federank.service.server.store.schema import migrate
+from federank.service.server.store.statements import get_fact, put_fact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What an operator asks of a store; whatever is not given stays as it is there, or takes its default."""
+
+    data: Callable[[], Interactions]
+    """Reads the data whose items are the catalogue."""
+    source: str
+    """What the operator calls the data."""
+    names_data: bool = True
+    """Whether the operator has named them; else an old federation's own catalogue will do."""
+    name: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Those of `FEDERATION_SETTINGS` that are given."""
+    rounds: dict[str, Any] = field(default_factory=dict)
+    """Those of `RoundSettings` that are given."""
+    start_from: Path | None = None
+    """A trained model whose item factors a new federation begins with."""
+    suggested_policy: dict[str, Any] | None = None
+    noun: dict[str, str] | None = None
+    restored: bool = False
+    """The store is a backup that was put back."""
+    new_admin_token: bool = False
+
+
+def open_store(address: str, demand: Demand) -> str | None:
+    """Make a store ready to be served; the operator's token if there is a new one."""
+    database = Database(address)
+    if database.dialect == "sqlite" and not database.path.exists():
+        RoundSettings(**demand.rounds)  # refused before there is a file; with those of an old store they may make sense
+    try:
+        with database.connection() as connection:
+            migrate(connection)
+            charter = read_charter(connection)
+            token = _begin(connection, demand) if charter is None else None
+            if charter is not None:
+                _go_on(connection, charter, demand)
+            noun = demand.noun or (usual_noun(demand.source) if charter is None else None)
+            for name, value in (("suggested_policy", demand.suggested_policy), ("noun", noun)):
+                if value is not None:
+                    with connection.transaction():
+                        put_fact(connection, name, value)
+            return renew_admin_token(connection) if demand.new_admin_token and token is None else token
+    finally:
+        database.let_go()
+
+
+def _begin(connection: Connection, demand: Demand) -> str | None:
+    trained = None if demand.start_from is None else load_model(demand.start_from)
+    settings = FPLSettings(**({"triples": "mean"} | demand.settings))
+    rounds = RoundSettings(**demand.rounds)
+    return establish(connection, settings, demand.data(), rounds, name=demand.name, trained=trained)
+
+
+def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
+    refuse_another(charter, demand)
+    if demand.rounds:
+        rounds = RoundSettings(**(get_fact(connection, "rounds") | demand.rounds))
+        with connection.transaction():
+            put_fact(connection, "rounds", asdict(rounds))
+    if demand.restored:
+        jump_ahead(connection)
+
+
+def refuse_another(charter: Charter, demand: Demand) -> None:
+    """A store holds one federation: refuse settings, or data, of another."""
+    if demand.name not in (None, charter.name):
+        raise SettingError(
+            f"The store holds a federation called {charter.name}, not {demand.name}; leave --name out, or name "
+            "another --store for a new federation."
+        )
+    for name in FEDERATION_SETTINGS:
+        kept, asked = getattr(charter.settings, name), demand.settings.get(name)
+        if asked not in (None, kept) and not (name == "triples" and asked == "mean"):
+            raise SettingError(
+                f"The store holds a federation with {name} = {kept}, not {asked}; leave "
+                f"--{name.replace('_', '-')} out, or name another --store for a new federation."
+            )
+    if demand.start_from is not None:
+        raise SettingError("The store holds a federation that has begun; --start-from is for a new --store.")
+    if demand.names_data and catalogue_of(demand.data()).digest != charter.catalogue.digest:
+        raise SettingError(
+            f"The store holds a federation called {charter.name} with another catalogue than {demand.source}; "
+            "leave --data out to go on with it, or name another --store."
+        )
