@@ -28,18 +28,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from federank.errors import BadAnswer, NoAnswer, Refused, SettingError, Withdrawn
+from federank.service.device.rules import FIRST_BACKOFF, LONGEST_BACKOFF, LONGEST_RETRY_AFTER, MOST_SMALL_BYTES
 
 if TYPE_CHECKING:
     import httpx
 
 PREFIX = "/api/v1"
-FIRST_BACKOFF, LONGEST_BACKOFF = 0.5, 60.0
-LONGEST_RETRY_AFTER = 3600.0  # a server that asks for more is asked again after this
 CONNECT_TIMEOUT, FIRST_BYTE_TIMEOUT = 10.0, 30.0
 WHOLE_RESPONSE_TIMEOUT = 120.0
 """However slowly a response drips, it is given up after this many seconds."""
-SMALL = 1 << 20
-"""More bytes than any response that is not a model or a catalogue has."""
 
 
 class Response(NamedTuple):
@@ -97,7 +94,7 @@ class Client:
         path: str,
         body: bytes | None = None,
         *,
-        most_bytes: int = SMALL,
+        most_bytes: int = MOST_SMALL_BYTES,
         hold: float = 0.0,
         deadline: float | None = None,
         attempts: int | None = None,

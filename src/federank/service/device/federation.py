@@ -31,14 +31,19 @@ from federank.errors import BadAnswer, BadMessage, FedeRankError
 from federank.protocol.messages import Broadcast, broadcast_bytes, decode_broadcast
 from federank.protocol.pairs.recipes import FPLSettings
 from federank.service.device.client import Client
-
-API = 1
-MOST_ITEMS = 10_000_000
-MOST_TRIPLES = 1_000_000
-MOST_CATALOGUE_BYTES = 256 << 20
-POLL_SECONDS = 30
-"""How long the server is asked to hold a request for work."""
-SECONDS_BETWEEN_POLLS = 1.0
+from federank.service.device.rules import (
+    API,
+    BETWEEN_POLLS,
+    LONG_POLL,
+    LONGEST_TEXT,
+    METHODS,
+    MOST_CATALOGUE_BYTES,
+    MOST_FACTORS,
+    MOST_ITEMS,
+    MOST_ROUND,
+    MOST_TRIPLES,
+    MOST_VERSION,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,11 +127,11 @@ def unregister(client: Client, attempts: int | None = None) -> None:
 def wait_for_work(client: Client) -> Ticket | None:
     """A ticket, or none if there was nothing to do for a while."""
     began = time.monotonic()
-    response = client.request("GET", f"/work?wait={POLL_SECONDS}", hold=POLL_SECONDS)
+    response = client.request("GET", f"/work?wait={LONG_POLL}", hold=LONG_POLL)
     if response.status == 200:
         return read_ticket(response.content)
-    if time.monotonic() - began < SECONDS_BETWEEN_POLLS:
-        client.sleep(SECONDS_BETWEEN_POLLS)  # a server that answers at once instead of holding the line is not rushed
+    if time.monotonic() - began < BETWEEN_POLLS:
+        client.sleep(BETWEEN_POLLS)  # a server that answers at once instead of holding the line is not rushed
     return None
 
 
@@ -161,17 +166,17 @@ def _task_path(ticket: str) -> str:
 def read_facts(content: bytes) -> Facts:
     """The answer to GET /federation."""
     answer = _json_object(content, "about the federation")
-    if answer.get("api") != API or answer.get("method") != "fpl":
+    if answer.get("api") != API or answer.get("method") not in METHODS:
         raise BadAnswer(
             f"The server speaks version {answer.get('api')!r} of the interface and method {answer.get('method')!r}; "
-            f"this device speaks version {API} and method 'fpl'. Another version of federank may be needed."
+            f"this device speaks version {API} and method {METHODS[0]!r}. Another version of federank may be needed."
         )
     recipe = answer.get("recipe")
     if not isinstance(recipe, dict):
         raise BadAnswer("The server says nothing about its recipe; a federation's address is needed.")
     try:
         settings = FPLSettings(
-            factors=_whole(recipe.get("factors"), 1, 1024),
+            factors=_whole(recipe.get("factors"), 1, MOST_FACTORS),
             order=recipe.get("order", "as-published"),
             triples=_whole(recipe.get("triples"), 1, MOST_TRIPLES),
             learning_rate=_number(recipe.get("learning_rate")),
@@ -190,7 +195,7 @@ def read_facts(content: bytes) -> Facts:
         n_items=_whole(answer.get("items"), 2, MOST_ITEMS),
         catalogue=_text(answer.get("catalogue")),
         founding=_text(answer["founding"]) if "founding" in answer else "",
-        version=_whole(answer.get("version"), 0),
+        version=_whole(answer.get("version"), 0, MOST_VERSION),
         suggested_policy=suggested if isinstance(suggested, dict) else None,
         document=content.decode(),
     )
@@ -224,8 +229,8 @@ def read_ticket(content: bytes) -> Ticket:
     answer = _json_object(content, "about work")
     return Ticket(
         ticket=_text(answer.get("ticket")),
-        round_number=_whole(answer.get("round"), 0, 2**32 - 1),
-        version=_whole(answer.get("version"), 0),
+        round_number=_whole(answer.get("round"), 0, MOST_ROUND),
+        version=_whole(answer.get("version"), 0, MOST_VERSION),
         deadline_seconds=_number(answer.get("deadline_seconds")),
         most_rows=_whole(answer.get("most_rows"), 0),
     )
@@ -296,6 +301,6 @@ def _number(value: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not (value.isascii() and value.isprintable() and 0 < len(value) <= 512):
+    if not isinstance(value, str) or not (value.isascii() and value.isprintable() and 0 < len(value) <= LONGEST_TEXT):
         raise BadAnswer(f"The server answered {str(value)[:40]!r} where a short text is needed.")
     return value

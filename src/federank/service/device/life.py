@@ -22,7 +22,6 @@ from federank.protocol.policy import Outward, outward
 from federank.service.device.client import Client
 from federank.service.device.enrolment import settle, settle_again
 from federank.service.device.federation import (
-    SECONDS_BETWEEN_POLLS,
     Ticket,
     fetch_rows,
     merged,
@@ -30,11 +29,10 @@ from federank.service.device.federation import (
     wait_for_work,
 )
 from federank.service.device.round import can_take_part, play
+from federank.service.device.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
 from federank.service.device.state import Identity, Pending
 from federank.service.device.store import DeviceStore
 
-OLDER_IN_A_ROW = 10
-"""So often in a row the server may offer a round on an older model than the device has."""
 SECONDS_BETWEEN_LOOKS = 5.0
 """How often a paused device looks whether it may go on."""
 
@@ -66,12 +64,12 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
             older = older + 1 if ticket.version < store.model_version() else 0
             if older:
                 pass_over(ticket, store.model_version(), older, note)
-                client.sleep(SECONDS_BETWEEN_POLLS)
+                client.sleep(BETWEEN_POLLS)
                 continue
             deadline = time.monotonic() + ticket.deadline_seconds
             pending = prepare(store, client, identity, ticket, deadline, note)
             if pending is None:
-                client.sleep(SECONDS_BETWEEN_POLLS)  # nothing came of it: a server that offers it again is not rushed
+                client.sleep(BETWEEN_POLLS)  # nothing came of it: a server that offers it again is not rushed
                 continue
             stored += send_pending(store, client, pending, deadline, note)
             played += 1
@@ -102,7 +100,7 @@ def pass_over(ticket: Ticket, have: int, times: int, note: Note) -> None:
 
     Only a server that offers nothing else, time after time, has gone back.
     """
-    if times == OLDER_IN_A_ROW:
+    if times == MOST_OLDER_OFFERS:
         raise BadAnswer(
             f"The server keeps offering work on version {ticket.version} of its model, and this device has version "
             f"{have} already: versions never go back. Nothing was sent; ask the operator whether a backup was put "

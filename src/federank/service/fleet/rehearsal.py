@@ -20,7 +20,6 @@ from federank.errors import BadAnswer, FedeRankError, NoAnswer
 from federank.protocol.messages import encode
 from federank.service.device.client import read_refusal
 from federank.service.device.federation import (
-    POLL_SECONDS,
     Model,
     Ticket,
     read_enrolment,
@@ -28,6 +27,7 @@ from federank.service.device.federation import (
     read_rows,
     read_ticket,
 )
+from federank.service.device.rules import LONG_POLL, MOST_OLDER_OFFERS
 from federank.service.fleet.connection import Connection, Reply
 from federank.service.fleet.devices import Models, VirtualDevices
 from federank.service.fleet.tally import Tally
@@ -35,10 +35,10 @@ from federank.service.fleet.tally import Tally
 ENROLLING_AT_ONCE = 32
 SECONDS_TO_FINISH = 20
 ATTEMPTS = 6
-FIRST_BACKOFF = 0.2
-OLDER_IN_A_ROW = 20
-"""So often the server may offer a device a round from before the model it has: one of its workers may lag behind."""
-SECONDS_UNTIL_ANOTHER = 0.2
+FIRST_PAUSE = 0.2
+"""A fleet's backoff begins sooner than that of people's devices: somebody waits for its figures."""
+SECONDS_UNTIL_ANOTHER = 0.4
+"""After a round that is not for a device, because its model is older than the device's, the next is asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,7 @@ class Fleet:
         while not self._ending:
             if self.plan.rate is not None:
                 await self._wait_for_turn()
-            reply = await self._request(connection, "GET", f"/work?wait={POLL_SECONDS}", timeout=POLL_SECONDS + 30)
+            reply = await self._request(connection, "GET", f"/work?wait={LONG_POLL}", timeout=LONG_POLL + 30)
             if reply.status == 200:
                 ticket = read_ticket(reply.content)
                 if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
@@ -173,7 +173,7 @@ class Fleet:
 
     async def _pass_over(self, ticket: Ticket, times: int) -> None:
         """A round from before the model that a device has is not for it; a server that offers no other is broken."""
-        if times == OLDER_IN_A_ROW:
+        if times == MOST_OLDER_OFFERS:
             raise BadAnswer(
                 f"The server has offered a device work on version {ticket.version} of its model {times} times in a "
                 "row, and the device has a newer one: versions never go back. Was a backup restored without --restored?"
@@ -242,7 +242,7 @@ class Fleet:
                 self.tally.counts["cut"] += 1
                 if failed == ATTEMPTS - 1:
                     raise
-            await asyncio.sleep(FIRST_BACKOFF * 2**failed)
+            await asyncio.sleep(FIRST_PAUSE * 2**failed)
         raise AssertionError("every attempt returns or raises")
 
 

@@ -7,8 +7,9 @@
 Retries and their backoff are life.js's business; which requests there are, federation.js's.
 */
 
+import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "./rules.js";
+
 const PREFIX = "api/v1";
-const LARGEST_JSON = 64 * 2 ** 20;
 
 export class NoAnswer extends Error {
   constructor(message, retryAfter = null) {
@@ -46,7 +47,7 @@ export async function request(path, { token, timeout = 30_000, signal, ...option
   }
   if (response.status === 429 || response.status >= 500) {
     const seconds = Number(response.headers.get("Retry-After"));
-    throw new NoAnswer("The server is busy just now.", seconds > 0 ? Math.min(seconds, 600) : null);
+    throw new NoAnswer("The server is busy just now.", seconds > 0 ? Math.min(seconds, LONGEST_RETRY_AFTER) : null);
   }
   if (response.status >= 400) throw await refusal(response);
   return response;
@@ -54,7 +55,7 @@ export async function request(path, { token, timeout = 30_000, signal, ...option
 
 async function refusal(response) {
   try {
-    const { error, message } = JSON.parse(await textOf(response, 10_000));
+    const { error, message } = JSON.parse(await textOf(response, MOST_SMALL_BYTES));
     return new Refused(response.status, String(error), String(message).slice(0, 500));
   } catch {
     return new Refused(response.status, "refused", `The server refused with status ${response.status} and no reason.`);
@@ -96,7 +97,7 @@ async function textOf(response, largest) {
 }
 
 /** The JSON of a body. */
-export async function jsonOf(response, largest = LARGEST_JSON) {
+export async function jsonOf(response, largest = MOST_SMALL_BYTES) {
   const text = await textOf(response, largest);
   try {
     return JSON.parse(text);

@@ -5,20 +5,24 @@ Only `enrol`, `send` and `leave` tell the server anything, and only `send` carri
 
 import { BadMessage, decodeBroadcast } from "../protocol/messages.js";
 import { BadAnswer, bytesOf, jsonOf, request } from "./client.js";
+import * as rules from "./rules.js";
 
 function needed(holds, what) {
   if (!holds) throw new BadAnswer(`The server's answer has no usable ${what}.`);
 }
 const whole = (value, low, high) => Number.isInteger(value) && value >= low && value <= high;
-const positive = (value, high) => Number.isFinite(value) && value >= 0 && value <= high;
+const positive = (value) => Number.isFinite(value) && value >= 0;
 
 /** What the federation is: its name, its method, its limits and the policy it suggests. */
 export async function about() {
-  const told = await jsonOf(await request("federation"), 100_000);
-  needed(told?.api === 1 && told.method === "fpl", "version of the interface and method that this page knows");
-  needed(whole(told.items, 2, 5_000_000), "number of items");
+  const told = await jsonOf(await request("federation"));
+  needed(
+    told?.api === rules.API && rules.METHODS.includes(told.method),
+    "version of the interface and method that this page knows",
+  );
+  needed(whole(told.items, 2, rules.MOST_ITEMS), "number of items");
   const recipe = told.recipe ?? {};
-  needed(whole(recipe.factors, 1, 1024) && whole(recipe.triples, 1, 100_000), "recipe");
+  needed(whole(recipe.factors, 1, rules.MOST_FACTORS) && whole(recipe.triples, 1, rules.MOST_TRIPLES), "recipe");
   for (const name of [
     "learning_rate",
     "user_regulariser",
@@ -26,20 +30,20 @@ export async function about() {
     "negative_regulariser",
     "initial_scale",
   ])
-    needed(positive(recipe[name], 100), `recipe (${name})`);
+    needed(positive(recipe[name]), `recipe (${name})`);
   return told;
 }
 
 /** How the federation is doing; public. */
 export async function status() {
-  const told = await jsonOf(await request("status"), 100_000);
-  needed(whole(told?.version, 0, 1e15), "version");
+  const told = await jsonOf(await request("status"));
+  needed(whole(told?.version, 0, rules.MOST_VERSION), "version");
   return told;
 }
 
 /** The items, in the order of their numbers. `shape` may still be on its way: it is only needed to check the answer. */
 export async function catalogue(shape) {
-  const told = await jsonOf(await request("catalogue"));
+  const told = await jsonOf(await request("catalogue"), rules.MOST_CATALOGUE_BYTES);
   const { items: count } = await shape;
   needed(Array.isArray(told?.items) && told.items.length === count, `catalogue of ${count} items`);
   return {
@@ -74,7 +78,6 @@ export async function model(shape, since = null) {
 export async function enrol() {
   const told = await jsonOf(
     await request("devices", { method: "POST", body: "{}", headers: { "Content-Type": "application/json" } }),
-    10_000,
   );
   needed(typeof told?.device === "string" && typeof told?.token === "string", "device and token");
   return { device: told.device, token: told.token };
@@ -87,9 +90,10 @@ export const leave = (token) => request("devices/me", { method: "DELETE", token 
 export async function work(token, seconds, signal) {
   const answer = await request(`work?wait=${seconds}`, { token, signal, timeout: (seconds + 30) * 1000 });
   if (answer.status === 204) return null;
-  const task = await jsonOf(answer, 10_000);
-  needed(typeof task?.ticket === "string" && /^[\w-]{1,200}$/.test(task.ticket), "ticket");
-  needed(whole(task.round, 0, 2 ** 32 - 1) && whole(task.version, 0, 1e15), "round and version");
+  const task = await jsonOf(answer);
+  needed(typeof task?.ticket === "string" && /^[\w-]+$/.test(task.ticket), "ticket");
+  needed(task.ticket.length <= rules.LONGEST_TEXT, "ticket");
+  needed(whole(task.round, 0, rules.MOST_ROUND) && whole(task.version, 0, rules.MOST_VERSION), "round and version");
   return task;
 }
 
@@ -114,7 +118,7 @@ export async function send(token, ticket, body, signal) {
     headers: { "Content-Type": "application/octet-stream" },
     timeout: 60_000,
   });
-  const told = await jsonOf(answer, 10_000);
+  const told = await jsonOf(answer);
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
   const expected = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
   needed(told?.receipt === expected, "receipt: it is not that of the bytes that were sent");

@@ -15,13 +15,8 @@ import { compute } from "../protocol/pairs/computation.js";
 import { record } from "../protocol/ledger.js";
 import { BadMessage, checkRows, encodeUpdate } from "../protocol/messages.js";
 import { share } from "../protocol/pairs/transmission.js";
+import { BETWEEN_POLLS, FIRST_BACKOFF, LONGEST_BACKOFF, LONG_POLL, MOST_OLDER_OFFERS } from "./rules.js";
 import { Outdated, StorageFull, write } from "./store.js";
-
-const PATIENCE = 25; // seconds of one long poll
-const LONGEST_PAUSE = 60;
-const SHORTEST_PAUSE = 1;
-const OLDER_IN_A_ROW = 5; // so often the server may offer a round from before the model at hand: one of its workers lags
-const REST = 1; // seconds between two questions: a page is a guest on its owner's machine, and on the server
 
 class BegunAnew extends Error {}
 
@@ -39,15 +34,15 @@ export async function takePart(device, signal, leaving, say) {
       const token = await enrolled(device);
       await sendPending(device, token, leaving, say);
       say("Waiting for the next round.", "waiting");
-      const task = await federation.work(token, PATIENCE, signal);
+      const task = await federation.work(token, LONG_POLL, signal);
       if (task) await play(device, token, task, signal, leaving, say);
-      await sleep(REST, signal);
+      await sleep(BETWEEN_POLLS, signal);
       failures = 0;
     } catch (fault) {
       if (signal.aborted) return undefined;
       if (fault instanceof Outdated || fault instanceof BegunAnew) continue;
       if (fault instanceof StorageFull) return say(fault.message, "stopped");
-      const pause = await afterFault(device, fault, Math.min(LONGEST_PAUSE, SHORTEST_PAUSE * 2 ** failures++), say);
+      const pause = await afterFault(device, fault, Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** failures++), say);
       await sleep(pause, signal);
     }
   }
@@ -95,7 +90,7 @@ async function enrolled(device) {
 async function play(device, token, task, signal, leaving, say) {
   if (task.ticket === device.kept.answered) return undefined;
   device.olderInARow = task.version < device.model.version ? (device.olderInARow ?? 0) + 1 : 0;
-  if (device.olderInARow && device.olderInARow < OLDER_IN_A_ROW)
+  if (device.olderInARow && device.olderInARow < MOST_OLDER_OFFERS)
     return say("The server has offered a round that is over; asking again.", "waiting");
   say(`Round ${task.round}: learning on this device.`, "learning");
   try {
@@ -224,8 +219,8 @@ async function afterFault(device, fault, pause, say) {
   else if (fault instanceof Refused || fault instanceof BadAnswer || fault instanceof BadMessage)
     say(fault.message, "trouble");
   else throw fault;
-  // A little chance in it, so that devices that failed together do not come back together.
-  return Math.max(fault.retryAfter ?? 0, pause * (0.5 + Math.random()));
+  // Jitter, so that devices that failed together do not come back together.
+  return Math.max(fault.retryAfter ?? 0, pause * (0.5 + 0.5 * Math.random()));
 }
 
 function sleep(seconds, signal) {

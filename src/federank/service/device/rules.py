@@ -1,0 +1,34 @@
+"""The rules that every device keeps, whatever it is written in; page/device/rules.js has the same (a test compares).
+
+They say how much of a server's answers a device takes, how long it waits, and how often it tries again. What the
+protocol itself fixes (draws, steps, messages) is in protocol/.
+"""
+
+from __future__ import annotations
+
+API = 1
+"""Version of the interface."""
+METHODS = ("fpl",)
+"""What a device can take part in."""
+
+# What an answer may hold.
+MOST_ITEMS = 10_000_000
+MOST_FACTORS = 1024
+MOST_TRIPLES = 1_000_000
+MOST_ROUND = 2**32 - 1
+MOST_VERSION = 10**15 - 1
+LONGEST_TEXT = 512  # of a ticket, a token, a digest
+MOST_SMALL_BYTES = 2**20  # of any answer that is neither a model nor a catalogue
+MOST_CATALOGUE_BYTES = 256 * 2**20
+MOST_OLDER_OFFERS = 10
+"""So often in a row the server may offer a round on an older model than the device has: one of its workers may lag."""
+
+# Seconds.
+LONG_POLL = 25
+"""How long the server is asked to hold a request for work."""
+BETWEEN_POLLS = 1
+"""A device that was answered at once waits this long before it asks again."""
+FIRST_BACKOFF = 0.5
+LONGEST_BACKOFF = 60
+LONGEST_RETRY_AFTER = 3600
+"""A server that asks for more patience is asked again after this."""

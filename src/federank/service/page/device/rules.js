@@ -1,0 +1,27 @@
+/* The rules that every device keeps, whatever it is written in: service/device/rules.py has the same, and a test
+compares them.
+
+They say how much of a server's answers a device takes, how long it waits, and how often it tries again. What the protocol
+itself fixes (draws, steps, messages) is in protocol/.
+*/
+
+export const API = 1;
+export const METHODS = ["fpl"];
+
+// What an answer may hold.
+export const MOST_ITEMS = 10_000_000;
+export const MOST_FACTORS = 1024;
+export const MOST_TRIPLES = 1_000_000;
+export const MOST_ROUND = 2 ** 32 - 1;
+export const MOST_VERSION = 10 ** 15 - 1;
+export const LONGEST_TEXT = 512; // of a ticket, a token, a digest
+export const MOST_SMALL_BYTES = 2 ** 20; // of any answer that is neither a model nor a catalogue
+export const MOST_CATALOGUE_BYTES = 256 * 2 ** 20;
+export const MOST_OLDER_OFFERS = 10; // in a row: one of the server's workers may lag
+
+// Seconds.
+export const LONG_POLL = 25;
+export const BETWEEN_POLLS = 1;
+export const FIRST_BACKOFF = 0.5;
+export const LONGEST_BACKOFF = 60;
+export const LONGEST_RETRY_AFTER = 3600;
