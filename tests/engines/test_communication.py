@@ -7,7 +7,7 @@ from tests.worlds import federation, random_world
 
 from federank.engines.pairs.communication import count_communication
 from federank.engines.pairs.reference import FleetInMemory
-from federank.engines.pairs.triples import choose_one_each, draw_pairs, pairs_of_shard, room_for_pairs
+from federank.engines.pairs.replay import replay
 from federank.protocol.messages import Update, broadcast_bytes, encode
 from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.recipes import PRESETS
@@ -68,16 +68,12 @@ def test_counting_goes_on_when_its_ticks_run_out():
     # Rows changed since a device was last there, counted by brute force over a run that uses up the ticks many times.
     founded = federation(DATA)
     rounds, recipe = 12_000, founded.recipe
-    marks, chosen = np.zeros(DATA.n_users, dtype=np.int64), np.empty(DATA.n_users, dtype=np.int32)
     changed_in, held, fetched = np.full(DATA.n_items, -1), {}, 0
-    pairs = pairs_of_shard(room_for_pairs(1), 0)
-    for number in range(rounds):
-        assert choose_one_each(recipe, number, 1, marks, chosen, pairs) == 1
-        draw_pairs(recipe, founded.histories, DATA.n_items, pairs, 1)
-        user = int(pairs.users[0])
-        fetched += int((changed_in >= held[user]).sum()) if user in held else DATA.n_items
-        held[user] = number
-        changed_in[[pairs.positives[0], pairs.negatives[0]]] = number
+    for pairs in replay(recipe, founded.histories, DATA.n_items, range(rounds)):
+        for number, user, i, j in zip(pairs.rounds, pairs.users, pairs.positives, pairs.negatives, strict=True):
+            fetched += int((changed_in >= held[user]).sum()) if user in held else DATA.n_items
+            held[user] = int(number)
+            changed_in[[i, j]] = number
     counted = count_communication(recipe, DATA.profiles, DATA.n_items, rounds)
     assert counted["down_changed"]["rows"] == fetched
 

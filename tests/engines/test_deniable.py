@@ -14,7 +14,8 @@ from scipy.stats import beta
 from tests.worlds import federation
 
 from federank.data.interactions import Interactions
-from federank.engines.pairs.triples import BLOCK, BOTH, draw_pairs, pairs_of_shard, room_for_pairs
+from federank.engines.pairs.replay import replay
+from federank.engines.pairs.triples import BOTH
 
 PEOPLE, ITEMS, ROUNDS, TRIPLES = 60_000, 16, 12, 4
 CONFIDENCE = 0.999
@@ -29,17 +30,11 @@ def population():
 
 def seen(founded):
     """How often a server sees each item of each device as liked and as compared with: people x items, twice."""
-    recipe, pairs = founded.recipe, pairs_of_shard(room_for_pairs(1), 0)
     liked, compared = (np.zeros((PEOPLE + 2, ITEMS), dtype=np.int32) for _ in range(2))
-    for turn in range(ROUNDS * TRIPLES):
-        pairs.rounds[:], pairs.counters[:] = divmod(turn, TRIPLES)
-        for start in range(0, len(recipe.participants), BLOCK):
-            users = recipe.participants[start : start + BLOCK]
-            pairs.users[: len(users)] = users
-            draw_pairs(recipe, founded.histories, ITEMS, pairs, len(users))
-            arrived = pairs.arrives[: len(users)] == BOTH
-            liked[users[arrived], pairs.positives[: len(users)][arrived]] += 1
-            compared[users, pairs.negatives[: len(users)]] += 1
+    for pairs in replay(founded.recipe, founded.histories, ITEMS, range(ROUNDS)):
+        arrived = pairs.arrives == BOTH
+        np.add.at(liked, (pairs.users[arrived], pairs.positives[arrived]), 1)
+        np.add.at(compared, (pairs.users, pairs.negatives), 1)
     return liked[:PEOPLE], compared[:PEOPLE]
 
 

@@ -7,7 +7,8 @@ import pytest
 from tests.worlds import federation, random_world
 
 from federank.engines.pairs.reference import FleetInMemory
-from federank.engines.pairs.triples import BOTH, draw_pairs, next_block, pairs_of_shard, room_for_pairs
+from federank.engines.pairs.replay import replay
+from federank.engines.pairs.triples import BOTH
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ledger import Entry, Ledger
 from federank.protocol.messages import Update
@@ -56,16 +57,10 @@ def sent_by_reference(founded):
 
 def sent_by_compiled(founded):
     """The compiled engine's own draws: which positives arrive, and whose."""
-    recipe, pairs = founded.recipe, pairs_of_shard(room_for_pairs(1), 0)
     sent = [set() for _ in range(DATA.n_users)]
-    for round_number in range(ROUNDS):
-        client, counter = 0, 0
-        while client < len(recipe.participants):
-            with words_wrap_around():
-                count, client, counter = next_block(recipe, recipe.participants, round_number, client, counter, pairs)
-            draw_pairs(recipe, founded.histories, DATA.n_items, pairs, count)
-            for k in np.flatnonzero(pairs.arrives[:count] == BOTH):
-                sent[pairs.users[k]].add(int(pairs.positives[k]))
+    for pairs in replay(founded.recipe, founded.histories, DATA.n_items, range(ROUNDS)):
+        for k in np.flatnonzero(pairs.arrives == BOTH):
+            sent[pairs.users[k]].add(int(pairs.positives[k]))
     return sent
 
 

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from tests.worlds import federation, random_world
 
 from federank.engines.conduct import Conduct
-from federank.engines.pairs.disguised import participations
+from federank.engines.pairs.replay import participations
 from federank.errors import SettingError
 from federank.protocol.accountant import epsilon_of, privacy_figure
 from federank.protocol.messages import Update, check_update

@@ -3,8 +3,8 @@
 The server of this threat model can link a device's Updates over rounds, and nothing hides a single Update from it. Of
 each row it sees the item and the sign of the bias gradient: above zero for a liked item that was sent, below zero for
 an item the device was compared with. Signs depend on draws alone, never on the values of factors, so the observer
-makes a run's draws again, through the engine's own `draw_pairs`, and skips the maths. What it notes is therefore the
-same for every engine; a test compares it with Updates recorded from the reference engine.
+makes a run's draws again (engines/pairs/replay.py) and skips the maths. What it notes is therefore the same for every
+engine; a test compares it with Updates recorded from the reference engine.
 
 Nothing is logged. For each person that is followed, and each item, there is one byte (in how many Updates it came as
 a positive, 255 at most) and one bit (whether it ever came as a negative):
@@ -14,7 +14,7 @@ a positive, 255 at most) and one bit (whether it ever came as a negative):
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +22,8 @@ from numpy.typing import NDArray
 from federank.arrays import IntVector, LongVector
 from federank.compiling import compiled
 from federank.engines.pairs.federation import Federation
-from federank.engines.pairs.triples import (
-    BLOCK,
-    BOTH,
-    LOST,
-    Histories,
-    Pairs,
-    draw_pairs,
-    pairs_of_shard,
-    room_for_pairs,
-)
-from federank.protocol.pairs.distribution import choose_clients
-from federank.protocol.pairs.recipes import Recipe
+from federank.engines.pairs.replay import replay
+from federank.engines.pairs.triples import BOTH, LOST, Pairs
 
 _MOST = 255
 
@@ -61,21 +51,14 @@ class Observer:
         self.federation = federation
         self._row_of_user = np.full(n_users, -1, dtype=np.int32)
         self._row_of_user[people] = np.arange(len(people), dtype=np.int32)
-        self._marks = np.zeros(n_users, dtype=np.int64)
 
     def watch_until(self, round_number: int) -> None:
         """Take note of all rounds before this one that have not been watched yet."""
-        federation = self.federation
-        _watch(
-            federation.recipe,
-            federation.histories,
-            len(federation.item_biases),
-            self.round_number,
-            round_number,
-            self._row_of_user,
-            self._marks,
-            self.sightings,
-        )
+        federation, rounds = self.federation, range(self.round_number, round_number)
+        n_items, followed = len(federation.item_biases), self._row_of_user >= 0
+        in_update, update = np.full(n_items, -1, dtype=np.int64), 0  # the last Update that had each row
+        for pairs in replay(federation.recipe, federation.histories, n_items, rounds, followed):
+            update = _note(self._row_of_user, pairs, self.sightings, in_update, update)
         self.round_number = max(round_number, self.round_number)
 
     def negatives_of(self, rows: IntVector) -> NDArray[np.bool_]:
@@ -86,9 +69,9 @@ class Observer:
 
 
 @compiled(allocates=False)
-def _note(row_of_user: IntVector, pairs: Pairs, count: int, seen: Sightings, in_update: Any, update: int) -> int:
+def _note(row_of_user: IntVector, pairs: Pairs, seen: Sightings, in_update: LongVector, update: int) -> int:
     """Note a block of pairs as the server sees them; the number of the last Update met."""
-    for k in range(count):
+    for k in range(len(pairs.users)):
         if pairs.counters[k] == 0:
             update += 1
         row = row_of_user[pairs.users[k]]
@@ -106,38 +89,3 @@ def _note(row_of_user: IntVector, pairs: Pairs, count: int, seen: Sightings, in_
             if seen.as_positive[row, item] < _MOST:
                 seen.as_positive[row, item] += np.uint8(1)
     return update
-
-
-@compiled
-def _watch(
-    recipe: Recipe,
-    histories: Histories,
-    n_items: int,
-    first_round: int,
-    end: int,
-    row_of_user: IntVector,
-    marks: LongVector,
-    seen: Sightings,
-) -> None:
-    """Draw the pairs of followed devices round by round, a block at a time, and note them."""
-    chosen = np.empty(len(row_of_user), np.int32)
-    in_update = np.full(n_items, -1, np.int64)
-    pairs = pairs_of_shard(room_for_pairs(1), 0)
-    count, update = 0, 0
-    for r in range(first_round, end):
-        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
-        for place in range(m):
-            user = chosen[place]
-            if row_of_user[user] < 0:
-                continue
-            for counter in range(recipe.triples[user]):
-                pairs.users[count] = user
-                pairs.rounds[count] = r
-                pairs.counters[count] = counter
-                count += 1
-                if count == BLOCK:
-                    draw_pairs(recipe, histories, n_items, pairs, count)
-                    update = _note(row_of_user, pairs, count, seen, in_update, update)
-                    count = 0
-    draw_pairs(recipe, histories, n_items, pairs, count)
-    _note(row_of_user, pairs, count, seen, in_update, update)

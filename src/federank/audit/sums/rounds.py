@@ -13,13 +13,19 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealVector
 from federank.compiling import compiled
-from federank.engines.barrier import new_barrier
 from federank.engines.pairs import compiled as engine
 from federank.engines.pairs.federation import Federation
-from federank.engines.pairs.kernels import Sums, play_rounds
-from federank.engines.pairs.triples import Histories
-from federank.protocol.pairs.distribution import choose_clients
-from federank.protocol.pairs.recipes import Recipe
+from federank.engines.pairs.kernels import (
+    Crew,
+    Run,
+    ShardSum,
+    Sums,
+    new_crew,
+    play_rounds,
+    room_for_sums,
+    sum_of_shard,
+)
+from federank.engines.pairs.replay import clients_of_round
 
 
 class Tally(NamedTuple):
@@ -38,86 +44,44 @@ class Tally(NamedTuple):
 
 def watch_plain(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
     """Play this many rounds and tally their sums."""
-    n_items, width = federation.item_vectors.shape
-    sums = Sums(
-        vectors=np.empty((1, n_items, width), dtype=np.float32),
-        biases=np.empty((1, n_items), dtype=np.float32),
-        stamps=np.zeros((1, n_items), dtype=np.int64),
-        touched=np.empty((1, n_items), dtype=np.int32),
-        counts=np.zeros(1, dtype=np.int64),
-    )
-    tables = (federation.item_vectors, federation.item_biases, federation.user_vectors)
-    chosen, begin = np.empty(len(federation.user_vectors) + 1, dtype=np.int32), federation.round_number
-    recipe, histories, barrier = federation.recipe, federation.histories, new_barrier()
-    _watch(recipe, histories, *tables, sums, chosen, barrier, begin, rounds, row_of_user, tally, (0,) * width)
+    sums = room_for_sums(1, *federation.item_vectors.shape)
+    crew = new_crew(len(federation.user_vectors), workers=1)
+    _watch(federation.run, sums, crew, federation.round_number, rounds, row_of_user, tally)
     federation.round_number += rounds
 
 
 def watch_disguised(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
     """The same where Updates are clipped and noisy."""
     recipe, everything = federation.recipe, np.arange(len(federation.item_biases), dtype=np.int32)
-    marks, chosen = np.zeros(len(row_of_user), dtype=np.int64), np.empty(len(row_of_user), dtype=np.int32)
+    no_stamps = np.zeros(0, dtype=np.int64)
     dense = np.zeros(len(everything), dtype=np.float32)
     for _ in range(rounds):
-        present = _choose(recipe, federation.round_number, marks, chosen)
+        clients = clients_of_round(recipe, federation.round_number, len(row_of_user))
         vectors, biases = federation.item_vectors.copy(), federation.item_biases.copy()
         engine.play(federation, 1)
         vectors = (federation.item_vectors - vectors) / recipe.learning_rate
         biases = (federation.item_biases - biases) / recipe.learning_rate
-        _tally_sum(everything, len(everything), biases, vectors, chosen, present, row_of_user, tally, dense)
-
-
-@compiled
-def _choose(recipe: Recipe, round_number: int, marks: LongVector, chosen: IntVector) -> int:
-    count: int = choose_clients(recipe, round_number, recipe.clients_per_round, marks, chosen)
-    return count
+        total = ShardSum(vectors, biases, no_stamps, everything)
+        _tally_sum(total, len(everything), clients, row_of_user, tally, dense)
 
 
 @compiled
 def _watch(
-    recipe: Recipe,
-    histories: Histories,
-    Q: FloatMatrix,
-    b: FloatVector,
-    P: FloatMatrix,
-    sums: Sums,
-    chosen: IntVector,
-    barrier: Any,
-    first_round: int,
-    rounds: int,
-    row_of_user: IntVector,
-    tally: Tally,
-    width: Any,
+    run: Run, sums: Sums, crew: Crew, first_round: int, rounds: int, row_of_user: IntVector, tally: Tally
 ) -> None:
-    dense = np.zeros(len(b), np.float32)
+    dense = np.zeros(len(run.item_biases), np.float32)
     for r in range(first_round, first_round + rounds):
-        play_rounds(recipe, histories, Q, b, P, sums, chosen, barrier, 0, 1, r, 1, width)
-        _tally_sum(
-            sums.touched[0],
-            sums.counts[0],
-            sums.biases[0],
-            sums.vectors[0],
-            chosen,
-            chosen[-1],
-            row_of_user,
-            tally,
-            dense,
-        )
+        play_rounds(run, sums, crew, 0, r, 1)
+        clients = crew.chosen[: crew.chosen[-1]]
+        _tally_sum(sum_of_shard(sums, 0), sums.counts[0], clients, row_of_user, tally, dense)
 
 
 @compiled
 def _tally_sum(
-    touched: IntVector,
-    rows: int,
-    biases: FloatVector,
-    vectors: FloatMatrix,
-    chosen: IntVector,
-    present: int,
-    row_of_user: IntVector,
-    tally: Tally,
-    dense: FloatVector,
+    total: ShardSum, rows: int, clients: IntVector, row_of_user: IntVector, tally: Tally, dense: FloatVector
 ) -> None:
     """Add one sum to what is kept about all rounds and about each of those who took part and are followed."""
+    vectors, biases, touched = total.vectors, total.biases, total.touched
     n_items, width = len(dense), len(tally.vectors)
     vector = np.zeros(width)
     for place in range(rows):
@@ -132,13 +96,13 @@ def _tally_sum(
     for f in range(width):
         tally.vectors[f] += vector[f]
         tally.vector_squares[f] += vector[f] * vector[f]
-    tally.devices[0] += present
+    tally.devices[0] += len(clients)
     many = 4 * rows > n_items  # then whole rows are added at once, which is faster than item by item
     if many:
         for place in range(rows):
             dense[touched[place]] = biases[touched[place]]
-    for k in range(present):
-        row = row_of_user[chosen[k]]
+    for client in clients:
+        row = row_of_user[client]
         if row < 0:
             continue
         tally.taken_part[row] += 1

@@ -15,9 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from federank.arrays import IntVector, LongVector
-from federank.compiling import compiled
 from federank.engines.pairs.compiled import shard_count
-from federank.protocol.pairs.distribution import choose_clients
+from federank.engines.pairs.replay import clients_of_round
 from federank.protocol.pairs.recipes import Recipe
 
 MOST_DISTRICTS = 32
@@ -35,16 +34,9 @@ def districts_of(recipe: Recipe, n_users: int, n_items: int, width: int) -> Long
     return starts
 
 
-@compiled
-def _choose(recipe: Recipe, round_number: int, n_users: int) -> IntVector:
-    marks, chosen = np.zeros(n_users, np.int64), np.empty(n_users, np.int32)
-    count = choose_clients(recipe, round_number, recipe.clients_per_round, marks, chosen)
-    return chosen[:count]
-
-
 def clients_by_district(recipe: Recipe, round_number: int, starts: LongVector) -> list[IntVector]:
     """Distribution: the round's clients, district by district, each district's in the order of the round."""
-    chosen = _choose(recipe, round_number, int(starts[-1]))
+    chosen = clients_of_round(recipe, round_number, int(starts[-1]))
     district = np.searchsorted(starts, chosen, side="right") - 1
     ends = np.cumsum(np.bincount(district, minlength=len(starts) - 1))
     return np.split(chosen[np.argsort(district, kind="stable")], ends[:-1])

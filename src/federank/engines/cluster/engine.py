@@ -31,7 +31,8 @@ from federank.engines.cluster.machines import (
     losses,
     watch_head,
 )
-from federank.engines.cluster.shard import Shard, part_of, room_for_sum
+from federank.engines.cluster.shard import Shard, part_of
+from federank.engines.pairs.clients import room_for_sum
 from federank.engines.pairs.federation import Federation
 from federank.engines.pairs.kernels import fold_touched
 from federank.protocol.messages import Broadcast, Update
@@ -144,8 +145,7 @@ class Cluster:
         total.vectors[items, : federation.recipe.factors] = update.vectors
         total.biases[items] = update.biases
         total.touched[: len(items)] = items
-        width = (0,) * federation.item_vectors.shape[1]
-        fold_touched(federation.recipe, federation.item_vectors, federation.item_biases, total, len(items), width)
+        fold_touched(federation.run, total, len(items))
         self._changed[items] = federation.round_number
 
     def _gather(self) -> None:

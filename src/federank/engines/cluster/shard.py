@@ -18,9 +18,10 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, IntVector, LongVector
 from federank.data.interactions import Profiles
+from federank.engines.pairs.clients import room_for_clients, sum_of_updates
 from federank.engines.pairs.federation import Federation
-from federank.engines.pairs.kernels import ShardSum, play_clients
-from federank.engines.pairs.triples import histories_of, pairs_of_shard, room_for_pairs
+from federank.engines.pairs.kernels import Run
+from federank.engines.pairs.triples import histories_of
 from federank.protocol.choices import AS_HISTORIES_ARE
 from federank.protocol.messages import Broadcast, Update
 from federank.protocol.pairs.noise import disguise
@@ -84,14 +85,15 @@ class Shard:
         )
         histories = histories_of(Profiles(starts, np.array(part.items)), n_items, recipe)
         self._people = people
-        self._recipe = recipe
-        self._histories = histories._replace(allowed=np.array(part.allowed))
-        self._item_vectors = np.zeros((n_items, width), dtype=np.float32)
-        self._item_biases = np.zeros(n_items, dtype=np.float32)
-        self._user_vectors = _amid_nobody(part.vectors, people, n_users)
-        self._sum = room_for_sum(n_items, width)
-        self._pairs = pairs_of_shard(room_for_pairs(1), 0)
-        self._moves = np.zeros((1, width), dtype=np.float32)
+        self._run = Run(
+            recipe,
+            histories._replace(allowed=np.array(part.allowed)),
+            np.zeros((n_items, width), dtype=np.float32),
+            np.zeros(n_items, dtype=np.float32),
+            _amid_nobody(part.vectors, people, n_users),
+            (0,) * width,
+        )
+        self._room = room_for_clients(n_items, width)
         self._sum_clients(0, np.zeros(0, dtype=np.int32))  # nobody, but the kernel is compiled now
 
     def version(self) -> str:
@@ -100,54 +102,37 @@ class Shard:
 
     def train(self, broadcast: Broadcast, districts: list[IntVector]) -> list[Update]:
         """Computation and transmission on these clients; the sum of what they send, district by district."""
-        self._item_vectors[broadcast.items, : self._recipe.factors] = broadcast.vectors
-        self._item_biases[broadcast.items] = broadcast.biases
-        sum_clients = self._sum_disguised if self._recipe.clip > 0 else self._sum_clients
+        self._run.item_vectors[broadcast.items, : self._run.recipe.factors] = broadcast.vectors
+        self._run.item_biases[broadcast.items] = broadcast.biases
+        sum_clients = self._sum_disguised if self._run.recipe.clip > 0 else self._sum_clients
         return [sum_clients(broadcast.round_number, np.array(clients)) for clients in districts]
 
     def vectors(self) -> FloatMatrix:
         """Its people's vectors, for when the run is made whole."""
-        vectors: FloatMatrix = self._user_vectors[self._people]
+        vectors: FloatMatrix = self._run.user_vectors[self._people]
         return vectors
 
     def restore(self, vectors: FloatMatrix) -> None:
         """Go back to these vectors: a shard elsewhere was lost, and rounds are played again."""
-        self._user_vectors[self._people] = vectors
+        self._run.user_vectors[self._people] = vectors
 
     def _sum_clients(self, round_number: int, clients: IntVector) -> Update:
-        total, width = self._sum, (0,) * self._item_vectors.shape[1]
-        tables = (self._item_vectors, self._item_biases, self._user_vectors)
-        rows = play_clients(
-            self._recipe, self._histories, *tables, round_number, clients, self._pairs, total, self._moves, width
-        )
-        items = np.sort(total.touched[:rows])
-        total.stamps[items] = 0  # the next district of the same round begins with nothing
-        return Update(items, total.vectors[items, : self._recipe.factors], total.biases[items])
+        return sum_of_updates(self._run, round_number, clients, self._room)
 
     def _sum_disguised(self, round_number: int, clients: IntVector) -> Update:
         """The same where Updates are clipped and noisy: device by device, with the noise that each draws for itself."""
-        n_items, factors = len(self._item_biases), self._recipe.factors
-        vectors, biases = np.zeros((n_items, factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
+        recipe, n_items = self._run.recipe, len(self._run.item_biases)
+        vectors, biases = np.zeros((n_items, recipe.factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
         sent = np.zeros(n_items, dtype=np.bool_)
         for place, client in enumerate(clients):
             update = self._sum_clients(round_number, clients[place : place + 1])
             if len(update.items):  # a device that drops out sends no row, and no noise
-                items, its_vectors, its_biases = disguise(self._recipe, int(client), round_number, update, n_items)
+                items, its_vectors, its_biases = disguise(recipe, int(client), round_number, update, n_items)
                 vectors[items] += its_vectors
                 biases[items] += its_biases
                 sent[items] = True
         items = np.flatnonzero(sent).astype(np.int32)
         return Update(items, vectors[items], biases[items])
-
-
-def room_for_sum(n_items: int, width: int) -> ShardSum:
-    """A sum of Updates that has no rows yet."""
-    return ShardSum(
-        vectors=np.zeros((n_items, width), dtype=np.float32),
-        biases=np.zeros(n_items, dtype=np.float32),
-        stamps=np.zeros(n_items, dtype=np.int64),
-        touched=np.zeros(n_items, dtype=np.int32),
-    )
 
 
 def _amid_nobody(values: Any, people: slice, n_users: int) -> Any:

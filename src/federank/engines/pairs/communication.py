@@ -12,26 +12,19 @@ ones are numbered anew from zero.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from federank.arrays import RealVector
+from federank.arrays import IntVector, LongVector, RealVector
 from federank.compiling import compiled
 from federank.data.interactions import Profiles
-from federank.engines.pairs.triples import (
-    LOST,
-    Histories,
-    draw_pairs,
-    histories_of,
-    next_block,
-    pairs_of_shard,
-    room_for_pairs,
-)
+from federank.engines.pairs.replay import replay
+from federank.engines.pairs.triples import LOST, Pairs, histories_of
 from federank.models.rows import inlined
 from federank.protocol.messages import broadcast_bytes, update_bytes
 from federank.protocol.pairs.communication import communication_cost, conversations, freshness, normalised_freshness
-from federank.protocol.pairs.distribution import choose_clients
 from federank.protocol.pairs.recipes import Recipe
 
 _TICKS_PER_BLOCK = 512
@@ -40,9 +33,10 @@ _TICKS_PER_BLOCK = 512
 def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds: int) -> dict[str, Any]:
     """The traffic of the first rounds of a run: totals, means per round, and the papers' measures beside them."""
     mean_triples = float(np.mean(recipe.triples[recipe.participants]))
-    rows_up = np.zeros(2 * int(recipe.triples.max()) + 1, dtype=np.int64)  # how many Updates had so many rows
-    rows_down = np.zeros(n_items + 1, dtype=np.int64)  # how many downloads of changed rows had so many
-    _count(recipe, histories_of(profiles, n_items, recipe), n_items, rounds, rows_up, rows_down)
+    tally = _Tally.empty(len(recipe.triples), n_items, most_rows=2 * int(recipe.triples.max()))
+    for pairs in replay(recipe, histories_of(profiles, n_items, recipe), n_items, range(rounds)):
+        _note(recipe, pairs, tally)
+    rows_up, rows_down = tally.rows_up, tally.rows_down
     downloads, uploads = int(rows_down.sum()), int(rows_up.sum())
     if recipe.deviation > 0 and recipe.noise_on_all_rows:  # then every Update has every row, and every row changes
         rows_up, rows_down = np.zeros(n_items + 1, dtype=np.int64), np.zeros(n_items + 1, dtype=np.int64)
@@ -126,59 +120,92 @@ def _number_anew(alive: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) 
     return living
 
 
+class _Tally(NamedTuple):
+    """What has been counted, and what is known of every row and device while counting goes on."""
+
+    rows_up: LongVector  # how many Updates had so many rows
+    rows_down: LongVector  # how many downloads of changed rows had so many
+    alive: NDArray[np.uint8]  # per tick
+    blocks: LongVector  # living ticks of each block
+    tick_of_item: LongVector
+    tick_of_user: LongVector  # -2: has never been there; -1: was there before any change
+    changed: IntVector  # the rows that the round at hand has changed
+    in_round: LongVector  # per row: the last round that changed it
+    in_update: LongVector  # per row: the last Update that had it
+    now: LongVector  # see _ROUND and so on
+
+    @classmethod
+    def empty(cls, n_users: int, n_items: int, most_rows: int) -> _Tally:
+        """Before the first round."""
+        n_blocks = 8 * n_items // _TICKS_PER_BLOCK + 8
+        return cls(
+            np.zeros(most_rows + 1, dtype=np.int64),
+            np.zeros(n_items + 1, dtype=np.int64),
+            np.zeros(n_blocks * _TICKS_PER_BLOCK, dtype=np.uint8),
+            np.zeros(n_blocks, dtype=np.int64),
+            np.full(n_items, -1, dtype=np.int64),
+            np.full(n_users, -2, dtype=np.int64),
+            np.empty(n_items, dtype=np.int32),
+            np.full(n_items, -1, dtype=np.int64),
+            np.full(n_items, -1, dtype=np.int64),
+            np.array([-1, 0, 0, 0, 0], dtype=np.int64),
+        )
+
+
+_ROUND, _NEXT_TICK, _CHANGED, _UPDATE, _ROWS = range(5)
+"""The round at hand, the next free tick, how many rows the round has changed, the Update at hand and its rows."""
+
+
+@compiled(allocates=False)
+def _end_round(tally: _Tally) -> None:
+    """Give every row that the round has changed a new tick."""
+    now = tally.now
+    for place in range(now[_CHANGED]):
+        item = tally.changed[place]
+        old = tally.tick_of_item[item]
+        if old >= 0:
+            tally.alive[old] = 0
+            tally.blocks[old // _TICKS_PER_BLOCK] -= 1
+        tally.alive[now[_NEXT_TICK]] = 1
+        tally.blocks[now[_NEXT_TICK] // _TICKS_PER_BLOCK] += 1
+        tally.tick_of_item[item] = now[_NEXT_TICK]
+        now[_NEXT_TICK] += 1
+    now[_CHANGED] = 0
+
+
+@compiled(allocates=False)
+def _download(tally: _Tally, user: int) -> None:
+    """A device comes: it lacks the rows that changed since it was last there."""
+    if tally.tick_of_user[user] == -2:
+        tally.rows_down[-1] += 1
+    else:
+        tally.rows_down[_alive_after(tally.alive, tally.blocks, tally.tick_of_user[user])] += 1
+    tally.tick_of_user[user] = tally.now[_NEXT_TICK] - 1
+
+
 @compiled
-def _count(recipe: Recipe, histories: Histories, n_items: int, rounds: int, rows_up: Any, rows_down: Any) -> None:
-    n_users = len(histories.starts) - 1
-    n_blocks = 8 * n_items // _TICKS_PER_BLOCK + 8
-    alive = np.zeros(n_blocks * _TICKS_PER_BLOCK, np.uint8)
-    blocks = np.zeros(n_blocks, np.int64)
-    tick_of_item = np.full(n_items, -1, np.int64)
-    tick_of_user = np.full(n_users, -2, np.int64)  # -2: has never been there; -1: was there before any change
-    next_tick = 0
-    marks = np.zeros(n_users, np.int64)
-    chosen = np.empty(n_users, np.int32)
-    changed = np.empty(n_items, np.int32)
-    in_round = np.full(n_items, -1, np.int64)  # the last round that changed this row
-    in_update = np.full(n_items, -1, np.int64)  # the last Update that had this row
-    pairs = pairs_of_shard(room_for_pairs(1), 0)
-    update = 0
-    for r in range(rounds):
-        if next_tick + n_items > len(alive):
-            next_tick = _number_anew(alive, blocks, tick_of_item, tick_of_user)
-        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
-        for place in range(m):
-            user = chosen[place]
-            if tick_of_user[user] == -2:
-                rows_down[n_items] += 1
-            else:
-                rows_down[_alive_after(alive, blocks, tick_of_user[user])] += 1
-            tick_of_user[user] = next_tick - 1
-        client, counter, n_changed, rows = 0, 0, 0, 0
-        while client < m:
-            count, client, counter = next_block(recipe, chosen[:m], r, client, counter, pairs)
-            draw_pairs(recipe, histories, n_items, pairs, count)
-            for k in range(count):
-                if pairs.counters[k] == 0:
-                    update += 1
-                    rows = 0
-                for which in range(pairs.arrives[k]):  # none, the negative, or both
-                    item = pairs.negatives[k] if which == 0 else pairs.positives[k]
-                    if in_update[item] != update:
-                        in_update[item] = update
-                        rows += 1
-                    if in_round[item] != r:
-                        in_round[item] = r
-                        changed[n_changed] = item
-                        n_changed += 1
-                if pairs.counters[k] + 1 == recipe.triples[pairs.users[k]] and pairs.arrives[k] != LOST:
-                    rows_up[rows] += 1
-        for place in range(n_changed):
-            item = changed[place]
-            old = tick_of_item[item]
-            if old >= 0:
-                alive[old] = 0
-                blocks[old // _TICKS_PER_BLOCK] -= 1
-            alive[next_tick] = 1
-            blocks[next_tick // _TICKS_PER_BLOCK] += 1
-            tick_of_item[item] = next_tick
-            next_tick += 1
+def _note(recipe: Recipe, pairs: Pairs, tally: _Tally) -> None:
+    """Count a block of pairs."""
+    now = tally.now
+    for k in range(len(pairs.users)):
+        r = np.int64(pairs.rounds[k])
+        if r != now[_ROUND]:
+            _end_round(tally)
+            now[_ROUND] = r
+            if now[_NEXT_TICK] + len(tally.changed) > len(tally.alive):
+                now[_NEXT_TICK] = _number_anew(tally.alive, tally.blocks, tally.tick_of_item, tally.tick_of_user)
+        if pairs.counters[k] == 0:
+            _download(tally, pairs.users[k])
+            now[_UPDATE] += 1
+            now[_ROWS] = 0
+        for which in range(pairs.arrives[k]):  # none, the negative, or both
+            item = pairs.negatives[k] if which == 0 else pairs.positives[k]
+            if tally.in_update[item] != now[_UPDATE]:
+                tally.in_update[item] = now[_UPDATE]
+                now[_ROWS] += 1
+            if tally.in_round[item] != r:
+                tally.in_round[item] = r
+                tally.changed[now[_CHANGED]] = item
+                now[_CHANGED] += 1
+        if pairs.counters[k] + 1 == recipe.triples[pairs.users[k]] and pairs.arrives[k] != LOST:
+            tally.rows_up[now[_ROWS]] += 1

@@ -7,62 +7,41 @@ by device, as the reference engine does, but not the same numbers.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank.arrays import FloatMatrix, LongVector
 from federank.compiling import compiled
+from federank.engines.pairs.clients import room_for_sum
 from federank.engines.pairs.federation import Federation
-from federank.engines.pairs.kernels import ShardSum, play_clients
-from federank.engines.pairs.triples import Histories, pairs_of_shard, room_for_pairs
+from federank.engines.pairs.kernels import Run, ShardSum, new_bench, play_clients
 from federank.protocol.draws import SERVER
 from federank.protocol.pairs.distribution import choose_clients
 from federank.protocol.pairs.noise import fill_with_noise
-from federank.protocol.pairs.recipes import Recipe
 
 
 def play_disguised(federation: Federation, rounds: int) -> None:
     """Play this many rounds."""
-    n_items, width = federation.item_vectors.shape
-    own = ShardSum(
-        vectors=np.empty((n_items, width), dtype=np.float32),
-        biases=np.empty(n_items, dtype=np.float32),
-        stamps=np.zeros(n_items, dtype=np.int64),
-        touched=np.empty(n_items, dtype=np.int32),
-    )
-    tables = (federation.item_vectors, federation.item_biases, federation.user_vectors)
-    recipe, begin = federation.recipe, federation.round_number
-    _play(recipe, federation.histories, *tables, own, begin, rounds, (0,) * width)
+    own = room_for_sum(*federation.item_vectors.shape)
+    _play(federation.run, own, federation.round_number, rounds)
     federation.round_number += rounds
 
 
 @compiled
-def _play(
-    recipe: Recipe,
-    histories: Histories,
-    Q: FloatMatrix,
-    b: FloatVector,
-    P: FloatMatrix,
-    own: ShardSum,
-    first_round: int,
-    rounds: int,
-    width: Any,
-) -> None:
+def _play(run: Run, own: ShardSum, first_round: int, rounds: int) -> None:
+    recipe, _, Q, b, P, width = run
     n_items, factors = len(b), recipe.factors
     sums = np.empty((n_items, factors + 1), np.float32)
     noise = np.empty((n_items, factors + 1), np.float32)
     updates_with = np.empty(n_items, np.int64)
     chosen, marks = np.empty(len(P), np.int32), np.zeros(len(P), np.int64)
-    pairs = pairs_of_shard(room_for_pairs(1), 0)
-    moves = np.zeros((1, len(width)), np.float32)
+    bench = new_bench(len(width))
     for r in range(first_round, first_round + rounds):
         m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
         sums[:] = 0.0
         updates_with[:] = 0
         answers = 0
         for k in range(m):
-            rows = play_clients(recipe, histories, Q, b, P, r, chosen[k : k + 1], pairs, own, moves, width)
+            rows = play_clients(run, r, chosen[k : k + 1], bench, own)
             _add_clipped(own, rows, recipe.clip, factors, sums, updates_with)
             answers += rows > 0  # a device that drops out sends no row, and no noise
         if recipe.deviation > 0:
@@ -98,18 +77,3 @@ def _add_clipped(
         sums[item, factors] += scale * own.biases[item]
         for column in range(factors):
             sums[item, column] += scale * own.vectors[item, column]
-
-
-def participations(recipe: Recipe, n_users: int, rounds: int) -> LongVector:
-    """In how many of the first rounds each user was chosen."""
-    counts = np.zeros(n_users, dtype=np.int64)
-    _count(recipe, rounds, np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int32), counts)
-    return counts
-
-
-@compiled
-def _count(recipe: Recipe, rounds: int, marks: LongVector, chosen: IntVector, counts: LongVector) -> None:
-    for r in range(rounds):
-        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
-        for place in range(m):
-            counts[chosen[place]] += 1

@@ -15,6 +15,7 @@ import numpy as np
 from federank.arrays import FloatMatrix, FloatVector
 from federank.data.interactions import Profiles
 from federank.engines.federated import EngineName, Open, Tables
+from federank.engines.pairs.kernels import Run
 from federank.engines.pairs.triples import Histories, histories_of
 from federank.models.rows import padded_width
 from federank.protocol.draws import USER_FACTORS
@@ -37,6 +38,12 @@ class Federation:
     def histories(self) -> Histories:
         """The devices' profiles as the compiled engine wants them."""
         return histories_of(self.profiles, len(self.item_biases), self.recipe)
+
+    @property
+    def run(self) -> Run:
+        """What the compiled engine's kernels are handed."""
+        width = (0,) * self.item_vectors.shape[1]
+        return Run(self.recipe, self.histories, self.item_vectors, self.item_biases, self.user_vectors, width)
 
     @property
     def rounds_per_epoch(self) -> int:

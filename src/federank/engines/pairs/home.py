@@ -11,7 +11,7 @@ from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.models.bpr import pair_slope, user_gradient
 from federank.models.rows import load_row, padded_width, store_row
-from federank.protocol.pairs.computation import NO_BITS, draw_pair
+from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, draw_pair
 from federank.protocol.pairs.home import HOME_ROUND, HOME_STEPS
 from federank.protocol.pairs.recipes import Recipe
 
@@ -58,9 +58,9 @@ def _learn(
         size = starts[user + 1] - start
         if size == 0 or size == len(b):
             continue
-        p = load_row(vectors, row, width)
+        p, profile = load_row(vectors, row, width), Profile(items, start, size, no_bits, len(b))
         for counter in range(steps):
-            place, j, _ = draw_pair(seed, user, HOME_ROUND, counter, items, start, size, len(b), no_bits)
+            place, j, _ = draw_pair(Draw(seed, user, HOME_ROUND, counter), profile)
             i = items[place]
             q_i, q_j = load_row(Q, i, width), load_row(Q, j, width)
             g = pair_slope(p, q_i, q_j, b[i], b[j])

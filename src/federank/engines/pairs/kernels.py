@@ -21,7 +21,7 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.compiling import compiled
-from federank.engines.barrier import wait_for_all
+from federank.engines.barrier import new_barrier, wait_for_all
 from federank.engines.pairs.triples import (
     BLOCK,
     BOTH,
@@ -31,7 +31,6 @@ from federank.engines.pairs.triples import (
     choose_one_each,
     draw_pairs,
     next_block,
-    pairs_of_shard,
     room_for_pairs,
 )
 from federank.models.bpr import item_gradient, pair_slope, user_gradient
@@ -41,6 +40,32 @@ from federank.protocol.pairs.recipes import Recipe
 
 AHEAD = 6
 """How many pairs ahead memory is asked for their rows."""
+
+
+class Run(NamedTuple):
+    """What every kernel of a run is handed: the recipe, what devices hold, and the tables that rounds change."""
+
+    recipe: Recipe
+    histories: Histories
+    item_vectors: FloatMatrix
+    item_biases: FloatVector
+    user_vectors: FloatMatrix
+    width: Any  # a tuple as long as rows are wide: a constant to the compiler
+
+
+class Bench(NamedTuple):
+    """What one worker has before it while it plays clients."""
+
+    pairs: Pairs
+    moves: FloatMatrix  # one row: how far the client's vector will go, where it moves once at the end of a round
+
+
+class Crew(NamedTuple):
+    """What workers share who play the same rounds."""
+
+    chosen: IntVector  # the round's clients; the last place tells how many
+    barrier: Any
+    workers: int
 
 
 class Sums(NamedTuple):
@@ -62,6 +87,34 @@ class ShardSum(NamedTuple):
     touched: IntVector
 
 
+def room_for_sums(shards: int, n_items: int, width: int) -> Sums:
+    """Sums that have no rows yet."""
+    return Sums(
+        vectors=np.empty((shards, n_items, width), dtype=np.float32),
+        biases=np.empty((shards, n_items), dtype=np.float32),
+        stamps=np.zeros((shards, n_items), dtype=np.int64),
+        touched=np.empty((shards, n_items), dtype=np.int32),
+        counts=np.zeros(shards, dtype=np.int64),
+    )
+
+
+@inlined
+def sum_of_shard(sums: Any, s: Any) -> Any:
+    """One shard's sum."""
+    return ShardSum(sums.vectors[s], sums.biases[s], sums.stamps[s], sums.touched[s])
+
+
+@inlined
+def new_bench(width: Any) -> Any:
+    """A worker's bench, for rows of this width."""
+    return Bench(room_for_pairs(BLOCK), np.zeros((1, width), np.float32))
+
+
+def new_crew(n_users: int, workers: int) -> Crew:
+    """So many workers, before their first round."""
+    return Crew(np.empty(n_users + 1, dtype=np.int32), new_barrier(), workers)
+
+
 @inlined
 def _fetch_ahead(P: Any, Q: Any, pairs: Any, k: Any, width: Any) -> None:
     """Ask memory for the rows of a pair that is about to be stepped."""
@@ -71,10 +124,9 @@ def _fetch_ahead(P: Any, Q: Any, pairs: Any, k: Any, width: Any) -> None:
 
 
 @compiled(allocates=False)
-def _step_one_by_one(
-    recipe: Recipe, Q: FloatMatrix, b: FloatVector, P: FloatMatrix, pairs: Pairs, count: int, width: Any
-) -> None:
+def _step_one_by_one(run: Run, pairs: Pairs, count: int) -> None:
     """Step a block of pairs, each on what the one before it left."""
+    recipe, _, Q, b, P, width = run
     rate = recipe.learning_rate
     for k in range(count):
         _fetch_ahead(P, Q, pairs, min(k + AHEAD, count - 1), width)
@@ -91,24 +143,15 @@ def _step_one_by_one(
 
 
 @compiled
-def play_single_pairs(
-    recipe: Recipe,
-    histories: Histories,
-    Q: FloatMatrix,
-    b: FloatVector,
-    P: FloatMatrix,
-    first_round: int,
-    rounds: int,
-    width: Any,
-) -> None:
+def play_single_pairs(run: Run, first_round: int, rounds: int) -> None:
     """Rounds of one client with one pair each: what it sends is folded in before the next round."""
-    pairs = pairs_of_shard(room_for_pairs(1), 0)
-    marks = np.zeros(len(P), np.int64)
-    chosen = np.empty(len(P), np.int32)
+    pairs = room_for_pairs(BLOCK)
+    marks = np.zeros(len(run.user_vectors), np.int64)
+    chosen = np.empty(len(run.user_vectors), np.int32)
     for begin in range(0, rounds, BLOCK):
-        count = choose_one_each(recipe, first_round + begin, min(BLOCK, rounds - begin), marks, chosen, pairs)
-        draw_pairs(recipe, histories, len(b), pairs, count)
-        _step_one_by_one(recipe, Q, b, P, pairs, count, width)
+        count = choose_one_each(run.recipe, first_round + begin, min(BLOCK, rounds - begin), marks, chosen, pairs)
+        draw_pairs(run.recipe, run.histories, len(run.item_biases), pairs, count)
+        _step_one_by_one(run, pairs, count)
 
 
 @inlined
@@ -126,19 +169,10 @@ def _add(total: Any, count: Any, stamp: Any, item: Any, row: Any, bias: Any, wid
 
 
 @compiled(allocates=False)
-def _step_and_sum(
-    recipe: Recipe,
-    Q: FloatMatrix,
-    b: FloatVector,
-    P: FloatMatrix,
-    pairs: Pairs,
-    count: int,
-    total: ShardSum,
-    touched_count: int,
-    moves: FloatMatrix,
-    width: Any,
-) -> int:
+def _step_and_sum(run: Run, bench: Bench, count: int, total: ShardSum, touched_count: int) -> int:
     """Step a block of pairs on the shared model as the round found it, and add what arrives to the shard's sum."""
+    recipe, _, Q, b, P, width = run
+    pairs, moves = bench
     rate, stamp = recipe.learning_rate, np.int64(pairs.rounds[0]) + 1
     for k in range(count):
         _fetch_ahead(P, Q, pairs, min(k + AHEAD, count - 1), width)
@@ -164,83 +198,51 @@ def _step_and_sum(
 
 
 @compiled(allocates=False)
-def play_clients(
-    recipe: Recipe,
-    histories: Histories,
-    Q: FloatMatrix,
-    b: FloatVector,
-    P: FloatMatrix,
-    round_number: int,
-    clients: IntVector,
-    pairs: Pairs,
-    total: ShardSum,
-    moves: FloatMatrix,
-    width: Any,
-) -> int:
+def play_clients(run: Run, round_number: int, clients: IntVector, bench: Bench, total: ShardSum) -> int:
     """The clients of one shard, one after the other; how many rows their sum has."""
     client, counter, touched_count = 0, 0, 0
     while client < len(clients):
-        count, client, counter = next_block(recipe, clients, round_number, client, counter, pairs)
-        draw_pairs(recipe, histories, len(b), pairs, count)
-        touched_count = _step_and_sum(recipe, Q, b, P, pairs, count, total, touched_count, moves, width)
+        count, client, counter = next_block(run.recipe, clients, round_number, client, counter, bench.pairs)
+        draw_pairs(run.recipe, run.histories, len(run.item_biases), bench.pairs, count)
+        touched_count = _step_and_sum(run, bench, count, total, touched_count)
     return touched_count
 
 
 @inlined
-def _fold_row(recipe: Any, Q: Any, b: Any, vectors: Any, biases: Any, item: Any, width: Any) -> None:
+def _fold_row(rate: Any, Q: Any, b: Any, total: Any, item: Any, width: Any) -> None:
     """Aggregation of one item's row of one shard's sum."""
-    store_row(Q, item, load_row(Q, item, width) + recipe.learning_rate * load_row(vectors, item, width))
-    b[item] += recipe.learning_rate * biases[item]
+    store_row(Q, item, load_row(Q, item, width) + rate * load_row(total.vectors, item, width))
+    b[item] += rate * total.biases[item]
 
 
 @compiled(allocates=False)
-def fold_touched(recipe: Recipe, Q: FloatMatrix, b: FloatVector, total: ShardSum, count: int, width: Any) -> None:
+def fold_touched(run: Run, total: ShardSum, count: int) -> None:
     """Fold in the rows that one shard has touched."""
+    recipe, _, Q, b, _, width = run
     for place in range(count):
-        _fold_row(recipe, Q, b, total.vectors, total.biases, total.touched[place], width)
+        _fold_row(recipe.learning_rate, Q, b, total, total.touched[place], width)
 
 
 @compiled(allocates=False)
-def _fold_items(
-    recipe: Recipe, Q: FloatMatrix, b: FloatVector, total: ShardSum, stamp: int, first: int, last: int, width: Any
-) -> None:
+def _fold_items(run: Run, total: ShardSum, stamp: int, first: int, last: int) -> None:
     """Fold in what one shard has for a range of items."""
+    recipe, _, Q, b, _, width = run
     for item in range(first, last):
         if total.stamps[item] == stamp:
-            _fold_row(recipe, Q, b, total.vectors, total.biases, item, width)
-
-
-@inlined
-def _sum_of_shard(sums: Any, s: Any) -> Any:
-    return ShardSum(sums.vectors[s], sums.biases[s], sums.stamps[s], sums.touched[s])
+            _fold_row(recipe.learning_rate, Q, b, total, item, width)
 
 
 @compiled
-def play_rounds(
-    recipe: Recipe,
-    histories: Histories,
-    Q: FloatMatrix,
-    b: FloatVector,
-    P: FloatMatrix,
-    sums: Sums,
-    chosen: IntVector,
-    barrier: Any,
-    worker: int,
-    workers: int,
-    first_round: int,
-    rounds: int,
-    width: Any,
-) -> None:
+def play_rounds(run: Run, sums: Sums, crew: Crew, worker: int, first_round: int, rounds: int) -> None:
     """Rounds of several clients or several pairs: Updates are summed shard by shard, then folded in.
 
-    Run by `workers` threads at once, each with its own number. Worker 0 chooses the clients (the last place of `chosen`
-    tells how many); shards, and then parts of the catalogue, are dealt out.
+    Run by all workers of the crew at once, each with its own number. Worker 0 chooses the clients; shards, and then
+    parts of the catalogue, are dealt out.
     """
+    recipe, (chosen, barrier, workers) = run.recipe, crew
     shards, n_items = sums.stamps.shape
-    marks = np.zeros(len(P), np.int64)
-    room = room_for_pairs(1)
-    pairs = pairs_of_shard(room, 0)
-    moves = np.zeros((1, len(width)), np.float32)
+    marks = np.zeros(len(run.user_vectors), np.int64)
+    bench = new_bench(len(run.width))
     for r in range(first_round, first_round + rounds):
         if worker == 0:
             chosen[-1] = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
@@ -248,8 +250,7 @@ def play_rounds(
         m = chosen[-1]
         for s in range(worker, shards, workers):
             clients = chosen[s * m // shards : (s + 1) * m // shards]
-            total = _sum_of_shard(sums, s)
-            sums.counts[s] = play_clients(recipe, histories, Q, b, P, r, clients, pairs, total, moves, width)
+            sums.counts[s] = play_clients(run, r, clients, bench, sum_of_shard(sums, s))
         wait_for_all(barrier, workers)
         rows = 0
         for s in range(shards):
@@ -258,9 +259,9 @@ def play_rounds(
         if shards == 1 or 2 * rows < n_items:
             if worker == 0:
                 for s in range(shards):
-                    fold_touched(recipe, Q, b, _sum_of_shard(sums, s), sums.counts[s], width)
+                    fold_touched(run, sum_of_shard(sums, s), sums.counts[s])
         else:
             first, last = worker * n_items // workers, (worker + 1) * n_items // workers
             for s in range(shards):
-                _fold_items(recipe, Q, b, _sum_of_shard(sums, s), r + 1, first, last, width)
+                _fold_items(run, sum_of_shard(sums, s), r + 1, first, last)
         wait_for_all(barrier, workers)

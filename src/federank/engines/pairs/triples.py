@@ -17,7 +17,7 @@ from federank.data.interactions import Profiles
 from federank.models.rows import fetch_place, inlined
 from federank.protocol.choices import outward_profiles
 from federank.protocol.draws import DROPOUT, SELECT, SERVER, TRIPLE, below, happens, words
-from federank.protocol.pairs.computation import pair_of_words
+from federank.protocol.pairs.computation import Draw, Profile, pair_of_words
 from federank.protocol.pairs.distribution import choose_clients
 from federank.protocol.pairs.recipes import Recipe
 from federank.protocol.pairs.transmission import may_send
@@ -74,36 +74,19 @@ def histories_of(profiles: Profiles, n_items: int, recipe: Recipe) -> Histories:
 
 
 @inlined
-def room_for_pairs(shards: Any) -> Any:
-    """A block of pairs for each shard, as the rows of every column."""
+def room_for_pairs(count: Any) -> Any:
+    """A block with room for this many pairs."""
     return Pairs(
-        np.empty((shards, BLOCK), np.int32),
-        np.empty((shards, BLOCK), np.uint32),
-        np.zeros((shards, BLOCK), np.uint32),
-        np.empty((shards, BLOCK), np.uint32),
-        np.empty((shards, BLOCK), np.uint32),
-        np.empty((shards, BLOCK), np.uint32),
-        np.empty((shards, BLOCK), np.uint32),
-        np.empty((shards, BLOCK), np.int32),
-        np.empty((shards, BLOCK), np.int32),
-        np.empty((shards, BLOCK), np.int8),
-    )
-
-
-@inlined
-def pairs_of_shard(room: Any, s: Any) -> Any:
-    """One shard's block."""
-    return Pairs(
-        room.users[s],
-        room.rounds[s],
-        room.counters[s],
-        room.first[s],
-        room.second[s],
-        room.third[s],
-        room.coins[s],
-        room.positives[s],
-        room.negatives[s],
-        room.arrives[s],
+        np.empty(count, np.int32),
+        np.empty(count, np.uint32),
+        np.zeros(count, np.uint32),
+        np.empty(count, np.uint32),
+        np.empty(count, np.uint32),
+        np.empty(count, np.uint32),
+        np.empty(count, np.uint32),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.empty(count, np.int8),
     )
 
 
@@ -127,20 +110,9 @@ def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs,
         user, r = pairs.users[k], pairs.rounds[k]
         start = histories.starts[user]
         size = histories.starts[user + 1] - start
-        place, j = pair_of_words(
-            pairs.first[k],
-            pairs.second[k],
-            pairs.third[k],
-            recipe.seed,
-            user,
-            r,
-            pairs.counters[k],
-            histories.items,
-            start,
-            size,
-            n_items,
-            histories.bits,
-        )
+        draw = Draw(recipe.seed, user, r, pairs.counters[k])
+        profile = Profile(histories.items, start, size, histories.bits, n_items)
+        place, j = pair_of_words(pairs.first[k], pairs.second[k], pairs.third[k], draw, profile)
         i = histories.items[place]
         pairs.positives[k] = i
         pairs.negatives[k] = j
@@ -159,7 +131,7 @@ def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs,
 def next_block(recipe: Any, clients: Any, round_number: Any, client: Any, counter: Any, pairs: Any) -> Any:
     """Name the next pairs of these clients: how many fit in the block, and where to go on."""
     count = 0
-    while count < BLOCK and client < len(clients):
+    while count < len(pairs.users) and client < len(clients):
         pairs.users[count] = clients[client]
         pairs.rounds[count] = round_number
         pairs.counters[count] = counter

@@ -31,46 +31,49 @@ class Gradients(NamedTuple):
     negative_vectors: FloatMatrix
 
 
+class Draw(NamedTuple):
+    """The name of a pair's random choices."""
+
+    seed: Any
+    user: Any
+    round_number: Any
+    counter: Any
+
+
+class Profile(NamedTuple):
+    """What a device takes part with, as kernels want it: a stretch of everybody's items."""
+
+    items: Any  # ascending from `start` on
+    start: Any
+    size: Any
+    bits: Any  # users x words of 64 items: the same as bits; no rows where there are none
+    n_items: Any  # of the catalogue
+
+
 @inlined
-def draw_pair(
-    seed: Any, user: Any, round_number: Any, counter: Any, profile: Any, start: Any, size: Any, n_items: Any, bits: Any
-) -> Any:
+def draw_pair(draw: Any, profile: Any) -> Any:
     """One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin."""
-    first, second, third, coin = words(seed, user, TRIPLE, round_number, counter)
-    place, j = pair_of_words(
-        first, second, third, seed, user, round_number, counter, profile, start, size, n_items, bits
-    )
+    first, second, third, coin = words(draw.seed, draw.user, TRIPLE, draw.round_number, draw.counter)
+    place, j = pair_of_words(first, second, third, draw, profile)
     return place, j, coin
 
 
 @inlined
-def pair_of_words(
-    first: Any,
-    second: Any,
-    third: Any,
-    seed: Any,
-    user: Any,
-    round_number: Any,
-    counter: Any,
-    profile: Any,
-    start: Any,
-    size: Any,
-    n_items: Any,
-    bits: Any,
-) -> Any:
+def pair_of_words(first: Any, second: Any, third: Any, draw: Any, profile: Any) -> Any:
     """The pair that three random words stand for: the place of its positive in the profile, and its negative.
 
     The papers draw a negative again while it is in the profile. So does this, once; should both tries meet the
     profile, it draws the negative's rank among the missing items: the same distribution, and an end even where a
     single item is missing.
     """
+    items, start, size, _, n_items = profile
     place = start + below(first, size)
     negative = below(second, n_items)
-    if has_item(bits, user, profile, start, size, negative):
+    if has_item(profile, draw.user, negative):
         negative = below(third, n_items)
-        if has_item(bits, user, profile, start, size, negative):
-            word = _word_of_negative(seed, user, round_number, counter)
-            negative = absent_item(profile, start, size, below(word, n_items - size))
+        if has_item(profile, draw.user, negative):
+            word = _word_of_negative(draw.seed, draw.user, draw.round_number, draw.counter)
+            negative = absent_item(items, start, size, below(word, n_items - size))
     return place, negative
 
 
@@ -81,11 +84,11 @@ def _word_of_negative(seed: Any, user: Any, round_number: Any, counter: Any) -> 
 
 
 @inlined
-def has_item(bits: Any, user: Any, profile: Any, start: Any, size: Any, item: Any) -> Any:
-    """Whether a user has an item: one bit of `bits` (users x words of 64 items) where they are given, else a search."""
-    if len(bits) > 0:
-        return (bits[user, item >> 6] >> np.uint64(item & 63)) & np.uint64(1) != 0
-    return holds(profile, start, size, item)
+def has_item(profile: Any, user: Any, item: Any) -> Any:
+    """Whether a user has an item: one bit where there are bits, else a search."""
+    if len(profile.bits) > 0:
+        return (profile.bits[user, item >> 6] >> np.uint64(item & 63)) & np.uint64(1) != 0
+    return holds(profile.items, profile.start, profile.size, item)
 
 
 NO_BITS = np.zeros((0, 0), dtype=np.uint64)
@@ -95,18 +98,9 @@ def compute(recipe: Recipe, private: Private, broadcast: Broadcast) -> Gradients
     """One device's part of a round: its own vector moves, and item gradients come out."""
     p, drawn = private.vector, private.vector
     moves, rows = np.zeros_like(p), []
+    profile = Profile(private.profile, 0, len(private.profile), NO_BITS, len(broadcast.items))
     for counter in range(private.triples):
-        place, j, coin = draw_pair(
-            recipe.seed,
-            private.user,
-            broadcast.round_number,
-            counter,
-            private.profile,
-            0,
-            len(private.profile),
-            len(broadcast.items),
-            NO_BITS,
-        )
+        place, j, coin = draw_pair(Draw(recipe.seed, private.user, broadcast.round_number, counter), profile)
         i = private.profile[place]
         q_i, q_j = broadcast.vectors[i], broadcast.vectors[j]
         g = pair_slope(p, q_i, q_j, broadcast.biases[i], broadcast.biases[j])

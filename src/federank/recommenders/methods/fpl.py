@@ -21,8 +21,8 @@ from federank.arrays import FloatMatrix, IntVector, RealVector
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct, takes_a_conduct
 from federank.engines.pairs.communication import count_communication
-from federank.engines.pairs.disguised import participations
 from federank.engines.pairs.home import home_vectors
+from federank.engines.pairs.replay import participations
 from federank.errors import ModelError
 from federank.protocol.accountant import privacy_figure
 from federank.protocol.choices import Choices, coins, everyones_outward

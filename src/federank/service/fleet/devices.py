@@ -14,12 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, FloatVector, IntVector
-from federank.compiling import compiled
 from federank.data.interactions import Interactions, Profiles
+from federank.engines.pairs.clients import room_for_clients, sum_of_updates
 from federank.engines.pairs.federation import Federation
-from federank.engines.pairs.kernels import ShardSum, play_clients
-from federank.engines.pairs.triples import pairs_of_shard, room_for_pairs
 from federank.errors import BadAnswer, DataError
 from federank.models.rows import padded_width
 from federank.protocol.choices import Choices, coins, everyones_outward
@@ -74,39 +71,14 @@ class VirtualDevices:
         recipe = recipe_for(settings, self.profiles.sizes, facts.n_items, coins(choices), None, outward)
         self.federation = Federation.founded(settings, recipe, self.profiles, facts.n_items)
         self.choices, self.recipe, self.participants = choices, recipe, recipe.participants
-        width = self.federation.item_vectors.shape[1]
-        self._width = (0,) * width
-        self._room = room_for_pairs(1)
-        self._stamps = np.zeros(facts.n_items, dtype=np.int64)
-        self._sum = np.empty((facts.n_items, width), np.float32), np.empty(facts.n_items, np.float32)
-        self._touched = np.empty(facts.n_items, dtype=np.int32)
-        self._moves = np.zeros((1, width), np.float32)
-        self._play(
-            np.zeros(0, dtype=np.int32), 0, self.federation.item_vectors, self.federation.item_biases
-        )  # compiles
+        self._run = self.federation.run
+        self._room = room_for_clients(*self.federation.item_vectors.shape)
+        sum_of_updates(self._run, 0, np.zeros(0, dtype=np.int32), self._room)  # nobody, but the kernel is compiled now
 
     def play(self, user: int, round_number: int, model: Model) -> Update:
         """One device's part of a round: its vector moves, and an Update comes out."""
-        client = np.array([user], dtype=np.int32)
-        items = np.sort(self._touched[: self._play(client, round_number, model.vectors, model.biases)])
-        vectors, biases = self._sum
-        return Update(items, np.ascontiguousarray(vectors[items, : self.recipe.factors]), biases[items])
-
-    def _play(self, clients: IntVector, round_number: int, vectors: FloatMatrix, biases: FloatVector) -> int:
-        self._stamps[:] = 0  # the kernel marks what it has touched by round; another device's turn is a new start
-        return _play_one(
-            self.recipe,
-            self.federation.histories,
-            vectors,
-            biases,
-            self.federation.user_vectors,
-            round_number,
-            clients,
-            self._room,
-            ShardSum(*self._sum, self._stamps, self._touched),
-            self._moves,
-            self._width,
-        )
+        run = self._run._replace(item_vectors=model.vectors, item_biases=model.biases)
+        return sum_of_updates(run, round_number, np.array([user], dtype=np.int32), self._room)
 
     def vanishes(self, user: int, round_number: int, share: float) -> bool:
         """Whether a device is gone before it has answered, by the draw that a simulation's `dropout` makes."""
@@ -115,24 +87,6 @@ class VirtualDevices:
         with words_wrap_around():
             word, _, _, _ = words(self.recipe.seed, user, DROPOUT, round_number, 0)
         return bool(happens(word, share))
-
-
-@compiled
-def _play_one(
-    recipe: Any,
-    histories: Any,
-    Q: FloatMatrix,
-    b: FloatVector,
-    P: FloatMatrix,
-    round_number: int,
-    client: IntVector,
-    room: Any,
-    total: Any,
-    moves: FloatMatrix,
-    width: Any,
-) -> int:
-    pairs = pairs_of_shard(room, 0)
-    return play_clients(recipe, histories, Q, b, P, round_number, client, pairs, total, moves, width)
 
 
 def _in_catalogue(data: Interactions, ids: list[str]) -> tuple[Profiles, int]:

@@ -1,0 +1,89 @@
+"""A replay makes a run's draws again: everything that the reference engine's devices did, and nothing else."""
+
+import numpy as np
+import pytest
+from tests.worlds import federation, random_world
+
+from federank.engines.pairs import replay as module
+from federank.engines.pairs.reference import FleetInMemory
+from federank.engines.pairs.replay import clients_of_round, participations, replay
+from federank.engines.pairs.triples import BOTH, LOST
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.pairs.distribution import make_broadcast
+
+DATA = random_world()
+ROUNDS = 40
+WORLDS = {
+    "one pair of one client": {"pi": 0.4},
+    "several of several": {"pi": 0.4, "clients_per_round": 3, "triples": 5},
+    "everybody": {"clients_per_round": "all", "triples": "mean"},
+    "own profile's size": {"clients_per_round": 2, "triples": "profile"},
+    "devices are away": {"clients_per_round": 3, "triples": 2, "online": 0.2},
+    "answers get lost": {"clients_per_round": 3, "triples": 2, "dropout": 0.4},
+    "sticky": {"pi": 0.4, "clients_per_round": 2, "triples": 6, "sharing": "sticky"},
+}
+
+
+def replayed(founded, rounds=range(ROUNDS), followed=None):
+    """Every pair of these rounds, as rows of (round, user, counter, positive, negative, arrives)."""
+    found = [
+        np.column_stack(
+            (pairs.rounds, pairs.users, pairs.counters, pairs.positives, pairs.negatives, pairs.arrives)
+        ).astype(np.int64)
+        for pairs in replay(founded.recipe, founded.histories, DATA.n_items, rounds, followed)
+    ]
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_replay_meets_the_clients_of_every_round_in_their_order(world):
+    founded = federation(DATA, **WORLDS[world])
+    fleet = FleetInMemory(founded.recipe, DATA.profiles, founded.user_vectors[:, :4])
+    pairs = replayed(founded)
+    for number in range(ROUNDS):
+        met = pairs[(pairs[:, 0] == number) & (pairs[:, 2] == 0), 1]
+        assert met.tolist() == fleet.choose(number).tolist()
+        assert clients_of_round(founded.recipe, number, DATA.n_users).tolist() == met.tolist()
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_replay_knows_the_items_of_every_update(world):
+    founded = federation(DATA, **WORLDS[world])
+    fleet = FleetInMemory(founded.recipe, DATA.profiles, founded.user_vectors[:, :4])
+    pairs = replayed(founded)
+    with words_wrap_around():
+        for number in range(ROUNDS):
+            broadcast = make_broadcast(number, founded.item_vectors[:, :4], founded.item_biases)
+            for user in fleet.choose(number):
+                own = pairs[(pairs[:, 0] == number) & (pairs[:, 1] == user)]
+                expected = set(own[own[:, 5] != LOST, 4]) | set(own[own[:, 5] == BOTH, 3])
+                sent = {int(item) for update in fleet.train([user], broadcast) for item in update.items}
+                assert sent == expected
+
+
+def test_the_size_of_blocks_changes_nothing(monkeypatch):
+    founded = federation(DATA, pi=0.4, clients_per_round=3, triples=5)
+    whole = replayed(founded)
+    for size in (1, 7, 15):
+        monkeypatch.setattr(module, "_PAIRS_AT_ONCE", size)
+        np.testing.assert_array_equal(replayed(founded), whole)
+
+
+def test_a_replay_may_begin_anywhere_and_follow_whom_it_likes():
+    founded = federation(DATA, pi=0.4, clients_per_round=3, triples=5)
+    whole = replayed(founded)
+    np.testing.assert_array_equal(replayed(founded, range(11, 23)), whole[(whole[:, 0] >= 11) & (whole[:, 0] < 23)])
+    followed = np.arange(DATA.n_users) % 3 == 0
+    np.testing.assert_array_equal(replayed(founded, followed=followed), whole[followed[whole[:, 1]]])
+
+
+def test_no_rounds_have_no_pairs():
+    founded = federation(DATA)
+    assert list(replay(founded.recipe, founded.histories, DATA.n_items, range(5, 5))) == []
+
+
+def test_participations_count_the_rounds_of_each_person():
+    founded = federation(DATA, clients_per_round=3, triples=2)
+    pairs = replayed(founded)
+    counted = np.bincount(pairs[pairs[:, 2] == 0, 1], minlength=DATA.n_users)
+    np.testing.assert_array_equal(participations(founded.recipe, DATA.n_users, ROUNDS), counted)
