@@ -19,8 +19,6 @@ def blocks(page):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
 def test_what_a_page_says_to_type_works(page, tmp_path):
-    if " " in sys.executable and "--cluster local" in page.read_text(encoding="utf-8"):
-        pytest.skip(f"Ray cannot start a study's workers with {sys.executable}: there is a space in its path")
     for kind, text in blocks(page):
         if kind == "python":
             command = [sys.executable, "-c", text]

@@ -13,18 +13,17 @@ import pytest
 from tests.studies.worlds import carried_out, content, small_data, small_study
 from tests.two_nodes import TwoNodes
 
+from federank.engines.cluster.machines import LOCAL
 from federank.errors import SettingError
-from federank.studies.run.ray_executor import RayExecutor, refuse_unreachable_python
+from federank.studies.run.ray_executor import RayExecutor, environment
 
 ROOT = Path(__file__).parents[2]
 
-# Ray's own limit: its workers cannot be started from such a folder.
-reachable = pytest.mark.skipif(" " in sys.executable, reason=f"there is a space in the path {sys.executable}")
 
-
-def test_a_python_that_ray_cannot_start_is_named_instead_of_waited_for():
-    with pytest.raises(SettingError, match="there is a space in its path"):
-        refuse_unreachable_python("/home/somebody/my programs/bin/python")
+def test_the_path_of_this_python_is_quoted_for_the_shell_of_ray_and_that_of_other_machines_is_theirs():
+    python = "/home/somebody/my programs/bin/python"
+    assert environment(LOCAL, python)["py_executable"] == f"'{python}'"
+    assert "py_executable" not in environment("ray://head:10001", python)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,6 @@ MODELS = [
 ]
 
 
-@reachable
 @pytest.mark.slow
 def test_results_are_the_same_bits_as_here_and_no_machine_needs_the_files(nodes, tmp_path):
     study = small_study(tmp_path, model=MODELS)
@@ -85,7 +83,6 @@ def die(_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@reachable
 @pytest.mark.slow
 def test_the_runs_of_a_killed_worker_are_given_out_again(nodes, tmp_path):
     study = small_study(tmp_path, model=MODELS[-1:])
@@ -96,7 +93,6 @@ def test_the_runs_of_a_killed_worker_are_given_out_again(nodes, tmp_path):
     assert content(there) == content(here)
 
 
-@reachable
 @pytest.mark.slow
 def test_a_run_that_costs_every_worker_its_life_has_failed_with_a_reason(nodes, tmp_path):
     with Deadly(deaths=3) as executor:
@@ -120,7 +116,6 @@ class Unplugged(RayExecutor):
         return super().next(timeout)
 
 
-@reachable
 @pytest.mark.slow
 def test_the_runs_of_a_lost_machine_are_given_out_again(nodes, tmp_path):
     model = [MODELS[-1] | {"grid": {"learning_rate": [0.01, 0.05, 0.1, 0.5, 1.0, 2.0]}}]
@@ -133,7 +128,6 @@ def test_the_runs_of_a_lost_machine_are_given_out_again(nodes, tmp_path):
     assert content(there) == content(here)
 
 
-@reachable
 @pytest.mark.slow
 def test_more_workers_than_cores_are_refused(nodes):
     with pytest.raises(SettingError, match="99 workers were asked for, but the cluster has 4 cores"):
@@ -150,6 +144,7 @@ from tests.studies.test_ray import MODELS
 from tests.studies.worlds import Silent, small_study
 from tests.two_nodes import STORE
 
+from federank.engines.cluster.machines import LOCAL, ray_module
 from federank.errors import ClusterGone
 from federank.studies.run.ray_executor import RayExecutor
 from federank.studies.results.results import Results
@@ -163,14 +158,16 @@ class Unlucky(Silent):
 
 head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": STORE}
 nodes = Cluster(initialize_head=True, head_node_args=head)
+ray_module().init(address=nodes.address, log_to_driver=False, logging_level="error")
 folder, heard = Path(sys.argv[1]), Unlucky()
 # More runs than could be carried out before the loss is noticed.
 study = small_study(folder, model=MODELS[-1:], seeds=list(range(1, 5000)))
 try:
-    with RayExecutor(nodes.address, 2) as executor:
+    with RayExecutor(LOCAL, 2) as executor:  # the nodes are of this machine and this Python
         carry_out_study(study, folder / "results", executor, heard)
 except ClusterGone as gone:
     print(gone)
+ray_module().shutdown()
 nodes.shutdown()
 kept = {line["id"] for line in Results.open(folder / "results").lines(every=True)}
 assert len(kept) >= 3
@@ -179,7 +176,6 @@ print("nothing finished is lost")
 """
 
 
-@reachable
 @pytest.mark.slow
 def test_a_cluster_that_goes_away_is_a_sentence_and_nothing_finished_is_lost(tmp_path):
     # In a process of its own: Ray ends the process of a driver that goes on without its head.
@@ -212,7 +208,6 @@ settings = {factors = 4}
 """
 
 
-@reachable
 @pytest.mark.slow
 def test_a_study_is_carried_out_on_a_cluster_by_one_option(tmp_path):
     small_data(tmp_path)

@@ -11,6 +11,7 @@ that goes away ends the study with a sentence; what is finished is in the result
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections import deque
@@ -47,20 +48,21 @@ class Worker:
         return carry_out(run)
 
 
-def refuse_unreachable_python(python: str) -> None:
-    """Ray starts workers through a shell that takes a path with a space in it for two words, and tries for ever."""
-    if any(letter.isspace() for letter in python):
-        raise SettingError(
-            f"Ray cannot start workers with the Python at {python}: there is a space in its path. Install FedeRank in "
-            "a folder without one, or leave --cluster out."
-        )
+def environment(address: str, python: str) -> dict[str, Any]:
+    """What Ray starts a worker with: one thread; on this machine also this Python, its path quoted.
+
+    Ray hands that path to a shell as it is, which would take one with a space in it for two words and try for ever. On
+    another cluster the machines have a Python of their own.
+    """
+    quoted = {"py_executable": shlex.quote(python)} if address == LOCAL else {}
+    return {"env_vars": ONE_THREAD, **quoted}
 
 
 class RayExecutor:
-    """An executor on a Ray cluster: `local` for this machine, or an address (see engines/cluster_ray.py)."""
+    """An executor on a Ray cluster: `local` for this machine, or an address (see engines/cluster/machines.py)."""
 
     def __init__(self, address: str = LOCAL, workers: int | None = None) -> None:
-        refuse_unreachable_python(sys.executable)
+        self._environment = environment(address, sys.executable)
         self._idle: list[Any] = []
         self._busy: dict[Any, tuple[Any, Run]] = {}  # by the reference to what the worker will answer
         self._waiting: deque[Run] = deque()
@@ -125,7 +127,7 @@ class RayExecutor:
             "num_cpus": 0 if self._lost else 1,
             "max_restarts": 0,
             "scheduling_strategy": "SPREAD",
-            "runtime_env": {"env_vars": ONE_THREAD},
+            "runtime_env": self._environment,
         }
         return self._ray.remote(Worker).options(**where).remote()
 
