@@ -26,6 +26,14 @@ def test_a_bucket_lets_a_burst_through_and_then_a_steady_rate():
     assert buckets.take("somebody", 100.5) == pytest.approx(0.5)
 
 
+def test_who_was_away_for_long_has_saved_up_one_burst_and_no_more():
+    buckets = Buckets(2.0)
+    while buckets.take("somebody", 100.0) == 0.0:
+        pass
+    allowed = [buckets.take("somebody", 1e6) == 0.0 for _ in range(3 * int(buckets.burst))]
+    assert allowed == [True] * int(buckets.burst) + [False] * 2 * int(buckets.burst)
+
+
 def test_a_rate_of_zero_is_no_limit():
     buckets = Buckets(0.0)
     assert all(buckets.take("somebody", 1.0) == 0.0 for _ in range(1000))

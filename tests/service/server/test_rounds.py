@@ -1,13 +1,14 @@
 """Rounds with devices that are elsewhere: when they end, who is in them, and what stays of them in the model."""
 
 import asyncio
+import hashlib
 
 import numpy as np
 import pytest
 from safetensors.numpy import load
 from tests.service.federations import KEEP, PATIENT, in_a_loop, recomputed, same_bits, serving, some_update, stored
 
-from federank.protocol.messages import Update
+from federank.protocol.messages import Update, encode
 from federank.service.server import rounds
 
 
@@ -361,3 +362,25 @@ async def test_the_model_is_the_first_one_plus_the_accepted_updates_whatever_hap
         assert same_bits(running.service.view.model.vectors, vectors)
         assert same_bits(running.service.view.model.biases, biases)
     assert stored(store, "SELECT COUNT(*) FROM uploads") == [(accepted,)]
+
+
+@in_a_loop
+async def test_a_round_adds_up_in_the_order_of_digests_where_the_order_tells(store):
+    # In float32, 1e8 + 1 is 1e8: what is left of a sum depends on what is added when.
+    parts = [np.float32(value) for value in (1e8, 1.0, -1e8, 3.0)]
+    item = np.zeros(1, dtype=np.int32)
+    updates = [Update(item, np.full((1, 3), value, dtype=np.float32), np.zeros(1, np.float32)) for value in parts]
+    async with serving(store, {"target": 4, "over_selection": 1.0} | PATIENT, {"most_norm": 1e9}) as running:
+        before = running.service.view.model.vectors[0, 0]
+        # They arrive in the reverse of the stated order.
+        in_order = sorted(updates, key=lambda update: hashlib.sha256(encode(update)).digest())
+        for update in reversed(in_order):
+            assert (await (await running.device()).take_part(update)).status_code == 201
+        await running.version(1)
+        after = running.service.view.model.vectors[0, 0]
+    sums = [np.float32(0), np.float32(0)]
+    for place, order in enumerate((in_order, in_order[::-1])):
+        for update in order:
+            sums[place] += update.vectors[0, 0]
+    assert sums[0] != sums[1], "the other way round would show"
+    assert after == before + np.float32(0.5) * sums[0]

@@ -379,6 +379,45 @@ def test_no_made_up_ticket_is_taken(text):
     assert read_ticket(KEY, "d", shown) is None
 
 
+def test_uploads_are_added_up_in_the_order_of_their_digests_whoever_arrived_first(database):
+    with database.connection() as connection:
+        stored.open_round(connection, 0, 0)
+        arrived = [upload(seed, device=f"device {seed}") for seed in (9, 2, 250, 7, 1)]
+        for each in arrived:
+            stored.enrol(connection, each.device, each.digest)
+        assert keep(connection, *arrived) == ["stored"] * 5
+        bodies = [body for _, body in stored.bodies_in_order(connection, 0)]
+    assert bodies == [each.body for each in sorted(arrived, key=lambda each: each.digest)]
+    by_ticket = [each.body for each in sorted(arrived, key=lambda each: each.ticket.use)]
+    assert by_ticket != bodies != [each.body for each in arrived], "no other order would pass"
+
+
+def play_rounds(connection, count):
+    """Rounds of one report each, folded one after the other."""
+    model = versions.newest_model(connection)
+    stored.enrol(connection, "d", b"token")
+    for number in range(count):
+        stored.open_round(connection, number, model.version)
+        assert keep(connection, upload(number + 1, number=number, version=model.version)) == ["stored"]
+        stored.close_round(connection, number, 1)
+        model = model.followed_by(model.vectors + 1, model.biases)
+        versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
+
+
+def test_a_late_retry_is_told_that_its_upload_was_stored_rounds_ago(database):
+    with database.connection() as connection:
+        play_rounds(connection, 4)
+        assert keep(connection, upload(1)) == ["again"]
+
+
+def test_receipts_are_not_remembered_for_ever(database, monkeypatch):
+    monkeypatch.setattr(versions, "REMEMBERED_ROUNDS", 3)
+    with database.connection() as connection:
+        play_rounds(connection, 5)
+        assert [int(number) for (number,) in connection.all("SELECT round FROM uploads ORDER BY round")] == [1, 2, 3, 4]
+        assert keep(connection, upload(2, number=1, version=1), upload(1)) == ["again", "late"]
+
+
 @given(st.lists(st.floats(-(2.0**126), 2.0**126, width=32), min_size=4, max_size=4), st.floats(0.01, 100))
 def test_no_row_is_longer_than_allowed_and_short_ones_stay_as_they_are(row, most):
     vectors, biases = np.array([row[:3]], dtype=np.float32), np.array(row[3:], dtype=np.float32)
