@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.pairs.computation import NO_BITS, draw_pair
+from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, draw_pair
 
 
-def negatives(profile, n_items, draws):
-    profile = np.array(profile, dtype=np.int32)
+def negatives(items, n_items, draws):
+    profile = Profile(np.array(items, dtype=np.int32), 0, len(items), NO_BITS, n_items)
     with words_wrap_around():
-        return [
-            int(draw_pair(7, 3, 11, counter, profile, 0, len(profile), n_items, NO_BITS)[1]) for counter in range(draws)
-        ]
+        return [int(draw_pair(Draw(7, 3, 11, counter), profile)[1]) for counter in range(draws)]
 
 
 @pytest.mark.parametrize("missing", [{0}, {499}, {0, 499}, {250, 498, 499}])
