@@ -14,6 +14,7 @@ from federank.data.splits import split_temporal
 from federank.engines.conduct import Conduct
 from federank.errors import Diverged, SettingError
 from federank.evaluation.evaluate import evaluate
+from federank.protocol.squares.codec import dense_bytes, squares_broadcast_bytes, squares_update_bytes
 from federank.recommenders.methods.fcf import FCF
 from federank.recommenders.methods.neighbours import ItemKNN, UserKNN
 from federank.recommenders.methods.popular import MostPopular, Random
@@ -132,10 +133,12 @@ def test_fcf_counts_a_message_of_every_device_in_every_round():
     people, items = TASTES.n_users, TASTES.n_items
     assert sent["uploads"] == people * 7
     assert sent["up"]["rows"] == people * 7 * items
-    assert sent["up"]["bytes"] == people * 7 * (items + 3 + 1) * 4
-    assert sent["up_written_out"]["bytes"] == people * 7 * (items * 3 + 3 * 3) * 4
+    assert sent["up"]["bytes"] == people * 7 * squares_update_bytes(items, 3)
+    assert sent["up_written_out"]["bytes"] == people * 7 * dense_bytes(items, 3)
     assert sent["downloads"] == people * 8
-    assert sent["down_dense"]["bytes"] == people * 8 * items * 3 * 4
+    assert sent["down_dense"]["bytes"] == people * 8 * squares_broadcast_bytes(
+        items, 3, whole=True, as_codes=False, weighted=False
+    )
 
 
 def test_fcf_lowers_its_cost_round_by_round():

@@ -3,13 +3,14 @@
 A person either has an item (p_ui = 1) or not (p_ui = 0), and the second may only mean that they have not met: so
 each guess x_u . y_i counts with a confidence c_ui. What is to be made small is
 
-    sum over u, i of  c_ui (p_ui - x_u . y_i)^2   +   lambda_x sum |x_u|^2   +   lambda_y sum |y_i|^2
+    sum over u, i of  a_u d_i c_ui (p_ui - x_u . y_i)^2   +   lambda (sum |x_u|^2 + sum |y_i|^2)
 
-with c_ui = 1 + alpha for what the person has and w for all else: w = 1, but 0 in the variant behind the tables of the
-FPL papers, where nothing is learnt from what a person does not have.
+with weights a_u of people and d_i of items (1 in FCF; protocol/squares/server_steps.py has Frugal's), and c_ui =
+1 + alpha for what the person has and w for all else: w = 1, but 0 in the variant behind the tables of the FPL papers,
+where nothing is learnt from what a person does not have.
 
-1. The person's own vector, in closed form. Y'Y serves everyone; only the own items are added to it:
-                               x_u = (w Y'Y + (1 + alpha - w) Y_u'Y_u + lambda_x I)^-1  (1 + alpha) sum of Y_u
+1. The person's own vector, in closed form. Y'DY serves everyone; only the own items are added to it:
+                               x_u = (w Y'DY + (1 + alpha - w) Y_u'DY_u + lambda I)^-1  (1 + alpha) sum of D Y_u
 2. How strongly each item should be pulled towards x_u, one number an item:
                                w_ui = c_ui (p_ui - x_u . y_i)
    The gradient of a whole catalogue is then a matrix of rank one, w_u x_u' (items x factors): FCF's upload.
@@ -35,14 +36,20 @@ class Objective(NamedTuple):
 
 
 def solve_person(
-    objective: Objective, regulariser: float, item_vectors: FloatMatrix, gram: RealMatrix, profile: IntVector
+    objective: Objective,
+    regulariser: float,
+    item_vectors: FloatMatrix,
+    weights: FloatVector,
+    gram: RealMatrix,
+    profile: IntVector,
 ) -> FloatVector:
-    """The vector that explains this person's history best; `gram` is Y'Y."""
+    """The vector that explains this person's history best; `gram` is Y'DY."""
     own = item_vectors[profile].astype(np.float64)
+    weighted = own * weights[profile, None]
     sides = objective.unobserved * gram
-    sides += float(objective.liked - objective.unobserved) * (own.T @ own)
+    sides += float(objective.liked - objective.unobserved) * (own.T @ weighted)
     sides += regulariser * np.eye(len(gram))
-    solved: FloatVector = np.linalg.solve(sides, float(objective.liked) * own.sum(axis=0)).astype(np.float32)
+    solved: FloatVector = np.linalg.solve(sides, float(objective.liked) * weighted.sum(axis=0)).astype(np.float32)
     return solved
 
 
@@ -55,8 +62,8 @@ def pulls(objective: Objective, item_vectors: FloatMatrix, vector: FloatVector, 
 
 
 @compiled
-def gram_matrix(vectors: FloatMatrix) -> RealMatrix:
-    """The inner products of all columns, in double precision: Y'Y."""
+def gram_matrix(vectors: FloatMatrix, weights: FloatVector) -> RealMatrix:
+    """The inner products of all columns, each item with its weight, in double precision: Y'DY."""
     # Not by the matrix product's library: its threads wait for busy cores, and their number may change the last bits.
     rows, columns = vectors.shape
     products = np.zeros((columns, columns))
@@ -65,7 +72,7 @@ def gram_matrix(vectors: FloatMatrix) -> RealMatrix:
         for column in range(columns):
             row[column] = vectors[number, column]
         for one in range(columns):
-            value = row[one]
+            value = weights[number] * row[one]
             for other in range(columns):
                 products[one, other] += value * row[other]
     return products

@@ -39,6 +39,8 @@ class FewMessages(Recommender):
     """As published: what devices have, and recommend from."""
     regulariser: float
     """lambda: the pull of a person's own vector towards zero."""
+    item_weights: FloatVector
+    """d: how much each item counts when a person's own vector is solved for."""
     user_vectors: FloatMatrix
     _given_policies: Sequence[Policy] | None = None
 
@@ -72,7 +74,7 @@ class FewMessages(Recommender):
     def enrolled(self, profile: IntVector) -> FloatVector:
         """The vector of somebody with this history, in closed form; nothing is sent."""
         starts = np.array([0, len(profile)], dtype=np.int64)
-        vectors = vectors_at_home(self._alone(), self.item_vectors, self.regulariser, Profiles(starts, profile))
+        vectors = vectors_at_home(self._alone(), *self._model(), Profiles(starts, profile))
         vector: FloatVector = vectors[0]
         return vector
 
@@ -116,8 +118,12 @@ class FewMessages(Recommender):
     def _follow(self, federation: SquaresFederation, threads: int) -> None:
         recipe = federation.recipe
         self.item_vectors = published(recipe, federation.item_vectors)
-        self.regulariser = float(federation.regulariser[0])
-        self.user_vectors = vectors_at_home(recipe, self.item_vectors, self.regulariser, federation.profiles, threads)
+        self.regulariser, self.item_weights = float(federation.regulariser[0]), federation.weights
+        self.user_vectors = vectors_at_home(recipe, *self._model(), federation.profiles, threads)
+
+    def _model(self) -> tuple[FloatMatrix, FloatVector, float]:
+        """What a device needs to solve for a vector."""
+        return self.item_vectors, self.item_weights, self.regulariser
 
     def _alone(self) -> SquaresRecipe:
         """The recipe of one person at home: nobody else, and nothing is sent."""
@@ -129,7 +135,8 @@ class FewMessages(Recommender):
         return scores
 
     def _shared_arrays(self) -> Arrays:
-        return {"item_vectors": self.item_vectors, "regulariser": np.array([self.regulariser])}
+        alone = np.array([self.regulariser])
+        return {"item_vectors": self.item_vectors, "item_weights": self.item_weights, "regulariser": alone}
 
     def _private_arrays(self) -> Arrays:
         return {"user_vectors": self.user_vectors} | choices_as_arrays(self.choices)
@@ -138,7 +145,10 @@ class FewMessages(Recommender):
         factors = factors_for(self.squares(), self.training.n_items)
         self.item_vectors = restored_table(shared, "item_vectors", (self.training.n_items, factors))
         self.user_vectors = restored_table(private, "user_vectors", (self.training.n_users, factors))
-        told = shared.get("regulariser")
+        weights = shared.get("item_weights")
+        if weights is None or weights.dtype != np.float32 or weights.shape != (self.training.n_items,):
+            raise ModelError("The model's folder lacks the weights of its items, or has them for other items.")
+        self.item_weights, told = weights, shared.get("regulariser")
         if told is None or told.shape != (1,) or not np.isfinite(told).all():
             raise ModelError("The model's folder lacks its regulariser, which a person's own vector is solved with.")
         self.regulariser = float(told[0])

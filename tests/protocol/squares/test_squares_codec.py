@@ -34,10 +34,10 @@ def an_update(n_items=ITEMS, factors=FACTORS):
 
 def a_broadcast(items=None, *, as_codes=True, factors=FACTORS):
     told = np.arange(ITEMS, dtype=np.int32) if items is None else np.array(items, dtype=np.int32)
-    rows = some_rows(len(told), factors)
+    rows, weights = some_rows(len(told), factors), np.linspace(0, 2, len(told)).astype(np.float32)
     if as_codes:
-        return SquaresBroadcast(7, 3, 0.1, told, *rounded(rows), rows[:0])
-    return SquaresBroadcast(7, 3, 0.1, told, np.zeros((len(told), 0), np.int8), np.zeros(0, np.float32), rows)
+        return SquaresBroadcast(7, 3, 0.1, told, weights, *rounded(rows), rows[:0])
+    return SquaresBroadcast(7, 3, 0.1, told, weights, np.zeros((len(told), 0), np.int8), np.zeros(0, np.float32), rows)
 
 
 def same(one, other):
@@ -67,19 +67,20 @@ def test_the_same_broadcast_is_always_the_same_bytes():
 def test_sizes_on_the_wire_are_known_without_sending(n_items, factors):
     assert len(encode_squares_update(an_update(n_items, factors))) == squares_update_bytes(n_items, factors)
     rows, everything = some_rows(n_items, factors), np.arange(n_items, dtype=np.int32)
-    codes = SquaresBroadcast(123_456, 12_345, 81.25, everything, *rounded(rows), rows[:0])
+    weights = np.full(n_items, 0.3, np.float32)
+    codes = SquaresBroadcast(123_456, 12_345, 81.25, everything, weights, *rounded(rows), rows[:0])
     plain = codes._replace(codes=codes.codes[:, :0], scales=codes.scales[:0], vectors=rows)
     for catalogue in (n_items, n_items + 5):
         whole = catalogue == n_items
         for message, as_codes in ((codes, True), (plain, False)):
-            size = squares_broadcast_bytes(n_items, factors, whole=whole, as_codes=as_codes)
+            size = squares_broadcast_bytes(n_items, factors, whole=whole, as_codes=as_codes, weighted=True)
             assert len(encode_squares_broadcast(message, catalogue)) == size
 
 
 def test_sizes_are_those_of_the_numbers_and_a_short_header():
     assert 0 < squares_update_bytes(3706, 64) - 4 * (3706 + 64 + 1) < 300
-    assert 0 < squares_broadcast_bytes(3706, 64, whole=True, as_codes=True) - 3706 * (64 + 4) < 400
-    assert 0 < dense_bytes(3706, 64) - 4 * (3706 * 64 + 64 * 64) < 300
+    assert 0 < squares_broadcast_bytes(3706, 64, whole=True, as_codes=True, weighted=True) - 3706 * (64 + 8) < 400
+    assert 0 < dense_bytes(3706, 64) - 4 * 65 * (3706 + 65) < 300
 
 
 def test_nothing_private_can_be_encoded():

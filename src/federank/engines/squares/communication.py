@@ -37,7 +37,9 @@ def count_squares_communication(recipe: SquaresRecipe, n_users: int, interaction
             changed[block if recipe.step != "spectral" else slice(None)] = number + 1
     rows, size = _downloads(recipe, last_seen, changed)  # the last model, for everybody
     down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + n_users
-    whole = squares_broadcast_bytes(recipe.n_items, recipe.factors, whole=True, as_codes=recipe.as_codes)
+    whole = squares_broadcast_bytes(
+        recipe.n_items, recipe.factors, whole=True, as_codes=recipe.as_codes, weighted=recipe.popularity > 0
+    )
     return {
         "rounds": rounds,
         "uploads": uploads,
@@ -61,7 +63,9 @@ def _downloads(recipe: SquaresRecipe, seen: Any, changed: Any) -> tuple[int, int
     for version, rows in rows_of_version.items():
         devices = int((seen == version).sum())
         told = recipe.n_items if version < 0 else rows
-        size = squares_broadcast_bytes(told, recipe.factors, whole=told == recipe.n_items, as_codes=recipe.as_codes)
+        size = squares_broadcast_bytes(
+            told, recipe.factors, whole=told == recipe.n_items, as_codes=recipe.as_codes, weighted=recipe.popularity > 0
+        )
         total_rows, total_bytes = total_rows + devices * told, total_bytes + devices * size
     return total_rows, total_bytes
 

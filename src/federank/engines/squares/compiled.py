@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import FloatMatrix, IntVector, LongVector, RealMatrix
+from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix
 from federank.data.interactions import Profiles
 from federank.engines.squares.federation import SquaresFederation
 from federank.engines.squares.kernels import Sums, Told, add_up, new_room, solve_people, sum_messages
@@ -42,7 +42,7 @@ class Districts(NamedTuple):
 def district_starts(recipe: SquaresRecipe, n_users: int) -> LongVector:
     """Where each district begins, by user number, and where the last one ends."""
     able = len(recipe.participants)
-    fitting = _MOST_SUM_BYTES // (4 * recipe.n_items * padded_width(recipe.factors))
+    fitting = _MOST_SUM_BYTES // (4 * recipe.n_items * padded_width(recipe.factors + 1))
     count = max(1, min(_MOST_DISTRICTS, able // _PEOPLE_PER_DISTRICT, fitting))
     starts = np.empty(count + 1, dtype=np.int64)
     starts[:-1] = recipe.participants[np.arange(count) * able // count]
@@ -50,19 +50,33 @@ def district_starts(recipe: SquaresRecipe, n_users: int) -> LongVector:
     return starts
 
 
-def told_to_devices(recipe: SquaresRecipe, vectors: FloatMatrix, regulariser: float, block: IntVector) -> Told:
+def told_to_devices(
+    recipe: SquaresRecipe, vectors: FloatMatrix, weights: FloatVector, regulariser: float, block: IntVector
+) -> Told:
     """What every device of a round works out alike, once for all of them."""
-    width = padded_width(recipe.factors)
+    width = padded_width(recipe.factors + 1)
     padded = np.zeros((len(vectors), width), dtype=np.float32)
     padded[:, : recipe.factors] = vectors
-    gram = gram_matrix(np.ascontiguousarray(vectors))
+    gram = gram_matrix(np.ascontiguousarray(vectors), weights)
     covered: NDArray[np.bool_] = np.zeros(len(vectors), dtype=np.bool_)
     covered[block] = True
-    block_gram = gram if covered.all() else gram_matrix(np.ascontiguousarray(vectors[block]))
+    unweighted = np.ones(len(block), dtype=np.float32)
+    block_gram = gram_matrix(np.ascontiguousarray(vectors[block]), unweighted) if recipe.clip > 0 else gram
     sides = float(recipe.objective.unobserved) * gram + regulariser * np.eye(recipe.factors)
     alike = recipe.objective.liked == recipe.objective.unobserved
     inverse = np.linalg.inv(sides).astype(np.float64) if alike else sides
-    return Told(recipe.objective, padded, gram, block_gram, covered, regulariser, inverse, recipe.clip)
+    return Told(
+        recipe.objective,
+        padded,
+        weights,
+        gram,
+        block_gram,
+        covered,
+        regulariser,
+        inverse,
+        recipe.activity,
+        recipe.clip,
+    )
 
 
 def play(federation: SquaresFederation, rounds: int, threads: int = 1) -> None:
@@ -80,15 +94,21 @@ def home_vectors(federation: SquaresFederation, threads: int = 1) -> FloatMatrix
     """Everybody's vector at home: solved from the whole history and the model as published."""
     recipe = federation.recipe
     vectors = published(recipe, federation.item_vectors)
-    return vectors_at_home(recipe, vectors, float(federation.regulariser[0]), federation.profiles, threads)
+    model = vectors, federation.weights, float(federation.regulariser[0])
+    return vectors_at_home(recipe, *model, federation.profiles, threads)
 
 
 def vectors_at_home(
-    recipe: SquaresRecipe, item_vectors: FloatMatrix, regulariser: float, profiles: Profiles, threads: int = 1
+    recipe: SquaresRecipe,
+    item_vectors: FloatMatrix,
+    weights: FloatVector,
+    regulariser: float,
+    profiles: Profiles,
+    threads: int = 1,
 ) -> FloatMatrix:
     """The vectors that explain these profiles best, with the item vectors as they are."""
     everything = np.arange(recipe.n_items, dtype=np.int32)
-    told = told_to_devices(recipe, item_vectors, regulariser, everything)
+    told = told_to_devices(recipe, item_vectors, weights, regulariser, everything)
     n_users, width = len(profiles.starts) - 1, told.vectors.shape[1]
     found = np.zeros((n_users, recipe.factors), dtype=np.float32)
 
@@ -104,11 +124,11 @@ def vectors_at_home(
 def _room(federation: SquaresFederation) -> Districts:
     recipe = federation.recipe
     starts = district_starts(recipe, len(federation.spent))
-    count, width = len(starts) - 1, padded_width(recipe.factors)
+    count, width = len(starts) - 1, padded_width(recipe.factors + 1)
     return Districts(
         starts,
         np.empty((count, recipe.n_items, width), dtype=np.float32),
-        np.empty((count, recipe.factors, recipe.factors)),
+        np.empty((count, recipe.factors + 1, recipe.factors + 1)),
         np.empty((count, 1), dtype=np.int64),
     )
 
@@ -129,7 +149,8 @@ def _sum_round(
 ) -> SummedMessages:
     """The sums of these people's messages: districts on threads, then items on threads."""
     recipe, profiles = federation.recipe, federation.outward
-    told = told_to_devices(recipe, published(recipe, federation.item_vectors), float(federation.regulariser[0]), block)
+    model = published(recipe, federation.item_vectors), federation.weights, float(federation.regulariser[0])
+    told = told_to_devices(recipe, *model, block)
     width, count = (0,) * told.vectors.shape[1], len(room.starts) - 1
     bounds = np.searchsorted(people, room.starts)
     room.own[:], room.squares[:], room.messages[:] = 0, 0, 0
@@ -143,7 +164,7 @@ def _sum_round(
 
     _at_once(sum_districts, min(threads, count))
     squares = room.squares.sum(axis=0)
-    summed = np.empty((recipe.n_items, recipe.factors))
+    summed = np.empty((recipe.n_items, recipe.factors + 1))
 
     def add_items(worker: int) -> None:
         first, last = worker * recipe.n_items // threads, (worker + 1) * recipe.n_items // threads

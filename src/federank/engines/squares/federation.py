@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, IntVector, RealMatrix, RealVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank.data.interactions import Profiles
 from federank.engines.federated import EngineName, Open, Tables
 from federank.protocol.choices import outward_profiles
@@ -32,6 +32,8 @@ class SquaresFederation:
     sketch: RealMatrix
     mean: FloatMatrix
     square: FloatMatrix
+    weights: FloatVector
+    counts: RealVector
     heard: RealVector  # one number: how many messages the sketch stands for
     spent: IntVector  # messages that each device has sent
     round_number: int = 0
@@ -42,7 +44,8 @@ class SquaresFederation:
         first = first_shared(recipe, settings.initial_scale)
         spent = np.zeros(len(profiles.starts) - 1, dtype=np.int32)
         pull, heard = np.array([first.regulariser]), np.array([first.heard])
-        return cls(recipe, profiles, first.vectors, pull, first.sketch, first.mean, first.square, heard, spent)
+        server = first.vectors, pull, first.sketch, first.mean, first.square, first.weights, first.counts, heard
+        return cls(recipe, profiles, *server, spent)
 
     @cached_property
     def outward(self) -> Profiles:
@@ -58,6 +61,8 @@ class SquaresFederation:
             self.sketch,
             self.mean,
             self.square,
+            self.weights,
+            self.counts,
             float(self.heard[0]),
             self.round_number,
         )
@@ -66,6 +71,7 @@ class SquaresFederation:
         """Keep what the server holds now."""
         self.item_vectors, self.sketch = shared.vectors, shared.sketch
         self.mean, self.square = shared.mean, shared.square
+        self.weights, self.counts = shared.weights, shared.counts
         self.regulariser, self.heard = np.array([shared.regulariser]), np.array([shared.heard])
         self.round_number = shared.round_number
 
@@ -90,7 +96,7 @@ class SquaresFederation:
 
     def tables(self) -> Tables:
         """The arrays that change while rounds are played."""
-        server = ("item_vectors", "regulariser", "sketch", "mean", "square", "heard")
+        server = ("item_vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard")
         return Tables({name: getattr(self, name) for name in server}, {"spent": self.spent})
 
     def why_diverged(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import FloatMatrix, IntVector, LongVector, RealMatrix, RealVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
 from federank.compiling import compiled
 from federank.models.rows import dot, inlined, load_row, store_row
 from federank.models.squares import Objective
@@ -23,11 +23,13 @@ class Told(NamedTuple):
 
     objective: Objective
     vectors: FloatMatrix  # items x padded factors, as published
-    gram: RealMatrix  # Y'Y
-    block_gram: RealMatrix  # the same of the round's block
+    weights: FloatVector  # d
+    gram: RealMatrix  # Y'DY
+    block_gram: RealMatrix  # Y'Y of the round's block
     block: NDArray[np.bool_]  # which items the messages cover
     regulariser: float
-    inverse: RealMatrix  # (w0 Y'Y + lambda I)^-1: all that is needed where alpha + 1 = w0
+    inverse: RealMatrix  # (w0 Y'DY + lambda I)^-1: all that is needed where alpha + 1 = w0
+    activity: float
     clip: float
 
 
@@ -35,7 +37,7 @@ class Sums(NamedTuple):
     """What a district's messages add up to."""
 
     own: FloatMatrix  # items x padded factors: what own items have more than -w0 (x . y) x'
-    squares: RealMatrix  # factors x factors: sum of x x'
+    squares: RealMatrix  # (factors + 1) x (factors + 1): sum of a [x, 1] [x, 1]'
     messages: LongVector  # one number: how many
 
 
@@ -59,9 +61,9 @@ def new_room(factors: int, width: int) -> Room:
 def _solve(told: Any, items: Any, begin: Any, end: Any, room: Any, width: Any) -> None:
     """A person's vector into `room.row`, from the items of their profile."""
     factors = len(room.aim)
-    total = load_row(told.vectors, items[begin], width)
+    total = load_row(told.vectors, items[begin], width) * told.weights[items[begin]]
     for k in range(begin + 1, end):
-        total = total + load_row(told.vectors, items[k], width)
+        total = total + load_row(told.vectors, items[k], width) * told.weights[items[k]]
     store_row(room.row, 0, total)
     more = np.float64(told.objective.liked) - np.float64(told.objective.unobserved)
     for f in range(factors):
@@ -79,11 +81,12 @@ def _solve(told: Any, items: Any, begin: Any, end: Any, room: Any, width: Any) -
             room.solved[f] = room.aim[f]
     for f in range(factors):
         room.row[0, f] = np.float32(room.solved[f])
+    room.row[0, factors] = np.float32(1)  # the constant; no item vector has anything there
 
 
 @inlined
 def _own_sides(told: Any, items: Any, begin: Any, end: Any, room: Any, more: Any) -> None:
-    """The lower half of w0 Y'Y + (1 + alpha - w0) Y_u'Y_u + lambda I, for this person alone."""
+    """The lower half of w0 Y'DY + (1 + alpha - w0) Y_u'DY_u + lambda I, for this person alone."""
     factors = len(room.aim)
     for f in range(factors):
         for g in range(f + 1):
@@ -92,7 +95,7 @@ def _own_sides(told: Any, items: Any, begin: Any, end: Any, room: Any, more: Any
     for k in range(begin, end):
         item = items[k]
         for f in range(factors):
-            weighted = more * told.vectors[item, f]
+            weighted = more * told.weights[item] * told.vectors[item, f]
             for g in range(f + 1):
                 room.sides[f, g] += weighted * told.vectors[item, g]
 
@@ -119,9 +122,9 @@ def _solve_symmetric(sides: Any, aim: Any) -> None:
 
 @inlined
 def _scale(told: Any, items: Any, begin: Any, end: Any, room: Any, width: Any) -> Any:
-    """What a message is multiplied by to keep to its largest norm."""
+    """The most that a message may be multiplied by to keep to its largest norm."""
     factors = len(room.aim)
-    length, pulled = 0.0, 0.0
+    length, pulled = 1.0, 0.0
     for f in range(factors):
         x = np.float64(room.row[0, f])
         length += x * x
@@ -134,7 +137,7 @@ def _scale(told: Any, items: Any, begin: Any, end: Any, room: Any, width: Any) -
             score = np.float64(dot(x, load_row(told.vectors, items[k], width)))
             pulled += (told.objective.liked * (1.0 - score)) ** 2 - (told.objective.unobserved * score) ** 2
     norm = np.sqrt(length * (max(pulled, 0.0) + length))
-    return np.float32(told.clip / norm) if norm > told.clip else np.float32(1.0)
+    return told.clip / norm
 
 
 @compiled(allocates=False)
@@ -147,9 +150,10 @@ def sum_messages(
     for place in range(len(people)):
         begin, end = starts[people[place]], starts[people[place] + 1]
         _solve(told, items, begin, end, room, width)
-        scale = np.float32(1.0)
+        weight = np.float64(end - begin) ** -told.activity
         if told.clip > 0:
-            scale = _scale(told, items, begin, end, room, width)
+            weight = min(weight, _scale(told, items, begin, end, room, width))
+        scale = np.float32(weight)
         x = load_row(room.row, 0, width)
         for k in range(begin, end):
             item = items[k]
@@ -157,9 +161,9 @@ def sum_messages(
                 score = dot(x, load_row(told.vectors, item, width))
                 more = scale * (liked * (np.float32(1) - score) + unobserved * score)
                 store_row(total.own, item, load_row(total.own, item, width) + x * more)
-        for f in range(factors):
+        for f in range(factors + 1):
             value = np.float64(scale) * np.float64(room.row[0, f])
-            for g in range(factors):
+            for g in range(factors + 1):
                 total.squares[f, g] += value * room.row[0, g]
         total.messages[0] += 1
 
@@ -198,14 +202,14 @@ def add_up(
     summed: Any,
 ) -> None:
     """The sum of all messages for the items from `first` to just before `last`: districts in order, less w0 Y X'X."""
-    factors = squares.shape[0]
+    columns = squares.shape[0]
     for item in range(first, last):
-        for f in range(factors):
+        for f in range(columns):
             summed[item, f] = 0.0
-        for f in range(factors):
+        for f in range(columns - 1):
             value = unobserved * np.float64(vectors[item, f])
-            for g in range(factors):
+            for g in range(columns):
                 summed[item, g] -= value * squares[f, g]
         for district in range(districts.shape[0]):
-            for f in range(factors):
+            for f in range(columns):
                 summed[item, f] += districts[district, item, f]

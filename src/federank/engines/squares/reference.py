@@ -45,7 +45,7 @@ class SquaresFleetInMemory:
         answering = set(who_answers(recipe, number, clients).tolist())
         for user in clients:
             device = self.devices[user]
-            update = send(device, *compute_squares(recipe, device, broadcast, block), recipe.clip)
+            update = send(recipe, device, *compute_squares(recipe, device, broadcast, block))
             if user in answering:
                 yield update
 

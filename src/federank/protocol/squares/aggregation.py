@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, IntVector, RealMatrix
+from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank.models.squares import gram_matrix
 from federank.protocol.draws import ITEM_FACTORS
 from federank.protocol.initial import normal_rows
@@ -23,6 +23,7 @@ from federank.protocol.squares.server_steps import (
     adam_step,
     balanced,
     faded,
+    item_weights,
     smallest_singular_value,
     solved,
     spectrum_of,
@@ -39,18 +40,20 @@ class SquaresShared:
     sketch: RealMatrix  # spectral: what is known of everybody's items, V diag(sigma); solve: the average of H
     mean: FloatMatrix  # adam: past gradients; no rows for the other steps
     square: FloatMatrix
-    heard: float = 0.0  # spectral: how many messages the sketch stands for
+    weights: FloatVector  # d: how much each item counts when a device solves for its own vector
+    counts: RealVector  # spectral: how many of those who were heard have each item
+    heard: float = 0.0  # spectral: how many messages sketch and counts stand for
     round_number: int = 0
 
     def distribute(self, recipe: SquaresRecipe) -> SquaresBroadcast:
         """All item vectors, for whoever takes part."""
-        return make_squares_broadcast(recipe, self.round_number, self.regulariser, self.vectors)
+        return make_squares_broadcast(recipe, self.round_number, self.regulariser, self.vectors, self.weights)
 
     def aggregate(self, recipe: SquaresRecipe, updates: Iterable[SquaresUpdate]) -> None:
         """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
         block = block_of(recipe, self.round_number)
-        pulls = np.zeros((len(block), recipe.factors))
-        squares = np.zeros((recipe.factors, recipe.factors))
+        pulls = np.zeros((len(block), recipe.factors + 1))
+        squares = np.zeros((recipe.factors + 1, recipe.factors + 1))
         count = 0
         for update in updates:
             check_squares_update(update, recipe.factors, len(block))
@@ -73,6 +76,8 @@ def first_shared(recipe: SquaresRecipe, initial_scale: float) -> SquaresShared:
         np.zeros((recipe.n_items if recipe.step == "spectral" else recipe.factors, recipe.factors)),
         np.zeros(moments, dtype=np.float32),
         np.zeros(moments, dtype=np.float32),
+        np.ones(recipe.n_items, dtype=np.float32),
+        np.zeros(recipe.n_items),
     )
 
 
@@ -90,12 +95,18 @@ def fold(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: S
 
 
 def _fold_spectral(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages) -> None:
-    # S + Y H = P'X, and with it Nystrom's sketch of what these people's items have in common.
-    now = spectrum_of(sums.pulls + told @ sums.squares, sums.squares)
-    kept = faded(shared.heard, sums.messages, len(recipe.participants))
+    everybody = len(recipe.participants)
+    # S + Y H = P'X, with the column of the constant 1: how many people have each item, each person with their weight.
+    products = sums.pulls + told @ sums.squares[:-1]
+    mean_weight = sums.squares[-1, -1] / sums.messages
+    # Nystrom's sketch of what these people's items have in common joins what is known.
+    now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1])
+    kept = faded(shared.heard, sums.messages, everybody)
     together = np.hstack((np.sqrt(kept) * shared.sketch, now)) if kept > 0 else now
+    shared.counts = kept * shared.counts + products[:, -1] / mean_weight
     shared.heard = kept * shared.heard + sums.messages
-    spectrum = strongest(together, recipe.factors)
+    shared.weights = item_weights(shared.counts * everybody / shared.heard, recipe.popularity)
+    spectrum = strongest(together, shared.weights, recipe.factors)
     shared.sketch = spectrum.vectors * spectrum.singular_values
     shared.vectors, shared.regulariser = balanced(spectrum, recipe.shrinkage, recipe.regulariser)
 
@@ -104,21 +115,21 @@ def _fold_solved(
     recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, block: IntVector, sums: SummedMessages
 ) -> None:
     everybody = len(recipe.participants) / sums.messages
-    squares = everybody * sums.squares
+    squares = everybody * sums.squares[:-1, :-1]
     if recipe.regulariser < 0:
-        gram = gram_matrix(np.ascontiguousarray(told))
+        gram = gram_matrix(np.ascontiguousarray(told), shared.weights)
         smallest = smallest_singular_value(recipe, gram, squares, shared.regulariser)
         shared.regulariser = recipe.shrinkage * smallest
     part = min(1.0, max(1 / (shared.round_number + 1), 1.5 / recipe.cohorts)) if recipe.cohorts > 1 else 1.0
     shared.sketch = (1 - part) * shared.sketch + part * squares
     vectors = told.copy()
     vectors[block] = solved(
-        recipe, told[block], everybody * sums.pulls, shared.sketch, shared.regulariser, recipe.damping * part
+        recipe, told[block], everybody * sums.pulls[:, :-1], shared.sketch, shared.regulariser, recipe.damping * part
     )
     shared.vectors = vectors
 
 
 def _fold_adam(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages) -> None:
     gradient = np.zeros_like(shared.vectors)
-    gradient[block] = 2 * (shared.regulariser * shared.vectors[block] - sums.pulls)
+    gradient[block] = 2 * (shared.regulariser * shared.vectors[block] - sums.pulls[:, :-1])
     shared.vectors = adam_step(recipe, shared.vectors, gradient, shared.mean, shared.square, shared.round_number + 1)

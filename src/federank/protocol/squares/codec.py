@@ -2,7 +2,8 @@
 
 Both are safetensors, written and read by the one wire format (protocol/wire.py). An Update is three arrays. A Broadcast
 tells its rows as `codes` and `scales`, or as `vectors` where they travel as they are; `items` are left out where all
-rows are told, because their numbers are then no news. What was read from a stranger has been checked.
+rows are told, because their numbers are then no news, and `weights` where every item weighs 1. What was read from a
+stranger has been checked.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def encode_squares_broadcast(broadcast: SquaresBroadcast, n_items: int) -> bytes
     arrays: dict[str, Array] = {"regulariser": np.array([broadcast.regulariser])}
     if len(broadcast.items) < n_items:
         arrays["items"] = broadcast.items
+    if np.any(broadcast.weights != 1):
+        arrays["weights"] = broadcast.weights
     if broadcast.codes.shape[1]:
         arrays |= {"codes": broadcast.codes, "scales": broadcast.scales}
     else:
@@ -53,10 +56,14 @@ def encode_squares_broadcast(broadcast: SquaresBroadcast, n_items: int) -> bytes
 
 def decode_squares_broadcast(content: bytes, factors: int, n_items: int) -> SquaresBroadcast:
     """A Broadcast from the wire, once it is sure to be one."""
-    optional = ("items", "codes", "scales", "vectors")
+    optional = ("items", "weights", "codes", "scales", "vectors")
     arrays, numbers = decode_parts(content, _BROADCAST, ("regulariser",), ("round", "version"), optional)
     items = arrays.get("items", np.arange(n_items, dtype=np.int32))
     check_items(_BROADCAST, items, n_items)
+    weights = arrays.get("weights", np.ones(len(items), dtype=np.float32))
+    check_values(_BROADCAST, "weights", weights, (len(items),))
+    if np.any(weights < 0):
+        raise BadMessage("The weights of a Broadcast must not be negative.")
     as_codes = {"codes", "scales"} <= set(arrays)
     if as_codes == ("vectors" in arrays) or ("codes" in arrays) != ("scales" in arrays):
         raise BadMessage("A Broadcast tells its rows either as codes and scales or as vectors, and as one of the two.")
@@ -71,7 +78,7 @@ def decode_squares_broadcast(content: bytes, factors: int, n_items: int) -> Squa
         vectors = arrays["vectors"]
         check_values(_BROADCAST, "vectors", vectors, (len(items), factors))
     pull = _regulariser(arrays["regulariser"])
-    return SquaresBroadcast(numbers["round"], numbers["version"], pull, items, codes, scales, vectors)
+    return SquaresBroadcast(numbers["round"], numbers["version"], pull, items, weights, codes, scales, vectors)
 
 
 def _check_codes(codes: Array, shape: tuple[int, ...]) -> None:
@@ -97,17 +104,19 @@ def squares_update_bytes(n_items: int, factors: int) -> int:
 
 
 @cache
-def squares_broadcast_bytes(rows: int, factors: int, *, whole: bool, as_codes: bool) -> int:
+def squares_broadcast_bytes(rows: int, factors: int, *, whole: bool, as_codes: bool, weighted: bool) -> int:
     """How many bytes a Broadcast of this many rows takes on the wire; `whole`: they are all there are."""
     codes = np.zeros((rows, factors if as_codes else 0), dtype=np.int8)
     scales = np.zeros(rows if as_codes else 0, dtype=np.float32)
     vectors = np.zeros((0 if as_codes else rows, factors), dtype=np.float32)
-    blank = SquaresBroadcast(0, 0, 0.0, np.zeros(rows, dtype=np.int32), codes, scales, vectors)
+    weights = np.full(rows, 0.5 if weighted else 1.0, dtype=np.float32)
+    blank = SquaresBroadcast(0, 0, 0.0, np.zeros(rows, dtype=np.int32), weights, codes, scales, vectors)
     return len(encode_squares_broadcast(blank, rows if whole else rows + 1))
 
 
 @cache
 def dense_bytes(n_items: int, factors: int) -> int:
     """How many bytes an Update takes that is written out, as it must be where only sums are read."""
-    pulls, squares = np.zeros((n_items, factors), dtype=np.float32), np.zeros((factors, factors), dtype=np.float32)
+    columns = factors + 1
+    pulls, squares = np.zeros((n_items, columns), dtype=np.float32), np.zeros((columns, columns), dtype=np.float32)
     return len(encode_parts({"pulls": pulls, "squares": squares}))

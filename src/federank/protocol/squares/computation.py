@@ -1,6 +1,6 @@
 """Computation: on the device, with what its owner lets it take part with; the history itself stays there.
 
-The device knows the item vectors, so everything follows in closed form: Y'Y, its own vector, and one number for each
+The device knows the item vectors, so everything follows in closed form: Y'DY, its own vector, and one number for each
 item of the round's block (models/squares.py has the equations). At home the same solve, from the whole history, gives
 the vector that recommendations come from.
 """
@@ -18,7 +18,8 @@ from federank.protocol.squares.recipes import SquaresRecipe
 def own_vector(recipe: SquaresRecipe, broadcast: SquaresBroadcast, profile: IntVector) -> FloatVector:
     """The vector that explains this profile best: in a message the outward one, at home the whole history."""
     rows = np.ascontiguousarray(rows_of(broadcast))
-    return solve_person(recipe.objective, broadcast.regulariser, rows, gram_matrix(rows), profile)
+    gram = gram_matrix(rows, broadcast.weights)
+    return solve_person(recipe.objective, broadcast.regulariser, rows, broadcast.weights, gram, profile)
 
 
 def compute_squares(

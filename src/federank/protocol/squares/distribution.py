@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import FloatMatrix, IntVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.protocol.draws import BLOCK, DROPOUT, ONLINE, SERVER, happens, words, words_wrap_around
 from federank.protocol.squares.messages import SquaresBroadcast, restored, rounded
 from federank.protocol.squares.recipes import SquaresRecipe
@@ -67,12 +67,17 @@ def published(recipe: SquaresRecipe, vectors: FloatMatrix) -> FloatMatrix:
 
 
 def make_squares_broadcast(
-    recipe: SquaresRecipe, round_number: int, regulariser: float, vectors: FloatMatrix, items: IntVector | None = None
+    recipe: SquaresRecipe,
+    round_number: int,
+    regulariser: float,
+    vectors: FloatMatrix,
+    weights: FloatVector,
+    items: IntVector | None = None,
 ) -> SquaresBroadcast:
     """The item vectors, or these rows of them, as a copy that no later round can change."""
     told = np.arange(len(vectors), dtype=np.int32) if items is None else items
     rows = vectors[told]
-    head = round_number, round_number, regulariser, told
+    head = round_number, round_number, regulariser, told, weights[told]
     if recipe.as_codes:
         codes, scales = rounded(rows)
         return SquaresBroadcast(*head, codes, scales, rows[:0])

@@ -32,6 +32,7 @@ class SquaresBroadcast(NamedTuple):
     version: int  # of the model: how many rounds have been folded into it
     regulariser: float  # lambda: the pull of a device's own vector towards zero
     items: IntVector  # which rows, ascending; all of them unless the device has the rest already
+    weights: FloatVector  # d: how much each of these items counts when a device solves for its own vector
     codes: NDArray[np.int8]  # one row of whole numbers per item; no columns where vectors are sent as they are
     scales: FloatVector  # what a row's whole numbers are multiples of
     vectors: FloatMatrix  # the rows as they are; no rows where codes are sent
@@ -42,7 +43,7 @@ class SquaresUpdate(NamedTuple):
 
     strengths: FloatVector  # one number for each item of the round's block, in the order of items
     vector: FloatVector  # the person's own, solved from what they take part with
-    scale: np.float32  # at most 1: what the whole message is multiplied by to keep to its largest norm
+    scale: np.float32  # at most 1: how much the person counts, less where the message keeps to a largest norm
 
 
 @dataclass(eq=False)
@@ -57,16 +58,17 @@ class SquaresPrivate:
 
 
 class Dense(NamedTuple):
-    """What a message, or a sum of messages, means: two matrices."""
+    """What a message, or a sum of messages, means: two matrices. The last column stands for a vector's constant 1."""
 
-    pulls: FloatMatrix  # items of the block x factors: sum of w_u x_u'
-    squares: FloatMatrix  # factors x factors: sum of x_u x_u'
+    pulls: FloatMatrix  # items of the block x (factors + 1): sum of a_u w_u [x_u, 1]'
+    squares: FloatMatrix  # (factors + 1) x (factors + 1): sum of a_u [x_u, 1] [x_u, 1]'
 
 
 def dense(update: SquaresUpdate) -> Dense:
     """The message written out: a row for every item of the block, and the square of the vector."""
-    scaled = update.scale * update.vector
-    return Dense(np.outer(update.strengths, scaled), np.outer(update.vector, scaled))
+    vector = np.append(update.vector, np.float32(1))
+    scaled = update.scale * vector
+    return Dense(np.outer(update.strengths, scaled), np.outer(vector, scaled))
 
 
 def rounded(vectors: FloatMatrix) -> tuple[NDArray[np.int8], FloatVector]:

@@ -1,14 +1,17 @@
 """What the server does with the two sums of a round: three ways, each a function of sums and of its own memory.
 
-The sums are S = sum of w_u x_u' (items x factors) and H = sum of x_u x_u' (factors x factors).
+The sums are S = sum of a_u w_u x_u' (items x factors) and H = sum of a_u x_u x_u' (factors x factors); a constant 1 at
+the end of every x_u adds a column to S from which the number of people n_i of each item follows.
 
 **spectral** (where alpha = 0, the default). With Y as it was told, A = S + Y H = P'X: what everybody's items have in
 common, seen through Y. A round is so a step of subspace iteration on C = P'P, and C itself is known inside the span by
-Nystrom's formula, C ~ A H^-1 A' = V diag(sigma^2) V'. The solution of the whole problem in that span follows at once:
+Nystrom's formula, C ~ A H^-1 A'. Items weigh d_i = n_i^-popularity (1 - 1/n_i): what one person alone has tells nothing
+about anybody else, and what everybody has tells little. With C = V diag(sigma^2) V' and V'DV = I, the solution of the
+whole problem in that span follows at once:
 
     lambda = shrinkage x sigma_F        Y = V diag(sqrt(sigma - lambda))
 
-so a person's scores become V (1 - lambda / sigma) V' p. Alternating solves reach the same, but creep there. A cohort's
+so a person's scores become V (1 - lambda / sigma) V'D p. Alternating solves reach the same, but creep there. A cohort's
 C is added to what is known of the others'; once everybody has spoken, what is known fades as much as is added.
 
 **solve**: Y + damping (S - lambda Y)(H + lambda I)^-1, the step of alternating least squares; also for alpha > 0, where
@@ -24,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, RealMatrix, RealVector
+from federank.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank.errors import Diverged
 from federank.protocol.squares.recipes import SquaresRecipe
 
@@ -34,8 +37,8 @@ _NOTHING = 1e-9
 class SummedMessages(NamedTuple):
     """All that the server takes from a round."""
 
-    pulls: RealMatrix  # S, for the items of the block
-    squares: RealMatrix  # H
+    pulls: RealMatrix  # S for the items of the block, and the column of the constant 1
+    squares: RealMatrix  # H, with the row and column of the constant 1
     messages: int
 
 
@@ -57,9 +60,18 @@ def spectrum_of(products: RealMatrix, squares: RealMatrix) -> RealMatrix:
     return sketch
 
 
-def strongest(sketch: RealMatrix, factors: int) -> Spectrum:
-    """The largest singular values of a sketch, and their left vectors."""
-    values, directions = np.linalg.eigh(sketch.T @ sketch)
+def item_weights(counts: RealVector, popularity: float) -> FloatVector:
+    """How much items count that so many people have: d, of mean 1 for items of mean popularity."""
+    if popularity == 0:
+        return np.ones(len(counts), dtype=np.float32)
+    known = np.maximum(counts, 1.0)
+    weights: FloatVector = ((known / known.mean()) ** -popularity * (1 - 1 / known)).astype(np.float32)
+    return weights
+
+
+def strongest(sketch: RealMatrix, weights: FloatVector, factors: int) -> Spectrum:
+    """The largest singular values of a sketch whose items have weights, and their left vectors: V'DV = I."""
+    values, directions = np.linalg.eigh((sketch * weights[:, None]).T @ sketch)
     values, directions = values[::-1][:factors], directions[:, ::-1][:, :factors]
     kept = values > _NOTHING * max(values[0], 0.0)
     singular = np.sqrt(np.where(kept, values, 0.0))

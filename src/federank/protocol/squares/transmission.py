@@ -12,19 +12,21 @@ import numpy as np
 
 from federank.arrays import FloatVector
 from federank.protocol.squares.messages import SquaresPrivate, SquaresUpdate
+from federank.protocol.squares.recipes import SquaresRecipe
 
 
 def message_norm(strengths: FloatVector, vector: FloatVector) -> float:
-    """The L2 norm of all numbers of the message, written out: of w x' and of x x' together."""
-    length = float(np.dot(vector.astype(np.float64), vector.astype(np.float64)))
+    """The L2 norm of all numbers of the message, written out: of w [x, 1]' and of [x, 1] [x, 1]' together."""
+    length = 1 + float(np.dot(vector.astype(np.float64), vector.astype(np.float64)))
     pulled = float(np.dot(strengths.astype(np.float64), strengths.astype(np.float64)))
     return math.sqrt(length * (pulled + length))
 
 
-def send(device: SquaresPrivate, strengths: FloatVector, vector: FloatVector, clip: float) -> SquaresUpdate:
-    """The Update, clipped; the device has one message less from now on."""
+def send(recipe: SquaresRecipe, device: SquaresPrivate, strengths: FloatVector, vector: FloatVector) -> SquaresUpdate:
+    """The Update, weighted and clipped; the device has one message less from now on."""
     assert device.spent < device.messages, "a device that has spent its messages is not asked"
     device.spent += 1
-    norm = message_norm(strengths, vector) if clip > 0 else 0.0
-    scale = clip / norm if norm > clip > 0 else 1.0
+    scale = len(device.outward.profile) ** -recipe.activity
+    if recipe.clip > 0:
+        scale = min(scale, recipe.clip / message_norm(strengths, vector))
     return SquaresUpdate(strengths, vector, np.float32(scale))

@@ -15,7 +15,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from federank import checks
-from federank.arrays import RealVector
 from federank.protocol.squares.recipes import OutwardSettings, SquaresSettings
 from federank.recommenders.constructor import made_from
 from federank.recommenders.few_messages import FewMessages
@@ -75,10 +74,9 @@ class FCF(FewMessages):
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         if "item_factors" in shared:  # as version 0.1.0 called them; it had one lambda, and knew of no policies
-            shared = {"item_vectors": shared["item_factors"], "regulariser": self._lambda()}
+            weights = np.ones(self.training.n_items, dtype=np.float32)
+            alone = np.array([self.settings.regulariser])
+            shared = {"item_vectors": shared["item_factors"], "item_weights": weights, "regulariser": alone}
             everything = np.ones(self.training.n_users)
             private = {"user_vectors": private.get("user_factors", np.zeros(0)), "pi": everything}
         super()._restore(shared, private)
-
-    def _lambda(self) -> RealVector:
-        return np.array([self.settings.regulariser])
