@@ -33,12 +33,17 @@ def cost(objective, data, items, users):
 
 
 def solved(objective, data, items):
-    gram = gram_matrix(items)
-    return np.array([solve_person(objective, LAMBDA, items, gram, data.profiles.of(u)) for u in range(data.n_users)])
+    weights = np.ones(len(items), dtype=np.float32)
+    gram = gram_matrix(items, weights)
+    people = (data.profiles.of(user) for user in range(data.n_users))
+    return np.array([solve_person(objective, LAMBDA, items, weights, gram, profile) for profile in people])
 
 
 def test_the_gram_matrix_is_the_product_with_itself(items):
-    np.testing.assert_allclose(gram_matrix(items), items.astype(float).T @ items.astype(float), rtol=1e-12)
+    weights = np.linspace(0, 2, len(items)).astype(np.float32)
+    double = items.astype(float)
+    expected = (double * weights[:, None]).T @ double
+    np.testing.assert_allclose(gram_matrix(items, weights), expected, rtol=1e-9, atol=1e-12)
 
 
 @every_objective

@@ -21,7 +21,7 @@ from federank.protocol.choices import AS_HISTORIES_ARE, Outwards
 from federank.protocol.draws import COHORT, words, words_wrap_around
 from federank.protocol.policy import Policy
 
-DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 0.25, 0.3
+DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 0.15, 0.3
 """Chosen on the validation parts of four data sets and a city; docs/frugal.md tells how."""
 
 Step = Literal["spectral", "solve", "adam"]
@@ -75,7 +75,7 @@ class SquaresSettings(OutwardSettings):
     shrinkage: float = 0.9
     """Where lambda follows the data: lambda as a multiple of the smallest singular value that is kept."""
     activity: float | None = None
-    """How little the active count for: somebody who takes part with n items weighs n^-activity.  [default: 0.25; 0
+    """How little the active count for: somebody who takes part with n items weighs n^-activity.  [default: 0.15; 0
     where alpha is above 0, messages cover blocks, or the server steps with Adam]"""
     popularity: float | None = None
     """How little the popular counts for: an item of n people weighs n^-popularity (1 - 1/n).  [default: 0.3; 0 as
