@@ -1,7 +1,7 @@
 """How far a model's predicted ratings are off, on what it has not seen; and figures over folds.
 
 Every rating of the test part counts, also where the model had nothing to predict from: such predictions are its
-stated fallbacks (recommenders/ratings.py), and are counted.
+stated fallbacks (recommenders/methods/ratings.py), and are counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recommendations: for each person a short list of items, best first.
 
 What a recommender answers with and what evaluation reads. As files, lists travel between toolkits in three
-columns (`user item score`): see recommendation_files.py.
+columns (`user item score`): see stored/recommendation_files.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 1. Follow people: everybody, or a drawn sample where people x items would pass a budget. A few devices are the
    attacker's own: it practises on them, and they are not judged.
-2. Watch: note what their Updates show (traffic.py), or the sums over cohorts (sums.py), and get one more Update of each
+2. Watch: note what their Updates show (traffic.py), or the sums over cohorts (sums/), and get one more Update of each
    (updates.py).
 3. Attack: each attack sees the same View (views.py) and answers with a Guess (attacks/).
 4. Judge the guesses by the true histories (scoring.py), and put the means beside what popularity alone tells

@@ -1,7 +1,7 @@
 """The audit of a run that learns ratings (FedRec): which items somebody has rated, and how.
 
-Which items: the attacks of rating_attacks.py on what the observer has counted (rating_traffic.py). How: the ratings
-themselves, from two early Updates of a few people (attacks/two_steps.py), beside guessing the mean of all ratings.
+Which items: the attacks of attacks.py on what the observer has counted (traffic.py). How: the ratings
+themselves, from two early Updates of a few people (two_steps.py), beside guessing the mean of all ratings.
 Everything a device learns is sent in every round, so nothing is ever held back; what hides it are sampled items.
 """
 

@@ -1,7 +1,7 @@
 """Two Updates of a device that learns ratings, from two rounds in which it took part one after the other.
 
 The run is played again by the compiled engine up to each of these rounds; there the device answers the Broadcast as the
-protocol tells it (protocol/rating_computation.py), on a copy of its state, so nothing of the run changes. Early rounds
+protocol tells it (protocol/ratings/computation.py), on a copy of its state, so nothing of the run changes. Early rounds
 are taken, while vectors still move: late in a run two answers are nearly the same and tell no more than one.
 """
 

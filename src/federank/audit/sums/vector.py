@@ -1,7 +1,7 @@
 """The vector in a sum: taste, as far as the sums of a person's rounds differ from the others.
 
 The rows of negatives in a sum add up to -G p over its devices. So the rounds of one person, compared with all others,
-give that person's own vector with noise. The noise is known (audit/sums.py): what chance explains is taken off, and
+give that person's own vector with noise. The noise is known (rounds.py): what chance explains is taken off, and
 where nothing is left, everybody is taken to be like the mean of all.
 """
 

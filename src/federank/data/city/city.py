@@ -4,7 +4,7 @@ Where no data set is at hand, the city is: for a first try, for demonstrations, 
 things grow. It looks like the check-in data of the papers (Foursquare): places in nine categories, popularity
 with a long tail, most people active a little and a few very much, and a time for each check-in.
 
-1. Draw the map: neighbourhoods, places, their attraction (city_map.py) and their names (city_names.py).
+1. Draw the map: neighbourhoods, places, their attraction (map.py) and their names (names.py).
 2. Decide how many places each person goes to.
 3. Each visit: a category by the person's taste; then, mostly, a neighbourhood near home and one of its places by
    attraction, and now and then any place of that category in the whole city. A place seen before is no visit:

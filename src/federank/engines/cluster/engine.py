@@ -1,6 +1,6 @@
 """The cluster engine: one population over many machines, the driver in the place of the server.
 
-The devices are spread over Ray actors (`cluster_shard.py`), district by district (`cluster_districts.py`). A round:
+The devices are spread over Ray actors (`shard.py`), district by district (`districts.py`). A round:
 
   1. distribution: the driver draws the clients and puts a Broadcast of the rows that changed into Ray's store, once;
   2. and 3. computation and transmission happen on the shards, with the compiled engine's kernels;

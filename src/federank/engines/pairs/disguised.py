@@ -1,4 +1,4 @@
-"""Rounds with clipped and noisy Updates, compiled (protocol/noise.py has the idea, and the form for one device).
+"""Rounds with clipped and noisy Updates, compiled (protocol/pairs/noise.py has the idea, and the form for one device).
 
 Each client's Update is summed apart, clipped, and added to the round's sum. Noise is then drawn once for the sum, with
 the variance that the devices' own noise would add up to: the model has the same distribution as with noise drawn device

@@ -1,4 +1,4 @@
-"""Home vectors of many people at once: protocol/home.py, compiled."""
+"""Home vectors of many people at once: protocol/pairs/home.py, compiled."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ item's V again before the client has finished. (Predictions of virtual ratings c
 next client sees this one's result, so the order is the algorithm; in batch style all clients see the same V, and
 sums and counts per item are folded in at the end of the round.
 
-SVD++ is in rating_kernels_svdpp.py; what the two share is laid out here.
+SVD++ is in kernels_svdpp.py; what the two share is laid out here.
 """
 
 from __future__ import annotations

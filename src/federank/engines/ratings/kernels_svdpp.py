@@ -1,7 +1,7 @@
 """The compiled loop of SVD++: PMF's, with the rated items' W in a table of the device's own.
 
 The W are gathered when a client's round begins, move there together by the short cut of models/svdpp.py, and are
-written back when it ends. Training that nobody hears of (virtual_ratings.py) has a table of its own.
+written back when it ends. Training that nobody hears of (protocol/ratings/virtual.py) has a table of its own.
 """
 
 from __future__ import annotations

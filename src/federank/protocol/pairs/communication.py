@@ -9,7 +9,7 @@ the positive's vector comes back:
 Freshness is how often the shared model is renewed in an epoch, rpe; divided by the number of training
 interactions X+ it can be compared between data sets. T is taken as it is, not rounded: X+ / |U| in the "+"
 variants. The formula counts a row sent twice in one message as two, and every download as the whole model;
-`engines/communication.py` counts what a run really sends.
+`engines/pairs/communication.py` counts what a run really sends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Computation on the device, when ratings are learnt (FedRec, 2020, Algorithms 2, 3 and 5).
 
-1. Sample items the person has not rated, and give them virtual ratings (virtual_ratings.py).
+1. Sample items the person has not rated, and give them virtual ratings (virtual.py).
 2. Move the person's vector: by the mean gradient over all these ratings (batch), or rating by rating (stochastic);
    with SVD++ the rated items' W, of which the device has a copy, move with it.
 3. Gather the gradient of every item's V, and for SVD++ of the rated items' W.

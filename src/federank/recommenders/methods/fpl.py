@@ -5,7 +5,7 @@ model.recommend("A3EBHHCZO6V2A4", n=10)
 
 People may choose for themselves: a file of policies (`policies="people.toml"`), or from Python a list of them in the
 sorted order of the users' ids (`fit(train, policies=[...])`). Those whose rounds do not follow their history are
-recommended to from a home vector (protocol/home.py).
+recommended to from a home vector (protocol/pairs/home.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Several models of one method, each tested on another part of the data, as one folder.
 
     folds.json           how the data were divided, and the method with its settings
-    fold-1/ ... fold-K/  a model each, with its split (see storage.py)
+    fold-1/ ... fold-K/  a model each, with its split (see model_folder.py)
 
 The folder appears whole under its name, or not at all. Until then the models that are done lie beside it, in a folder
 whose name ends in `.unfinished`; a run that was stopped goes on from there.

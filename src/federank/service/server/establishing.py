@@ -36,7 +36,7 @@ def establish(
 ) -> str | None:
     """Write a charter and a first model into an empty store; the operator's token, or None if there was one already.
 
-    `trained` is a trained FPL model (recommenders/fpl.py): its items' factors are taken for the items it knows.
+    `trained` is a trained FPL model (recommenders/methods/fpl.py): its items' factors are taken for the items it knows.
     """
     if data.n_items < 2:
         raise SettingError(f"The catalogue of {data.name} has {data.n_items} items; at least two are needed.")

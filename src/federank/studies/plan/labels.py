@@ -1,6 +1,6 @@
 """Labels: which runs a study consists of, and what each is called in it.
 
-Runs are kept by their content; their labels belong to the study as it is now (results.py, current.json). A run may have
+Runs are kept by their content; their labels belong to the study as it is now (results/results.py, current.json). A run may have
 two: at its point of a sweep, and as the best of it.
 """
 

@@ -7,7 +7,7 @@ A *case* is one row: a model on a data set (and fold), with one combination of s
 2. test: with the values and the epoch that were best, the model learns from the whole training part and is tested
    once, for every seed.
 
-The second kind is known only when the first is done (choose.py). A run's id is a digest of what its result depends
+The second kind is known only when the first is done (run/choose.py). A run's id is a digest of what its result depends
 on: the data's fingerprint, filters and split, the method and all its settings, the seed, the task and how it is judged.
 Labels are not in it: a row may be renamed, and two rows may share a run.
 """

@@ -45,7 +45,7 @@ TOLD = {
     ),
     "note": ("data", "group", "metric", "text"),
 }
-"""What the report reads (studies/report.py)."""
+"""What the report reads (studies/report/)."""
 
 
 def refuse_unknown(table: Mapping[str, Any], known: Collection[str], where: str) -> None:

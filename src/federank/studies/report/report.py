@@ -1,6 +1,6 @@
 """The report of a study: its results folder told as a page to read.
 
-1. The runs are gathered into rows (rows.py), the study's wishes read from its TOML (wishes.py).
+1. The runs are gathered into rows (results/rows.py), the study's wishes read from its TOML (plan/wishes.py).
 2. Each wished table is filled for each data set, ours beside the paper's (tables.py); then what differs and why, what
    an audit found, how long the runs took, which failed, and with what versions (run_tables.py).
 3. Each wished figure is drawn (figures/).

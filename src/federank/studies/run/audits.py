@@ -15,7 +15,7 @@ finds becomes metrics of the run, under its name:
     ..._held_back                the same of those items that were never sent as liked
     sums:attack                  which attack was the best, as a word; `attack_held_back` likewise
 
-A run that is not audited is the same run as ever: its id does not know that there are audits (plan.py).
+A run that is not audited is the same run as ever: its id does not know that there are audits (plan/plan.py).
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ export function absentItem(profile, rank) {
   return rank + low;
 }
 
-/** First values of one row: normal numbers of mean 0 and deviation `scale` (Box and Muller, 1958; initial.py). */
+/** First values of one row: normal numbers of mean 0 and deviation `scale` (Box and Muller, 1958; protocol/initial.py). */
 export function normalRow(columns, seed, row, purpose, scale) {
   const values = new Float32Array(columns);
   for (let block = 0; 4 * block < columns; block++) {

@@ -6,7 +6,7 @@ What makes rounds durable and exact is here, and is little:
    its device and the round that takes it in are another key, so that a device has one voice in a fold;
 2. closing a round changes its row from `open` to `closed`, and waits for uploads on their way in (they hold the row);
 3. folding writes the next version and changes `closed` to `folded` in one transaction: both happened, or neither
-   (store_versions.py).
+   (versions.py).
 
 So a crash leaves a round open, closed or folded, and whoever comes next goes on from there. A round's Updates are added
 up in the order of their digests, which is the same whoever arrived first.
