@@ -20,13 +20,13 @@ import polars as pl
 
 from federank.data.interactions import Interactions, Repeats
 from federank.data.known.sets import KNOWN
-from federank.data.sources.asked import Asked, Choice, Choices
 from federank.data.sources.columns import Columns, as_interactions
-from federank.data.sources.detect import read_place
+from federank.data.sources.detect import read_path
 from federank.data.sources.formats.item_files import read_items
 from federank.data.sources.memory.arrays import read_arrays
 from federank.data.sources.memory.frames import is_pandas, read_pandas, read_polars
-from federank.data.sources.places import find_place, name_of
+from federank.data.sources.options import ColumnChoice, ColumnChoices, ReadingOptions
+from federank.data.sources.paths import find_path, name_of
 from federank.data.sources.text.contents import read_text
 from federank.errors import BadFile, DataError, SettingError
 
@@ -34,10 +34,10 @@ from federank.errors import BadFile, DataError, SettingError
 def load(
     source: Any,
     *,
-    users: Choice = None,
-    items: Choice = None,
-    ratings: Choice = None,
-    times: Choice = None,
+    users: ColumnChoice = None,
+    items: ColumnChoice = None,
+    ratings: ColumnChoice = None,
+    times: ColumnChoice = None,
     header: bool | None = None,
     delimiter: str | None = None,
     repeats: Repeats = "latest",
@@ -53,15 +53,15 @@ def load(
     """
     if repeats not in get_args(Repeats):
         raise SettingError(f"repeats is {repeats!r}; it must be one of {', '.join(map(repr, get_args(Repeats)))}.")
-    asked = Asked(Choices(users, items, ratings, times), header, delimiter)
+    options = ReadingOptions(ColumnChoices(users, items, ratings, times), header, delimiter)
     if isinstance(source, str) and source in KNOWN and KNOWN[source].generated:
-        asked.refuse_all(f"{source} is generated, which")
+        options.refuse_all(f"{source} is generated, which")
         return _generated()
     if isinstance(source, str | os.PathLike):
-        place = find_place(source)
-        columns, name, label = read_place(place, asked), name_of(source, place), str(place)
+        path = find_path(source)
+        columns, name, label = read_path(path, options), name_of(source, path), str(path)
     else:
-        columns, name, label = _read_memory(source, asked), "interactions", "The data"
+        columns, name, label = _read_memory(source, options), "interactions", "The data"
     if item_file is not None:
         columns = _with_items(columns, item_file)
     data = as_interactions(columns, name=name, repeats=repeats)
@@ -71,15 +71,15 @@ def load(
     return data
 
 
-def _read_memory(source: Any, asked: Asked) -> Columns:
+def _read_memory(source: Any, options: ReadingOptions) -> Columns:
     if is_pandas(source):
-        asked.refuse_layout("A frame")
-        return read_pandas(source, asked.columns)
+        options.refuse_layout("A frame")
+        return read_pandas(source, options.columns)
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
-        asked.refuse_layout("A frame")
-        return read_polars(source, asked.columns)
+        options.refuse_layout("A frame")
+        return read_polars(source, options.columns)
     if isinstance(source, tuple | list | np.ndarray):
-        asked.refuse_all("A tuple of columns is in the order user, item, rating, time, which")
+        options.refuse_all("A tuple of columns is in the order user, item, rating, time, which")
         return read_arrays(source)
     raise DataError(
         f"A {type(source).__name__} cannot be loaded; give a known set's name, a path, a pandas or Polars frame, or a "

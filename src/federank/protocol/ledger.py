@@ -4,8 +4,8 @@ For every item that was in one of the device's Updates: in which round first and
 in how many as compared with, and, known to the owner alone, whether a liked one is real or a decoy; what left as real
 once stays real, though it be removed and sent as a decoy later. A row's bias tells the two kinds apart, and an observer
 who links the device's Updates reads the very same from them: above zero it was liked, below zero it was compared with.
-The ledger is written before an Update is sent, because what may have left counts as left; with noise (pairs/noise.py) it
-lists what went in, and an observer sees less.
+The ledger is written before an Update is sent, because what may have left counts as left; with noise
+(pairs/noise.py) it lists what went in, and an observer sees less.
 """
 
 from __future__ import annotations

@@ -186,11 +186,11 @@ def locate(name: str) -> Path:
     known = known_set(name)
     if known.generated:
         raise DataError(f"{name} has no file: it is generated whenever it is loaded by its name.")
-    place = find(name)
-    if place is None:
+    path = find(name)
+    if path is None:
         folder = data_folder() / name
         raise DataError(f"{known.title} is not installed: it is not in {folder}. {how_to_get(known)}")
-    return place
+    return path
 
 
 def how_to_get(known: KnownSet) -> str:

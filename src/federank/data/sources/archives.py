@@ -18,9 +18,9 @@ Files = dict[str, Callable[[], Text]]
 """Names, with folders before slashes, and what reads each."""
 
 
-def files_in(place: Path) -> Files:
+def files_in(path: Path) -> Files:
     """The files in a zip, or in a folder and the folders right inside it."""
-    return _in_folder(place) if place.is_dir() else _in_zip(place)
+    return _in_folder(path) if path.is_dir() else _in_zip(path)
 
 
 def file_and_neighbours(path: Path, others: Iterable[str]) -> Files:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from federank.data.sources.asked import Choice, Choices
+from federank.data.sources.options import ColumnChoice, ColumnChoices
 from federank.errors import BadFile, SettingError
 
 WORDS = {
@@ -42,7 +42,7 @@ class Roles(NamedTuple):
     categories: int | None = None
 
 
-def assign_roles(names: Sequence[str] | None, count: int, choices: Choices, label: str) -> Roles:
+def assign_roles(names: Sequence[str] | None, count: int, choices: ColumnChoices, label: str) -> Roles:
     """The columns to read, from a header's names (None: there is none) and the caller's choices."""
     if names is None:
         return _by_position(count, choices, label)
@@ -66,7 +66,7 @@ def recognises(names: Sequence[str], *roles: str) -> bool:
     return all(find_word(names, WORDS[role]) is not None for role in roles)
 
 
-def _by_position(count: int, choices: Choices, label: str) -> Roles:
+def _by_position(count: int, choices: ColumnChoices, label: str) -> Roles:
     if count > 4 and not choices.given():
         raise BadFile(
             f"{label} has {count} columns and no header, and only the order user, item, rating, time is known; say "
@@ -85,7 +85,7 @@ def _by_position(count: int, choices: Choices, label: str) -> Roles:
     return _distinct(Roles(**chosen), label)  # type: ignore[arg-type]
 
 
-def _chosen(role: str, choice: Choice, names: Sequence[str] | None, count: int, label: str) -> int | None:
+def _chosen(role: str, choice: ColumnChoice, names: Sequence[str] | None, count: int, label: str) -> int | None:
     if choice is None or choice is False:
         if choice is False and role in ("users", "items"):
             raise SettingError(f"{role}=False leaves out a column that every data set needs; name it instead.")

@@ -3,8 +3,8 @@
 With SQLite it is a lock on a file beside the store, which the operating system drops when the process ends, however it
 ends. With PostgreSQL it is an advisory lock of the connection that conducts: gone when the connection is.
 
-The lock only spares work. That a round is folded once is seen to by the store (see store/statements.py), even if two workers
-should both believe that they lead.
+The lock only spares work. That a round is folded once is seen to by the store (store/statements.py), even if two
+workers should both believe that they lead.
 """
 
 from __future__ import annotations

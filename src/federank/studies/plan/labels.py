@@ -1,7 +1,7 @@
 """Labels: which runs a study consists of, and what each is called in it.
 
-Runs are kept by their content; their labels belong to the study as it is now (results/results.py, current.json). A run may have
-two: at its point of a sweep, and as the best of it.
+Runs are kept by their content; their labels belong to the study as it is now (results/results.py, current.json). A
+run may have two: at its point of a sweep, and as the best of it.
 """
 
 from __future__ import annotations

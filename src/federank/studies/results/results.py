@@ -7,8 +7,8 @@
     users/ID.parquet     each user's values in the test run with this id
     claims/ID            locked by the process that carries this run out
 
-A run is named by its content (plan/plan.py), so runs.jsonl only ever grows: a line is appended under a lock and forced to
-the disk. A process that dies while it writes leaves a torn last line, which readers pass over and the next writer
+A run is named by its content (plan/plan.py), so runs.jsonl only ever grows: a line is appended under a lock and forced
+to the disk. A process that dies while it writes leaves a torn last line, which readers pass over and the next writer
 cuts off. The users' values are written before their line, under a temporary name: a line that is there is whole.
 """
 

@@ -2,8 +2,8 @@
 
 1. Runs that choose are given out in the order of the study; as soon as those of a case are finished, its values are
    chosen and its test runs join the queue.
-2. Before a run is given out it is claimed (results/results.py). What another process has claimed is left to it, and looked for
-   again later: its line, if it has finished; the run itself, if it has died.
+2. Before a run is given out it is claimed (results/results.py). What another process has claimed is left to it, and
+   looked for again later: its line, if it has finished; the run itself, if it has died.
 3. A finished run is kept at once. Stopped or killed at any moment, the same command goes on from there.
 """
 

@@ -16,7 +16,7 @@ from federank.data.interactions import Interactions
 from federank.data.sources.archives import Files, beside, files_in
 from federank.data.sources.columns import as_interactions
 from federank.data.sources.formats.movielens import find_movielens, read_movielens
-from federank.data.sources.places import find_place
+from federank.data.sources.paths import find_path
 from federank.data.sources.text.contents import ZIP, first_bytes
 from federank.data.sources.text.delimited import read_delimited
 from federank.errors import BadFile
@@ -24,29 +24,29 @@ from federank.errors import BadFile
 
 def read_movielens_folds(source: str | os.PathLike[str]) -> list[tuple[Interactions, Interactions]]:
     """The publisher's (training, test) folds, whose users and items are numbered as in the whole set."""
-    place = find_place(source)
-    files = files_in(place) if place.is_dir() or first_bytes(place).startswith(ZIP) else {}
+    path = find_path(source)
+    files = files_in(path) if path.is_dir() or first_bytes(path).startswith(ZIP) else {}
     found = find_movielens(files)
     if found is None or found.edition.ratings != "u.data":
-        raise BadFile(f"{place} is not MovieLens 100K, the set with published folds: u.data and u.item are needed.")
+        raise BadFile(f"{path} is not MovieLens 100K, the set with published folds: u.data and u.item are needed.")
     whole = as_interactions(read_movielens(files, found), name="ml-100k")
     folds = []
     for number in range(1, 6):
         names = [beside(found.ratings, f"u{number}.{part}") for part in ("base", "test")]
-        base, test = (_rows_of(files, name, whole, str(place)) for name in names)
+        base, test = (_rows_of(files, name, whole, str(path)) for name in names)
         if len(base) + len(test) != len(whole) or len(np.union1d(base, test)) != len(whole):
             raise BadFile(
-                f"Fold u{number} of {place} does not part its u.data in two: {len(base):,} and {len(test):,} of "
+                f"Fold u{number} of {path} does not part its u.data in two: {len(base):,} and {len(test):,} of "
                 f"{len(whole):,} ratings; get the set again from its publisher."
             )
         folds.append((whole.take(base), whole.take(test)))
     return folds
 
 
-def _rows_of(files: Files, name: str, whole: Interactions, place: str) -> LongVector:
+def _rows_of(files: Files, name: str, whole: Interactions, path: str) -> LongVector:
     """Which rows of the whole set a fold's file lists, ascending."""
     if name not in files:
-        raise BadFile(f"{place} has no file {name}; the folds are u1.base and u1.test to u5.base and u5.test.")
+        raise BadFile(f"{path} has no file {name}; the folds are u1.base and u1.test to u5.base and u5.test.")
     columns = read_delimited(files[name](), header=False, delimiter="\t")
     listed = pl.DataFrame({"user": columns.users.cast(pl.String), "item": columns.items.cast(pl.String)})
     pairs = pl.DataFrame(
@@ -57,5 +57,5 @@ def _rows_of(files: Files, name: str, whole: Interactions, place: str) -> LongVe
     ).with_row_index("row")
     rows = listed.join(pairs, on=["user", "item"], how="left")["row"]
     if rows.null_count():
-        raise BadFile(f"{name} in {place} lists ratings that its u.data does not have; get the set again.")
+        raise BadFile(f"{name} in {path} lists ratings that its u.data does not have; get the set again.")
     return rows.sort().to_numpy().astype(np.int64)

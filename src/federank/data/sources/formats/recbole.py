@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from federank.data.sources.archives import Files
-from federank.data.sources.asked import Choices
 from federank.data.sources.columns import Columns
 from federank.data.sources.formats.item_files import read_items
+from federank.data.sources.options import ColumnChoices
 from federank.data.sources.text.delimited import read_delimited
 
 
@@ -24,7 +24,7 @@ def item_file_of(name: str) -> str:
     return str(PurePosixPath(name).with_suffix(".item"))
 
 
-def read_recbole(files: Files, name: str, choices: Choices) -> Columns:
+def read_recbole(files: Files, name: str, choices: ColumnChoices) -> Columns:
     """The interactions of an atomic file, with what the file of items beside it tells."""
     columns = read_delimited(files[name](), choices, header=True, delimiter="\t")
     if item_file_of(name) not in files:

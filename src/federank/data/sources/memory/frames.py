@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from federank.data.sources.asked import Choices
 from federank.data.sources.columns import Columns
 from federank.data.sources.memory.arrays import as_series
 from federank.data.sources.memory.typed import Typed
+from federank.data.sources.options import ColumnChoices
 from federank.data.sources.roles import Roles, assign_roles
 from federank.errors import BadFile
 
@@ -25,14 +25,14 @@ def is_pandas(source: object) -> bool:
     return pandas is not None and isinstance(source, pandas.DataFrame)
 
 
-def read_polars(frame: pl.DataFrame | pl.LazyFrame, choices: Choices) -> Columns:
+def read_polars(frame: pl.DataFrame | pl.LazyFrame, choices: ColumnChoices) -> Columns:
     """The columns of a Polars frame."""
     whole = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
     roles = assign_roles(whole.columns, whole.width, choices, FRAME)
     return Typed(FRAME, whole.columns).columns(dict(enumerate(whole.get_columns())), roles)
 
 
-def read_pandas(frame: Any, choices: Choices) -> Columns:
+def read_pandas(frame: Any, choices: ColumnChoices) -> Columns:
     """The columns of a pandas frame; one whose columns are merely numbered counts as without header."""
     names = [str(name) for name in frame.columns]
     numbered = list(frame.columns) == list(range(len(names)))
@@ -41,7 +41,7 @@ def read_pandas(frame: Any, choices: Choices) -> Columns:
     return Typed(FRAME, names).columns(found, roles)
 
 
-def read_parquet(path: Path, choices: Choices) -> Columns:
+def read_parquet(path: Path, choices: ColumnChoices) -> Columns:
     """The columns of a Parquet file, of which only those that are needed are read."""
     try:
         scan = pl.scan_parquet(path, glob=False)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import polars as pl
 
 from federank.data.sources import values
-from federank.data.sources.asked import Choices
 from federank.data.sources.columns import Columns, categories_by_item
+from federank.data.sources.options import ColumnChoices
 from federank.data.sources.roles import Roles, assign_roles
 from federank.data.sources.text import faults
 from federank.data.sources.text.contents import Text
@@ -30,13 +30,13 @@ _STAND_INS = "\x1f\x1e\x1d\x1c\x01\x02\x03\x04\x05\x06"
 
 def read_delimited(
     text: Text,
-    choices: Choices | None = None,
+    choices: ColumnChoices | None = None,
     *,
     header: bool | None = None,
     delimiter: str | None = None,
 ) -> Columns:
     """The columns of a table of text, laid out as it shows itself or as the caller says."""
-    choices = choices or Choices()
+    choices = choices or ColumnChoices()
     layout = find_layout(text, header=header, delimiter=delimiter, named=choices.named())
     roles = assign_roles(layout.names, layout.width, choices, text.label)
     return read_columns(text, layout, roles)

@@ -7,14 +7,14 @@ apart by its looks: with a slash or an ending it was meant as a path, otherwise 
 from __future__ import annotations
 
 import os
-from difflib import SequenceMatcher
 from pathlib import Path
 
+from federank.checks import no_such
 from federank.data.known import sets as known
 from federank.errors import BadFile, UnknownDataset
 
 
-def find_place(source: str | os.PathLike[str]) -> Path:
+def find_path(source: str | os.PathLike[str]) -> Path:
     """The file or folder that a name or a path stands for."""
     path = Path(source).expanduser()
     if isinstance(source, str) and source in known.KNOWN:
@@ -23,18 +23,17 @@ def find_place(source: str | os.PathLike[str]) -> Path:
         return path
     if not isinstance(source, str) or path.suffix or "/" in source or os.sep in source:
         raise BadFile(f"There is no file or folder {path}; check the path.")
-    near = sorted(known.KNOWN, key=lambda name: -SequenceMatcher(None, source.lower(), name).ratio())
-    raise UnknownDataset(f"No dataset is called {source!r}. Known: {', '.join(near)}; or give a file's path.")
+    raise UnknownDataset(no_such("dataset", source, known.KNOWN, otherwise="; or give a file's path"))
 
 
-def name_of(source: str | os.PathLike[str], place: Path) -> str:
+def name_of(source: str | os.PathLike[str], path: Path) -> str:
     """What a data set is called: its known name, or its file's name without endings."""
     if isinstance(source, str) and source in known.KNOWN:
         return source
-    bare = place.resolve().name
+    bare = path.resolve().name
     for ending in (".gz", ".zst"):
         bare = bare.removesuffix(ending)
-    return Path(bare).stem if place.is_file() else bare
+    return Path(bare).stem if path.is_file() else bare
 
 
 def _exists(path: Path) -> bool:

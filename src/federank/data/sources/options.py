@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 from federank.errors import SettingError
 
-Choice = str | int | bool | None
+ColumnChoice = str | int | bool | None
 """A column's name or its position from 0; None to look for it, False to leave it out."""
 
 
-class Choices(NamedTuple):
+class ColumnChoices(NamedTuple):
     """The columns that were chosen."""
 
-    users: Choice = None
-    items: Choice = None
-    ratings: Choice = None
-    times: Choice = None
+    users: ColumnChoice = None
+    items: ColumnChoice = None
+    ratings: ColumnChoice = None
+    times: ColumnChoice = None
 
     def named(self) -> bool:
         """Whether a column was chosen by name, so that there must be a header."""
@@ -30,10 +30,10 @@ class Choices(NamedTuple):
         return [role for role, choice in self._asdict().items() if choice is not None]
 
 
-class Asked(NamedTuple):
+class ReadingOptions(NamedTuple):
     """All that was said of a source."""
 
-    columns: Choices = Choices()
+    columns: ColumnChoices = ColumnChoices()
     header: bool | None = None
     delimiter: str | None = None
 
