@@ -7,8 +7,7 @@
 The server's functions take Broadcasts and Updates and nothing else, so a profile or a user's factors cannot be
 handed to them by accident; `encode` refuses anything that is not one of the two. On the wire both are safetensors
 (wire.py), written by `encode` and read by `decode_broadcast` and `decode_update`, whoever the reader is. What was read
-from a stranger has been checked; bytes that were checked before, or that their reader wrote, are read by the two
-functions that end in `_of_ours`.
+from a stranger has been checked; an Update that was checked when it arrived is read by `update_of_ours`.
 """
 
 from __future__ import annotations
@@ -89,15 +88,10 @@ def update_of_ours(content: bytes) -> CheckedUpdate:
 
 def decode_broadcast(content: bytes, factors: int, n_items: int) -> Broadcast:
     """A Broadcast from the wire, once it is sure to be one."""
-    broadcast = broadcast_of_ours(content)
+    arrays, numbers = decode_parts(content, "a Broadcast", PARTS, ("round", "version"))
+    broadcast = Broadcast(numbers["round"], numbers["version"], arrays["items"], arrays["vectors"], arrays["biases"])
     _check_rows("a Broadcast", broadcast, factors, n_items)
     return broadcast
-
-
-def broadcast_of_ours(content: bytes) -> Broadcast:
-    """A Broadcast from bytes that its reader has written."""
-    arrays, numbers = decode_parts(content, "a Broadcast", PARTS, ("round", "version"))
-    return Broadcast(numbers["round"], numbers["version"], arrays["items"], arrays["vectors"], arrays["biases"])
 
 
 def check_update(update: Update, factors: int, n_items: int) -> None:

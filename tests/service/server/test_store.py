@@ -4,6 +4,7 @@ import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from federank.errors import ModelError, SettingError
 from federank.protocol.messages import Update, encode
 from federank.protocol.pairs.recipes import FPLSettings, recipe_for
 from federank.service.server.charter import read_charter
-from federank.service.server.establishing import establish, first_model, renew_admin_token
-from federank.service.server.published import EncodedRows, Published
+from federank.service.server.establishing import establish, renew_admin_token
+from federank.service.server.families.pairs import PAIRS, shortened
+from federank.service.server.published import EncodedRows, Published, first_model
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store import statements as stored
 from federank.service.server.store import versions
@@ -24,7 +26,6 @@ from federank.service.server.store.address import without_password
 from federank.service.server.store.database import Database, StoreAway, StoreError
 from federank.service.server.store.schema import MIGRATIONS, migrate
 from federank.service.server.tickets import TICKET_BYTES, make_ticket, read_ticket
-from federank.service.server.uploads import Form, shortened
 
 KEY = b"k" * 32
 
@@ -45,6 +46,13 @@ def upload(seed, device="d", number=0, version=0):
 def keep(connection, *uploads, staleness=None):
     with connection.transaction():
         return [stored.keep_upload(connection, each, staleness)[0] for each in uploads]
+
+
+def moved(model, rows=slice(None)):
+    """The next version, in which some rows are others."""
+    vectors = model.vectors.copy()
+    vectors[rows] += 1
+    return model.followed_by({**model.tables, "vectors": vectors}, {})
 
 
 def test_migrations_are_made_once_by_whoever_comes_first(store):
@@ -121,7 +129,7 @@ def test_a_round_is_folded_exactly_once(database):
         keep(connection, upload(1))
         stored.close_round(connection, 0, 1)
         model = versions.newest_model(connection)
-        after = model.followed_by(model.vectors + 1, model.biases)
+        after = moved(model)
         versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
         with pytest.raises(StoreAway, match="somebody else"):
             versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
@@ -173,9 +181,7 @@ def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch
             stored.open_round(connection, number, model.version)
             keep(connection, upload(number + 1, number=number))
             stored.close_round(connection, number, 1)
-            vectors = model.vectors.copy()
-            vectors[rng.integers(ITEMS)] += 1
-            model = model.followed_by(vectors, model.biases)
+            model = moved(model, rng.integers(ITEMS))
             versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
             if number % 3 == 0:
                 follower = versions.newest_model(connection, follower)
@@ -193,23 +199,24 @@ def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch
 
 @given(st.lists(st.sets(st.integers(0, ITEMS - 1)), max_size=8), st.integers(-2, 10))
 def test_the_rows_since_a_version_are_those_that_differ(steps, since):
-    model = Published(0, np.zeros((ITEMS, 1), np.float32), np.zeros(ITEMS, np.float32), np.zeros(ITEMS, np.int64))
+    model = first_model({"vectors": np.zeros((ITEMS, 1), np.float32), "biases": np.zeros(ITEMS, np.float32)}, {})
     history = [model]
     for rows in steps:
-        biases = model.biases.copy()
+        biases = model.tables["biases"].copy()
         biases[list(rows)] += 1
-        model = model.followed_by(model.vectors, biases)
+        model = model.followed_by({"vectors": model.vectors, "biases": biases}, {})
         history.append(model)
     rows = model.rows_since(since)
     if 0 <= since < len(history):
-        assert rows.tolist() == np.flatnonzero(history[since].biases != model.biases).tolist()
+        assert rows.tolist() == np.flatnonzero(history[since].tables["biases"] != model.tables["biases"]).tolist()
     else:
         assert rows.tolist() == list(range(ITEMS))
 
 
 def test_encoded_rows_are_made_once_and_kept_within_their_room():
-    encoded = EncodedRows(most_bytes=2000)
-    model = first_model(FPLSettings(factors=2), ITEMS)
+    settings = FPLSettings(factors=2)
+    encoded = EncodedRows(partial(PAIRS.encode, settings), most_bytes=2000)
+    model = first_model(*PAIRS.first_tables(settings, small_world(), None))
     first = encoded.since(model, None, 0)
     assert encoded.since(model, None, 0) is first
     assert encoded.since(model, 99, 0) is first, "a version from the future says nothing"
@@ -228,13 +235,13 @@ def test_the_first_model_is_the_one_of_a_simulation():
         data = small_world()
         recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.ones(data.n_users))
         simulated = Federation.founded(settings, recipe, data.profiles, data.n_items)
-        model = first_model(settings, data.n_items)
+        first = PAIRS.first_tables(settings, data, None).tables
         # Compiled or not, logarithms and cosines may differ in their last digit.
-        np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :5], rtol=1e-6)
-        np.testing.assert_allclose(model.biases, simulated.item_biases, rtol=1e-6)
+        np.testing.assert_allclose(first["vectors"], simulated.item_vectors[:, :5], rtol=1e-6)
+        np.testing.assert_allclose(first["biases"], simulated.item_biases, rtol=1e-6)
 
 
-def test_a_federation_is_founded_once(database):
+def test_a_federation_is_established_once(database):
     with database.connection() as connection:
         assert establish(connection, FPLSettings(), small_world(), RoundSettings()) is None
         charter = read_charter(connection)
@@ -273,8 +280,10 @@ def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite
     database.close()
     others = np.arange(ITEMS) != 3
     assert np.array_equal(model.vectors[others], trained.item_vectors)
-    assert np.array_equal(model.biases[others], trained.item_biases)
-    assert np.array_equal(model.vectors[3], first_model(FPLSettings(factors=2), ITEMS).vectors[3])
+    assert np.array_equal(model.tables["biases"][others], trained.item_biases)
+    assert np.array_equal(
+        model.vectors[3], PAIRS.first_tables(FPLSettings(factors=2), small_world(), None).tables["vectors"][3]
+    )
 
 
 @pytest.mark.parametrize(
@@ -400,7 +409,7 @@ def play_rounds(connection, count):
         stored.open_round(connection, number, model.version)
         assert keep(connection, upload(number + 1, number=number, version=model.version)) == ["stored"]
         stored.close_round(connection, number, 1)
-        model = model.followed_by(model.vectors + 1, model.biases)
+        model = moved(model)
         versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
 
 
@@ -432,7 +441,8 @@ def test_no_row_is_longer_than_allowed_and_short_ones_stay_as_they_are(row, most
 
 
 def test_an_upload_may_be_as_long_as_its_rows_take_and_no_longer():
-    form = Form(factors=20, n_items=3706, most_rows=264, most_norm=1.0)
+    form = PAIRS.form(FPLSettings(factors=20, triples=132), 3706, 1.0)
+    assert form.most_rows == 264
     assert len(encode(some_update(1, rows=264, items=3706, factors=20))) <= form.most_bytes < 30_000
 
 
@@ -457,6 +467,6 @@ def test_a_published_model_is_not_changed_by_the_next(database):
     with database.connection() as connection:
         model = versions.newest_model(connection)
     before = model.vectors.copy()
-    following: Published = model.followed_by(model.vectors + 1, model.biases)
+    following: Published = moved(model)
     assert np.array_equal(model.vectors, before)
     assert (following.version, following.changed.tolist()) == (1, [1] * ITEMS)

@@ -7,10 +7,11 @@ from tests.service.federations import ITEMS, KEEP, PATIENT, in_a_loop, serving, 
 from federank.errors import BadMessage
 from federank.protocol import messages
 from federank.protocol.messages import CheckedUpdate, Update, encode
-from federank.service.server.uploads import KINDS, Form, shortened
+from federank.service.server.families.family import Form
+from federank.service.server.families.pairs import PAIRS, shortened
 
-FORM = Form(factors=3, n_items=ITEMS, most_rows=4, most_norm=2.0)
-PLAIN = KINDS["plain"]
+FORM = Form(factors=3, n_items=ITEMS, most_rows=4, most_norm=2.0, most_bytes=10_000)
+PLAIN = PAIRS.kinds["plain"]
 
 
 def rows(*lengths, factors=3):

@@ -1,7 +1,7 @@
 """The charter: what a federation is, the same for every worker and every restart.
 
-It holds what no worker may decide for itself: the recipe, the catalogue, the key of the tickets; and what devices are
-told beside it: a suggested policy, and what an item is called. It is written once (establishing.py).
+It holds what no worker may decide for itself: the method and its settings, the catalogue, the key of the tickets; and
+what devices are told beside it: a suggested policy, and what an item is called. establishing.py writes it, once.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from federank.arrays import IntVector
 from federank.checks import within
 from federank.errors import SettingError
-from federank.protocol.pairs.recipes import DEVICE_SETTINGS, FPLSettings, Recipe, recipe_for
 from federank.protocol.policy import Policy, default_basis
 from federank.service.server.catalogue import Catalogue, read_catalogue
+from federank.service.server.families.family import Family
+from federank.service.server.families.registry import family_of
+from federank.service.server.published import Published
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_fact
 
@@ -28,18 +29,14 @@ class Charter(NamedTuple):
     """What a federation is."""
 
     name: str
-    settings: FPLSettings
+    family: Family
+    settings: Any  # of the family's record
     catalogue: Catalogue
     n_items: int
     ticket_key: bytes
     admin_hash: bytes
     suggested_policy: dict[str, Any] | None
     noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
-
-    @property
-    def most_rows(self) -> int:
-        """A device that trains on T pairs touches 2 T items at most."""
-        return min(2 * int(self.settings.triples), self.n_items)
 
     @property
     def founding(self) -> str:
@@ -49,14 +46,13 @@ class Charter(NamedTuple):
         """
         return hashlib.blake2b(b"founding", digest_size=16, key=self.ticket_key).hexdigest()
 
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe that aggregation follows; a server needs nothing of it that is about users."""
-        return recipe_for(self.settings, np.ones(1, dtype=np.int64), self.n_items, np.zeros(1))
-
     def device_settings(self) -> dict[str, Any]:
         """The recipe as devices are told it."""
-        return {name: getattr(self.settings, name) for name in DEVICE_SETTINGS}
+        return {name: getattr(self.settings, name) for name in self.family.device_settings}
+
+    def encode(self, model: Published, rows: IntVector, round_number: int) -> bytes:
+        """Some rows of the model as they are sent."""
+        return self.family.encode(self.settings, model, rows, round_number)
 
 
 def read_charter(connection: Connection) -> Charter | None:
@@ -66,9 +62,11 @@ def read_charter(connection: Connection) -> Charter | None:
         return None
     row = connection.one("SELECT value FROM facts WHERE name = 'catalogue'")
     assert row is not None, "charter and catalogue are written together"
+    family = family_of(kept.get("method", "fpl"))  # before there were others, none was named
     return Charter(
         name=kept["name"],
-        settings=FPLSettings(**kept["settings"]),
+        family=family,
+        settings=family.settings(**kept["settings"]),
         catalogue=read_catalogue(bytes(row[0])),
         n_items=kept["items"],
         ticket_key=bytes.fromhex(kept["ticket_key"]),

@@ -13,11 +13,11 @@ from typing import Any
 
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.protocol.pairs.recipes import FEDERATION_SETTINGS, FPLSettings
 from federank.recommenders.stored.model_folder import load_model
 from federank.service.server.catalogue import catalogue_of
 from federank.service.server.charter import Charter, read_charter, usual_noun
 from federank.service.server.establishing import establish, renew_admin_token
+from federank.service.server.families.registry import FAMILIES
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.restoring import jump_ahead
@@ -36,8 +36,10 @@ class Demand:
     names_data: bool = True
     """Whether the operator has named them; else an old federation's own catalogue will do."""
     name: str | None = None
+    method: str | None = None
+    """What the federation learns by; fpl for a new one where nothing is said."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Those of `FEDERATION_SETTINGS` that are given."""
+    """Those of the method's settings that are given."""
     rounds: dict[str, Any] = field(default_factory=dict)
     """Those of `RoundSettings` that are given."""
     start_from: Path | None = None
@@ -73,9 +75,10 @@ def open_store(address: str, demand: Demand) -> str | None:
 
 def _begin(connection: Connection, demand: Demand) -> str | None:
     trained = None if demand.start_from is None else load_model(demand.start_from)
-    settings = FPLSettings(**({"triples": "mean"} | demand.settings))
-    rounds = RoundSettings(**demand.rounds)
-    return establish(connection, settings, demand.data(), rounds, name=demand.name, trained=trained)
+    family = FAMILIES[demand.method or "fpl"]
+    settings = family.settings(**{**family.defaults, **demand.settings})
+    rounds, data = RoundSettings(**demand.rounds), demand.data()
+    return establish(connection, settings, data, rounds, family=family, name=demand.name, trained=trained)
 
 
 def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
@@ -95,7 +98,12 @@ def refuse_another(charter: Charter, demand: Demand) -> None:
             f"The store holds a federation called {charter.name}, not {demand.name}; leave --name out, or name "
             "another --store for a new federation."
         )
-    for name in FEDERATION_SETTINGS:
+    if demand.method not in (None, charter.family.method):
+        raise SettingError(
+            f"The store holds a federation whose method is {charter.family.method}, not {demand.method}; leave "
+            "--method out, or name another --store for a new federation."
+        )
+    for name in charter.family.federation_settings:
         kept, asked = getattr(charter.settings, name), demand.settings.get(name)
         if asked not in (None, kept) and not (name == "triples" and asked == "mean"):
             raise SettingError(

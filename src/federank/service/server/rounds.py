@@ -2,9 +2,9 @@
 
     choose       opens the round, or finds the one that a crash has left open
     distribute   names the version that is published; devices fetch it when they come
-    train        waits for reports until there are enough or the time is up, closes the round, and yields the stored
+    train        waits for reports until there are enough or the time is up, closes the round, and reads the stored
                  Updates in the stated order; a round with too few is abandoned instead
-    aggregate    is that of the simulation; its result is published together with the round's end
+    aggregate    is that of the family, as in a simulation; its result is published together with the round's end
 
 Everything that must survive is in the store before it counts, so the thread that plays can die anywhere: the next one
 finds the round open, closed or folded and goes on. Clocks are not compared: a deadline is a span that the leading
@@ -16,16 +16,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from federank.arrays import FloatMatrix
-from federank.protocol.messages import Update
-from federank.protocol.pairs.aggregation import Shared
-from federank.protocol.pairs.recipes import Recipe
 from federank.protocol.round import play_round
 from federank.service.server.charter import Charter
+from federank.service.server.families.family import Family, Form
 from federank.service.server.leader import Leadership
 from federank.service.server.logs import Log
 from federank.service.server.published import Published
@@ -40,9 +38,9 @@ from federank.service.server.store.statements import (
     next_round,
     open_round,
     state_of_round,
+    tallies,
 )
-from federank.service.server.store.versions import newest_model, publish
-from federank.service.server.uploads import KINDS, Form
+from federank.service.server.store.versions import model_to_fold, publish
 
 LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""
@@ -61,20 +59,26 @@ class Stopped(Exception):
 class PublishedModel:
     """The shared model as the world knows it: a version of it is what devices fetch."""
 
-    def __init__(self, published: Published, round_number: int) -> None:
-        self.published, self.round_number = published, round_number
+    def __init__(self, charter: Charter, connection: Connection) -> None:
+        self._charter, self._connection = charter, connection
+        self.published, self.round_number = model_to_fold(connection), next_round(connection)
 
-    def distribute(self, recipe: Recipe) -> Published:
+    def distribute(self, recipe: None) -> Published:
         """The version that is published: nothing has to be copied or sent."""
         del recipe
         return self.published
 
-    def aggregate(self, recipe: Recipe, updates: Iterable[Update]) -> None:
-        """Fold a round's Updates in as a simulation does; the next version is there, and the next round begins."""
-        shared = Shared(self.published.vectors, self.published.biases, self.round_number)
-        shared.aggregate(recipe, updates)
-        self.published = self.published.followed_by(shared.vectors, shared.biases)
-        self.round_number = shared.round_number
+    def aggregate(self, recipe: None, updates: Iterable[Any]) -> None:
+        """Fold a round's Updates in as a simulation does; the next version is there, and the next round begins.
+
+        The recipe is worked out now, as how many devices there are may matter to it.
+        """
+        del recipe
+        family, settings = self._charter.family, self._charter.settings
+        now = family.recipe(settings, self._charter.n_items, tallies(self._connection).devices)
+        folded = family.fold(now, self.published, self.round_number, updates)
+        self.published = self.published.followed_by(*folded)
+        self.round_number += 1
 
 
 class OpenRound(NamedTuple):
@@ -87,8 +91,9 @@ class OpenRound(NamedTuple):
 class RemoteFleet:
     """Devices that come when they come; what they sent is in the store."""
 
-    def __init__(self, connection: Connection, version: int, form: Form, conductor: Conductor) -> None:
+    def __init__(self, connection: Connection, version: int, family: Family, form: Form, conductor: Conductor) -> None:
         self._connection = connection
+        self._family = family
         self._conductor = conductor
         self._form = form
         self._version = version
@@ -106,16 +111,19 @@ class RemoteFleet:
         self._conductor.tell_news()
         return OpenRound(round_number, rules)
 
-    def train(self, clients: OpenRound, broadcast: Published) -> Iterator[Update]:
-        """Wait for the devices, close the round, and yield what they sent."""
+    def train(self, clients: OpenRound, broadcast: Published) -> Iterator[Any]:
+        """Wait for the devices, close the round; what they sent, in the stated order."""
         del broadcast  # each device fetches the rows that it lacks
         number, rules = clients
         self._wait_for_reports(number, rules)
         buffered = rules.mode == "buffered"
         if close_round(self._connection, number, rules.minimum, opens_next=buffered) is None:
             raise Abandoned
+        return self._updates(number)
+
+    def _updates(self, number: int) -> Iterator[Any]:
         for kind, body in bodies_in_order(self._connection, number):
-            yield KINDS[kind].summand(body, self._form)
+            yield self._family.kinds[kind].summand(body, self._form)
 
     def _wait_for_reports(self, number: int, rules: RoundSettings) -> None:
         while True:
@@ -217,16 +225,13 @@ class Conductor:
         self._database.let_go()
 
     def _conduct(self, connection: Connection) -> None:
-        recipe = self._charter.recipe
-        model = newest_model(connection)
-        assert model is not None, "a federation is founded with a model"
-        shared = PublishedModel(model, next_round(connection))
+        shared = PublishedModel(self._charter, connection)
         self.lingers()  # whoever led before may have been cut off
         while True:
             before = shared.published
-            fleet = RemoteFleet(connection, before.version, self._form, self)
+            fleet = RemoteFleet(connection, before.version, self._charter.family, self._form, self)
             try:
-                play_round(recipe, shared, fleet)
+                play_round(None, shared, fleet)
             except Abandoned:
                 self._log.say("round abandoned", round=shared.round_number)
                 shared.round_number += 1

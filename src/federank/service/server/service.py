@@ -17,7 +17,6 @@ from federank.service.server.settings import TrustSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.statements import count_refusals, device_of
 from federank.service.server.store.writer import REFUSALS, Writer
-from federank.service.server.uploads import Form
 from federank.service.server.view import View
 from federank.service.server.work import Work
 
@@ -30,10 +29,9 @@ class Service:
 
     def __init__(self, database: Database, charter: Charter, trust: TrustSettings, log: Log) -> None:
         self.database, self.charter, self.trust, self.log = database, charter, trust, log
-        settings = charter.settings
-        self.form = Form(settings.factors, charter.n_items, charter.most_rows, trust.most_norm)
+        self.form = charter.family.form(charter.settings, charter.n_items, trust.most_norm)
         self.metrics = Metrics()
-        self.encoded = EncodedRows()
+        self.encoded = EncodedRows(charter.encode)
         self.view = View(database, log)
         self.conductor = Conductor(database, charter, self.form, trust.keep_updates, log, self.view.nudge)
         self.writer = Writer(database, after=self.conductor.nudge)

@@ -20,7 +20,6 @@ from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import Outcome, Upload, enrol, keep_upload, leave
 from federank.service.server.store.writer import TALLIES
 from federank.service.server.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket
-from federank.service.server.uploads import KINDS
 
 LONGEST_WAIT = 60
 SMALL_BODY = 4096
@@ -142,7 +141,7 @@ async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
 
 def _judge(service: Service, kind: str, body: bytes) -> int:
     try:
-        return KINDS[kind].judge(body, service.form)
+        return service.charter.family.kinds[kind].judge(body, service.form)
     except BadMessage as reason:
         raise Refusal(422, "malformed", str(reason)) from reason
 

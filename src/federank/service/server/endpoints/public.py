@@ -25,7 +25,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "api": API,
             "founding": charter.founding,
             "name": charter.name,
-            "method": "fpl",
+            "method": charter.family.method,
             "recipe": charter.device_settings(),
             "items": charter.n_items,
             "catalogue": charter.catalogue.digest,

@@ -12,15 +12,14 @@ import numpy as np
 
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_fact, put_fact
-from federank.service.server.store.versions import newest_model, put_whole
+from federank.service.server.store.versions import model_to_fold, put_whole
 
 LEAP = 1_000_000
 
 
 def jump_ahead(connection: Connection) -> int:
     """Abandon what was open and go on a million numbers later; the new version."""
-    model = newest_model(connection)
-    assert model is not None, "a federation is founded with a model"
+    model = model_to_fold(connection)
     version = model.version + LEAP
     with connection.transaction():
         row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")

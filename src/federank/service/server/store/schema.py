@@ -7,7 +7,8 @@
     uploads    one row per ticket used, and per device and fold: the digest, and until it is folded the bytes (any kind:
                see uploads.py)
     tallies    one row: how many devices there are, how many have left, how many rounds were abandoned
-    versions   the rows of the model that a version changed; now and then the whole model
+    versions   the rows of the model that a version changed; now and then the whole model; with the newest, what the
+               next fold has to remember, if anything
     refusals   how many uploads were refused in a round, by reason
 
 A migration is never edited once it is released: a change is a new number at the end.
@@ -43,6 +44,7 @@ MIGRATIONS: list[list[str]] = [
         " (SELECT COUNT(*) FROM rounds WHERE state = 'abandoned')",
         "DELETE FROM facts WHERE name = 'departures'",
     ],
+    ["ALTER TABLE versions ADD COLUMN state {bytes}"],
 ]
 """Each migration's statements, in order; the first is number 1."""
 

@@ -1,12 +1,15 @@
 """The versions in the store: what each changed, and now and then the whole model.
 
 A fold and the end of its round are one transaction. A worker follows by reading the rows that each newer version has
-changed; one that begins anew reads the last whole model and what came after it.
+changed; one that begins anew reads the last whole model and what came after it. What the next fold has to remember
+besides is kept with the newest version alone, and read by the leader alone.
 """
 
 from __future__ import annotations
 
-from federank.protocol.messages import broadcast_of_ours, encode
+from safetensors.numpy import load
+
+from federank.protocol.wire import encode_parts
 from federank.service.server.published import Published, whole_model
 from federank.service.server.store.database import Connection, StoreAway
 
@@ -32,7 +35,8 @@ def publish(connection: Connection, number: int, model: Published, told: dict[st
         if folded != 1:
             raise StoreAway(f"Round {number} is not closed: somebody else has folded it.")
         connection.run("UPDATE rounds SET version = ? WHERE state = 'open'", model.version)  # a buffer's next round
-        _insert_version(connection, number, model, encode(model.broadcast(model.version - 1, number)), whole=False)
+        _insert_version(connection, number, model, whole=False)
+        connection.run("UPDATE versions SET state = NULL WHERE version < ? AND state IS NOT NULL", model.version)
         if model.version % WHOLE_EVERY == 0:
             put_whole(connection, number, model)
         if not keep_updates:
@@ -43,20 +47,21 @@ def publish(connection: Connection, number: int, model: Published, told: dict[st
 def put_whole(connection: Connection, number: int, model: Published) -> None:
     """Store the whole model, within the caller's transaction, and drop what nobody needs to start from."""
     connection.run("DELETE FROM versions WHERE version = ?", model.version)
-    _insert_version(connection, number, model, encode(model.broadcast(None, number)), whole=True)
+    _insert_version(connection, number, model, whole=True)
     # Version 0 stays: with kept Updates, the model can be worked out anew from it.
     connection.run("DELETE FROM versions WHERE version > 0 AND version < ?", model.version - WHOLE_EVERY)
 
 
-def _insert_version(connection: Connection, number: int, model: Published, body: bytes, *, whole: bool) -> None:
-    changed = model.changed.astype("<i8").tobytes() if whole else b""
+def _insert_version(connection: Connection, number: int, model: Published, *, whole: bool) -> None:
+    rows = model.rows_since(None if whole else model.version - 1)
     connection.run(
-        "INSERT INTO versions (version, round, whole, body, changed) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO versions (version, round, whole, body, changed, state) VALUES (?, ?, ?, ?, ?, ?)",
         model.version,
         number,
         int(whole),
-        body,
-        changed,
+        model.stored(rows, number),
+        model.changed.astype("<i8").tobytes() if whole else b"",
+        encode_parts(model.state) if model.state else None,
     )
 
 
@@ -74,9 +79,17 @@ def newest_model(connection: Connection, known: Published | None = None) -> Publ
             "SELECT version, whole, body, changed FROM versions WHERE version >="
             " (SELECT MAX(version) FROM versions WHERE whole = 1) ORDER BY version"
         )
-    for _, whole, body, changed in rows:
+    for version, whole, body, changed in rows:
         if whole:
-            model = whole_model(bytes(body), bytes(changed))
+            model = whole_model(int(version), bytes(body), bytes(changed))
         elif model is not None:
-            model = model.after(broadcast_of_ours(bytes(body)))
+            model = model.after(int(version), bytes(body))
     return model
+
+
+def model_to_fold(connection: Connection) -> Published:
+    """The newest version, with what its fold left to remember."""
+    model = newest_model(connection)
+    assert model is not None, "a federation is established with a model"
+    row = connection.one("SELECT state FROM versions WHERE version = ?", model.version)
+    return model._replace(state=load(bytes(row[0]))) if row and row[0] is not None else model

@@ -1,0 +1,82 @@
+"""A family as the server sees it: one record of functions, looked up by the method that the charter names.
+
+To serve another method, write a file beside pairs.py that fills this record in, and add it to registry.py. The store,
+the rounds, the endpoints and the workers stay as they are:
+
+    charter     keeps the family's settings; devices are told `device_settings` of them
+    rounds      open, wait, close; hand the family's `fold` what was uploaded, in the stated order
+    uploads     are bytes of a kind; a `Kind` says whether they are right, and what they add to their round's sum
+    store       keeps the tables of every version, and what the newest one's `fold` has to remember
+    model       is sent as the family's `encode` writes it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from federank.arrays import IntVector
+from federank.data.interactions import Interactions
+from federank.protocol.wire import Array
+from federank.service.server.published import Published
+
+
+class Form(NamedTuple):
+    """What an upload of this federation must look like."""
+
+    factors: int
+    n_items: int
+    most_rows: int
+    most_norm: float
+    most_bytes: int  # the longest upload that can be right
+
+
+class Kind(NamedTuple):
+    """How uploads of one kind are judged and added up.
+
+    A masked or secret-shared upload would be another kind: its `judge` can check sizes only, and its summands make
+    sense only added up, which is all that a fold does with them.
+    """
+
+    judge: Callable[[bytes, Form], int]
+    """Raise `BadMessage` where an upload is out of bounds; else how many of its rows will be shortened."""
+    summand: Callable[[bytes, Form], Any]
+    """What an accepted upload adds to its round's sum. It was judged when it arrived, and is not checked again."""
+
+
+class Folded(NamedTuple):
+    """What a fold makes of a model."""
+
+    tables: Mapping[str, Array]
+    state: Mapping[str, Array]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """What a server must know of a method."""
+
+    method: str
+    """What devices are told, and what the charter keeps."""
+    settings: type[Any]
+    """The record of settings."""
+    federation_settings: tuple[str, ...]
+    """Those that a federation decides."""
+    device_settings: tuple[str, ...]
+    """Those of them that devices are told."""
+    defaults: Mapping[str, Any]
+    """Where a federation's defaults are not the record's."""
+    settle: Callable[[Any, Interactions, Any], Any]
+    """(settings, data, trained model or None) -> settings with nothing left open, as the charter keeps them."""
+    first_tables: Callable[[Any, Interactions, Any], Folded]
+    """(settings, data, trained model or None) -> what the federation begins with."""
+    form: Callable[[Any, int, float], Form]
+    """(settings, number of items, longest row) -> what an upload must look like."""
+    recipe: Callable[[Any, int, int], Any]
+    """(settings, number of items, number of devices) -> the recipe that the next fold follows."""
+    fold: Callable[[Any, Published, int, Iterable[Any]], Folded]
+    """(recipe, model, round number, summands in the stated order) -> the next version."""
+    encode: Callable[[Any, Published, IntVector, int], bytes]
+    """(settings, model, rows, round number) -> the Broadcast of these rows, as it is sent."""
+    kinds: Mapping[str, Kind]
+    """Every kind of upload that it takes; `plain` is one device's Update, readable by the server."""

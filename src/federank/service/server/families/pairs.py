@@ -1,0 +1,161 @@
+"""Pair-wise learning (FPL) in the world: vectors and biases, Updates of item gradients, a fold that adds them up.
+
+The first model is drawn like a simulation's, from the seed, so that a rehearsal begins where the simulation does; or it
+is the shared part of a model that was trained before. The recipe, the messages and the fold are the protocol's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import IntVector
+from federank.data.interactions import Interactions
+from federank.errors import BadMessage, ModelError, SettingError
+from federank.protocol.initial import first_items, normal_columns
+from federank.protocol.messages import Broadcast, Update, decode_update, encode, update_bytes, update_of_ours
+from federank.protocol.pairs.aggregation import Shared
+from federank.protocol.pairs.recipes import DEVICE_SETTINGS, FEDERATION_SETTINGS, FPLSettings, Recipe, recipe_for
+from federank.service.server.families.family import Family, Folded, Form, Kind
+from federank.service.server.published import Published
+
+HEADER_ROOM = 1024
+"""Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""
+
+
+def settle(settings: FPLSettings, data: Interactions, trained: Any) -> FPLSettings:
+    """The settings with numbers in the place of words."""
+    if trained is not None:
+        if getattr(trained, "name", None) != "fpl":
+            raise ModelError(
+                "A federation can start from a trained fpl model; this one is "
+                f"{getattr(trained, 'name', 'something else')}."
+            )
+        settings = replace(settings, factors=int(trained.settings.factors))
+    if settings.triples == "profile":
+        raise SettingError(
+            "triples is 'profile', but a server does not know the sizes of histories; give a number, or `mean`."
+        )
+    if settings.triples == "mean":
+        return replace(settings, triples=max(1, len(data) // max(1, data.n_users)))
+    return replace(settings, triples=int(settings.triples))
+
+
+def first_tables(settings: FPLSettings, data: Interactions, trained: Any) -> Folded:
+    """First vectors and biases, drawn as a simulation draws them; those of a trained model for the items it knows."""
+    vectors, biases = first_items(
+        data.n_items,
+        settings.factors,
+        seed=settings.seed,
+        scale=settings.initial_scale,
+        biases=settings.initial_biases,
+        draw=normal_columns,  # a server compiles nothing to start
+    )
+    if trained is not None:
+        here, there = _known_items(data, trained)
+        vectors[here], biases[here] = trained.item_vectors[there], trained.item_biases[there]
+    return Folded({"vectors": vectors, "biases": biases}, {})
+
+
+def _known_items(data: Interactions, trained: Any) -> tuple[IntVector, IntVector]:
+    rows = {identity: row for row, identity in enumerate(trained.training.item_ids.tolist())}
+    known = [(n, rows[identity]) for n, identity in enumerate(data.item_ids.tolist()) if identity in rows]
+    if not known:
+        raise ModelError(
+            f"The trained model knows none of the {data.n_items:,} items of {data.name}; start from a model of the "
+            "same data."
+        )
+    here, there = (np.array(column, dtype=np.int32) for column in zip(*known, strict=True))
+    return here, there
+
+
+def form(settings: FPLSettings, n_items: int, most_norm: float) -> Form:
+    """What an upload must look like: a device that trains on T pairs touches 2 T items at most."""
+    most_rows = min(2 * int(settings.triples), n_items)
+    return Form(
+        settings.factors, n_items, most_rows, most_norm, update_bytes(most_rows, settings.factors) + HEADER_ROOM
+    )
+
+
+def recipe(settings: FPLSettings, n_items: int, devices: int) -> Recipe:
+    """The recipe that aggregation follows; a server needs nothing of it that is about users."""
+    del devices
+    return recipe_for(settings, np.ones(1, dtype=np.int64), n_items, np.zeros(1))
+
+
+def fold(recipe: Recipe, model: Published, round_number: int, updates: Iterable[Update]) -> Folded:
+    """The next version, by the aggregation of the simulation."""
+    shared = Shared(model.vectors, model.tables["biases"], round_number)
+    shared.aggregate(recipe, updates)
+    return Folded({"vectors": shared.vectors, "biases": shared.biases}, {})
+
+
+def encode_rows(settings: FPLSettings, model: Published, rows: IntVector, round_number: int) -> bytes:
+    """Some rows of the model as a Broadcast on the wire."""
+    del settings
+    tables = model.rows(rows)
+    return encode(Broadcast(round_number, model.version, rows, tables["vectors"], tables["biases"]))
+
+
+def judge(body: bytes, form: Form) -> int:
+    """Refuse an upload that is no Update of this form; how many of its rows are too long."""
+    update = decode_update(body, form.factors, form.n_items)
+    if len(update.items) > form.most_rows:
+        raise BadMessage(f"The Update has {len(update.items)} rows; the task allows {form.most_rows} at most.")
+    if _is_short(update, form.most_norm):
+        return 0
+    return int(np.count_nonzero(_squared_norms(update) > np.float64(form.most_norm) ** 2))
+
+
+def summand(body: bytes, form: Form) -> Update:
+    """The Update that was judged when it arrived, with no row too long."""
+    return shortened(update_of_ours(body), form.most_norm)
+
+
+def shortened(update: Update, most_norm: float) -> Update:
+    """The same Update with every row (vector and bias together) at most this long."""
+    if _is_short(update, most_norm):
+        return update
+    squared = _squared_norms(update)
+    long = squared > np.float64(most_norm) ** 2
+    if not long.any():
+        return update
+    factor = np.ones(len(update.items), dtype=np.float64)
+    factor[long] = most_norm / np.sqrt(squared[long])
+    scale = factor.astype(np.float32)
+    return update._replace(vectors=update.vectors * scale[:, None], biases=update.biases * scale)
+
+
+def _is_short(update: Update, most_norm: float) -> bool:
+    """Whether no row can be too long, by the largest of all numbers: one look that settles nearly every Update."""
+    if not len(update.items):
+        return True
+    largest = max(float(np.abs(update.vectors).max()), float(np.abs(update.biases).max()))
+    return largest * math.sqrt(update.vectors.shape[1] + 1) < 0.999 * most_norm
+
+
+def _squared_norms(update: Update) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    # In double precision: the square of a large float32 would overflow.
+    vectors, biases = update.vectors.astype(np.float64), update.biases.astype(np.float64)
+    squares: np.ndarray[tuple[int], np.dtype[np.float64]] = np.einsum("ij,ij->i", vectors, vectors) + biases * biases
+    return squares
+
+
+PAIRS = Family(
+    method="fpl",
+    settings=FPLSettings,
+    federation_settings=FEDERATION_SETTINGS,
+    device_settings=DEVICE_SETTINGS,
+    defaults={"triples": "mean"},
+    settle=settle,
+    first_tables=first_tables,
+    form=form,
+    recipe=recipe,
+    fold=fold,
+    encode=encode_rows,
+    kinds={"plain": Kind(judge, summand)},
+)
