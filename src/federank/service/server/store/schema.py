@@ -5,7 +5,7 @@
     rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup
     grants     how many devices have been given a round's task
     uploads    one row per ticket used, and per device and fold: the digest, and until it is folded the bytes (any kind:
-               see uploads.py)
+               see families/family.py)
     tallies    one row: how many devices there are, how many have left, how many rounds were abandoned
     versions   the rows of the model that a version changed; now and then the whole model; with the newest, what the
                next fold has to remember, if anything
