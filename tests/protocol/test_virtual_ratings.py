@@ -15,7 +15,7 @@ def sample(profile, n_items, count, seed=1, user=0, round_number=0, marks=None, 
     marks = np.zeros(n_items, np.int64) if marks is None else marks
     profile = np.asarray(profile, np.int32)
     with words_wrap_around():
-        sample_unrated(seed, user, round_number, profile, len(profile), n_items, marks, stamp, sampled, count)
+        sample_unrated(seed, user, round_number, profile, n_items, marks, stamp, sampled)
     return sampled.tolist()
 
 

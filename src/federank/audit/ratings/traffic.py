@@ -39,8 +39,7 @@ class RatingObserver:
     def watch_until(self, round_number: int) -> None:
         """Take note of all rounds before this one that have not been watched yet."""
         federation = self.federation
-        nobodys = np.zeros_like(federation.participations)
-        raters = Raters(federation.profiles, federation.ratings, federation.means, nobodys)
+        raters = federation.run.raters
         notes = self._row_of_user, self.times_named, self.updates, self.most_updates
         room = room_for_raters(federation)
         n_items = len(federation.item_vectors)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from federank.arrays import FloatMatrix, IntVector
-from federank.engines.ratings import compiled as rating_compiled
+from federank.engines.ratings import compiled
 from federank.engines.ratings.federation import RatingFederation
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ratings.computation import compute_ratings
 from federank.protocol.ratings.distribution import choose_raters
-from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, RatingUpdate
+from federank.protocol.ratings.messages import RatingUpdate
 from federank.protocol.ratings.transmission import share_ratings
 
 
@@ -36,7 +36,7 @@ def two_answers(
         with words_wrap_around():
             chosen = [int(user) for user in choose_raters(recipe, number) if int(user) in wanted]
         if chosen:
-            rating_compiled.play(founded, number - founded.round_number)
+            compiled.play(founded, number - founded.round_number)
         for user in chosen:
             answers[user].append(_answer(founded, user))
             if len(answers[user]) == 2:
@@ -47,18 +47,7 @@ def two_answers(
 
 
 def _answer(federation: RatingFederation, user: int) -> Answer:
-    recipe, factors = federation.recipe, federation.recipe.factors
-    start, end = federation.profiles.starts[user], federation.profiles.starts[user + 1]
-    device = RatingPrivate(
-        user,
-        federation.user_vectors[user, :factors].copy(),
-        federation.profiles.of(user).copy(),
-        federation.ratings[start:end].copy(),
-        federation.means[user],
-        int(recipe.virtual[user]),
-        int(federation.participations[user]),
-    )
-    vectors = federation.item_vectors[:, :factors].copy()
-    broadcast = RatingBroadcast(federation.round_number, vectors, federation.implicit_vectors[:, :factors].copy())
+    recipe, device = federation.recipe, federation.device(user)
+    broadcast = federation.shared.distribute(recipe)
     with words_wrap_around():
-        return Answer(share_ratings(compute_ratings(recipe, device, broadcast)), vectors)
+        return Answer(share_ratings(compute_ratings(recipe, device, broadcast)), broadcast.vectors)

@@ -22,6 +22,7 @@ from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.engines.pairs.replay import replay
 from federank.engines.pairs.triples import LOST, Pairs, histories_of
+from federank.engines.traffic import traffic
 from federank.models.rows import inlined
 from federank.protocol.messages import broadcast_bytes, update_bytes
 from federank.protocol.pairs.communication import communication_cost, conversations, freshness, normalised_freshness
@@ -51,12 +52,7 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
         "downloads": downloads,
         "uploads": uploads,
         "up": up,
-        "down_dense": {
-            "rows": downloads * n_items,
-            "bytes": downloads * broadcast_bytes(n_items, recipe.factors),
-            "rows_per_round": downloads * n_items / rounds,
-            "bytes_per_round": downloads * broadcast_bytes(n_items, recipe.factors) / rounds,
-        },
+        "down_dense": traffic(downloads * n_items, downloads * broadcast_bytes(n_items, recipe.factors), rounds),
         "down_changed": down,
         "papers": {
             "cce": communication_cost(rho, n_items, mean_triples, pi),
@@ -79,12 +75,7 @@ def _total(histogram: Any, factors: int, size: Any, rounds: int) -> dict[str, fl
     rows = np.flatnonzero(histogram)
     total_rows = int((rows * histogram[rows]).sum())
     total_bytes = sum(size(int(row), factors) * int(histogram[row]) for row in rows)
-    return {
-        "rows": total_rows,
-        "bytes": total_bytes,
-        "rows_per_round": total_rows / rounds,
-        "bytes_per_round": total_bytes / rounds,
-    }
+    return traffic(total_rows, total_bytes, rounds)
 
 
 @inlined

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-
 import numpy as np
 
 from federank.engines.pairs.disguised import play_disguised
 from federank.engines.pairs.federation import Federation
 from federank.engines.pairs.kernels import new_crew, play_rounds, play_single_pairs, room_for_sums
+from federank.engines.workers import at_once
 from federank.protocol.pairs.recipes import Recipe
 
 _PAIRS_PER_SHARD = 1024
@@ -30,18 +28,8 @@ def play(federation: Federation, rounds: int, threads: int = 1) -> None:
         n_items, width = federation.item_vectors.shape
         sums = room_for_sums(shard_count(recipe, n_items, width), n_items, width)
         crew = new_crew(len(federation.user_vectors), min(threads, len(sums.counts)))
-        _at_once(lambda worker: play_rounds(run, sums, crew, worker, begin, rounds), crew.workers)
+        at_once(lambda worker: play_rounds(run, sums, crew, worker, begin, rounds), crew.workers)
     federation.round_number += rounds
-
-
-def _at_once(work: Callable[[int], None], workers: int) -> None:
-    """Run the same work in this thread and in as many others as it takes; each gets its number."""
-    others = [threading.Thread(target=work, args=(worker,)) for worker in range(1, workers)]
-    for other in others:
-        other.start()
-    work(0)
-    for other in others:
-        other.join()
 
 
 def shard_count(recipe: Recipe, n_items: int, width: int) -> int:

@@ -20,6 +20,7 @@ from federank.engines.pairs.triples import Histories, histories_of
 from federank.models.rows import padded_width
 from federank.protocol.draws import USER_FACTORS
 from federank.protocol.initial import first_items, normal_rows
+from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.recipes import FPLSettings, Recipe
 
 
@@ -40,6 +41,18 @@ class Federation:
         return histories_of(self.profiles, len(self.item_biases), self.recipe)
 
     @property
+    def shared(self) -> Shared:
+        """What the server holds, as the protocol speaks of it: a copy."""
+        factors = self.recipe.factors
+        return Shared(self.item_vectors[:, :factors].copy(), self.item_biases.copy(), self.round_number)
+
+    def take(self, shared: Shared) -> None:
+        """Keep what the server holds now."""
+        self.item_vectors[:, : self.recipe.factors] = shared.vectors
+        self.item_biases[:] = shared.biases
+        self.round_number = shared.round_number
+
+    @property
     def run(self) -> Run:
         """What the compiled engine's kernels are handed."""
         width = (0,) * self.item_vectors.shape[1]
@@ -58,7 +71,7 @@ class Federation:
     @property
     def engines(self) -> Mapping[EngineName, Open]:
         """The engines that can play its rounds."""
-        from federank.engines.pairs.engines import ENGINES  # they are made of functions on federations: looked up late
+        from federank.engines.pairs.engines import ENGINES  # made of functions on federations: looked up late
 
         return ENGINES
 

@@ -12,18 +12,17 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Profiles
+from federank.engines.in_memory import play_in_memory
 from federank.engines.pairs.federation import Federation
 from federank.protocol.choices import outward_of
 from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
 from federank.protocol.ledger import Ledger
 from federank.protocol.messages import Broadcast, Private, Update
-from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.distribution import choose_clients
 from federank.protocol.pairs.noise import disguise
 from federank.protocol.pairs.recipes import Recipe
 from federank.protocol.pairs.transmission import share
-from federank.protocol.round import play_round
 
 
 class FleetInMemory:
@@ -72,11 +71,5 @@ def play(federation: Federation, rounds: int, threads: int = 1) -> None:
     del threads  # one device after the other: this engine is for reading
     recipe, factors = federation.recipe, federation.recipe.factors
     fleet = FleetInMemory(recipe, federation.profiles, federation.user_vectors[:, :factors])
-    shared = Shared(federation.item_vectors[:, :factors].copy(), federation.item_biases.copy(), federation.round_number)
-    with words_wrap_around():
-        for _ in range(rounds):
-            play_round(recipe, shared, fleet)
-    federation.item_vectors[:, :factors] = shared.vectors
-    federation.item_biases[:] = shared.biases
+    play_in_memory(federation, fleet, rounds)
     federation.user_vectors[:, :factors] = [device.vector for device in fleet.devices]
-    federation.round_number = shared.round_number

@@ -19,6 +19,7 @@ import numpy as np
 
 from federank.arrays import IntVector, LongVector
 from federank.compiling import compiled
+from federank.engines.traffic import traffic
 from federank.protocol.ratings.distribution import choose_one
 from federank.protocol.ratings.messages import rating_broadcast_bytes, rating_update_bytes
 from federank.protocol.ratings.recipes import RatingRecipe
@@ -50,17 +51,13 @@ def count_rating_communication(
         "rounds": rounds,
         "downloads": talks,
         "uploads": talks,
-        "up": _total(int((times * (rows + implicit_rows)).sum()), int((times * per_update).sum()), rounds),
-        "down_dense": _total(rows_down, bytes_down, rounds),
+        "up": traffic(int((times * (rows + implicit_rows)).sum()), int((times * per_update).sum()), rounds),
+        "down_dense": traffic(rows_down, bytes_down, rounds),
         "papers": {
             "bytes_per_iteration": bytes_of_paper(int(sizes.sum()), rho, n_items, len(sizes), recipe.factors),
             "counted_per_iteration": (bytes_down + int((times * per_update).sum())) / rounds * recipe.rounds_per_epoch,
         },
     }
-
-
-def _total(rows: int, size: int, rounds: int) -> dict[str, float]:
-    return {"rows": rows, "bytes": size, "rows_per_round": rows / rounds, "bytes_per_round": size / rounds}
 
 
 @compiled

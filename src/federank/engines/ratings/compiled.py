@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from federank.engines.ratings import unfederated as rating_unfederated
 from federank.engines.ratings.federation import RatingFederation
-from federank.engines.ratings.kernels import AHEAD, Raters, Room, Sums, play_pmf, play_pmf_batch
+from federank.engines.ratings.kernels import AHEAD, Room, Sums, play_pmf, play_pmf_batch
 from federank.engines.ratings.kernels_svdpp import play_svdpp
+from federank.engines.ratings.unfederated import play_compiled
 
 
 def play(federation: RatingFederation, rounds: int, threads: int = 1) -> None:
     """Play this many rounds of a federation."""
     del threads  # a stochastic round waits for the one before it; see docs/fedrec.md for batch style
-    recipe, first_round = federation.recipe, federation.round_number
-    V, W, U = federation.item_vectors, federation.implicit_vectors, federation.user_vectors
-    width = (0,) * V.shape[1]
+    recipe, run, begin = federation.recipe, federation.run, federation.round_number
     if not recipe.federated:
-        rating_unfederated.play_compiled(federation, rounds)
+        play_compiled(federation, rounds)
         return
-    raters = Raters(federation.profiles, federation.ratings, federation.means, federation.participations)
     room = room_for_raters(federation)
     if recipe.batch:
+        V = federation.item_vectors
         sums = Sums(np.empty_like(V), np.empty(len(V), dtype=np.int64))
-        play_pmf_batch(recipe, raters, V, U, sums, room, first_round, rounds, width)
+        play_pmf_batch(run, sums, room, begin, rounds)
     elif recipe.implicit:
-        play_svdpp(recipe, raters, V, W, U, room, first_round, rounds, width)
+        play_svdpp(run, room, begin, rounds)
     else:
-        play_pmf(recipe, raters, V, U, room, first_round, rounds, width)
+        play_pmf(run, room, begin, rounds)
     federation.round_number += rounds
 
 

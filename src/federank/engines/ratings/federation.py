@@ -15,8 +15,11 @@ from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.compiling import compiled
 from federank.data.interactions import Interactions, Profiles
 from federank.engines.federated import EngineName, Open, Tables
+from federank.engines.ratings.kernels import Raters, RatingRun
 from federank.models.rows import padded_width
 from federank.protocol.draws import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, WORDS, words
+from federank.protocol.ratings.aggregation import SharedFactors
+from federank.protocol.ratings.messages import RatingPrivate
 from federank.protocol.ratings.recipes import RatingRecipe, RatingSettings, rating_recipe
 
 
@@ -53,6 +56,37 @@ class RatingFederation:
         )
 
     @property
+    def shared(self) -> SharedFactors:
+        """What the server holds, as the protocol speaks of it: a copy."""
+        V, W = (table[:, : self.recipe.factors].copy() for table in (self.item_vectors, self.implicit_vectors))
+        return SharedFactors(V, W, self.round_number)
+
+    def take(self, shared: SharedFactors) -> None:
+        """Keep what the server holds now."""
+        self.item_vectors[:, : self.recipe.factors] = shared.vectors
+        self.implicit_vectors[:, : self.recipe.factors] = shared.implicit_vectors
+        self.round_number = shared.round_number
+
+    def device(self, user: int) -> RatingPrivate:
+        """What one device holds: a copy."""
+        return RatingPrivate(
+            user,
+            self.user_vectors[user, : self.recipe.factors].copy(),
+            self.profiles.of(user).copy(),
+            self.ratings[self.profiles.starts[user] : self.profiles.starts[user + 1]].copy(),
+            self.means[user],
+            int(self.recipe.virtual[user]),
+            int(self.participations[user]),
+        )
+
+    @property
+    def run(self) -> RatingRun:
+        """What the compiled engine's kernels are handed."""
+        raters = Raters(self.profiles, self.ratings, self.means, self.participations)
+        width = (0,) * self.item_vectors.shape[1]
+        return RatingRun(self.recipe, raters, self.item_vectors, self.implicit_vectors, self.user_vectors, width)
+
+    @property
     def rounds_per_epoch(self) -> int:
         """How many rounds make an iteration."""
         return self.recipe.rounds_per_epoch
@@ -67,9 +101,7 @@ class RatingFederation:
     @property
     def engines(self) -> Mapping[EngineName, Open]:
         """The engines that can play its rounds."""
-        from federank.engines.ratings.engines import (
-            ENGINES,
-        )  # they are made of functions on federations: looked up late
+        from federank.engines.ratings.engines import ENGINES  # made of functions on federations: looked up late
 
         return ENGINES
 

@@ -36,6 +36,29 @@ class Raters(NamedTuple):
     participations: IntVector
 
 
+class RatingRun(NamedTuple):
+    """What every kernel of a run is handed: the recipe, what devices hold, and the tables that rounds change."""
+
+    recipe: RatingRecipe
+    raters: Raters
+    item_vectors: FloatMatrix  # V
+    implicit_vectors: FloatMatrix  # W; no rows for PMF
+    user_vectors: FloatMatrix  # U
+    width: Any  # a tuple as long as rows are wide: a constant to the compiler
+
+
+class Turn(NamedTuple):
+    """A client's part of a round, before its first step; numbers only, so that handing it on costs nothing."""
+
+    user: int
+    rate: np.float32  # the client's
+    server_rate: np.float32
+    size: int  # ratings of its own
+    virtual: int  # virtual ones
+    predicting: bool  # its virtual ratings are to be predicted
+    training: bool  # it trains on its own ratings first, which nobody hears of
+
+
 class Room(NamedTuple):
     """Working space for one client at a time."""
 
@@ -66,18 +89,8 @@ def lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: Any
     if count > 0:
         room.calls[0] += 1
         profile, sampled = room.items[:size], room.items[size : size + count]
-        sample_unrated(
-            recipe.seed,
-            user,
-            round_of_sample(recipe, round_number),
-            profile,
-            size,
-            n_items,
-            room.marks,
-            room.calls[0],
-            sampled,
-            count,
-        )
+        named_by = round_of_sample(recipe, round_number)
+        sample_unrated(recipe.seed, user, named_by, profile, n_items, room.marks, room.calls[0], sampled)
         for k in range(size, size + count):
             room.values[k] = raters.means[user]
     return size, count
@@ -99,6 +112,18 @@ def client_rate(recipe: Any, raters: Any, user: Any, iteration: Any) -> Any:
 
 
 @inlined
+def begin_turn(recipe: Any, raters: Any, round_number: Any, n_items: Any, room: Any) -> Any:
+    """The one client of a stochastic round, and what it learns from."""
+    user = recipe.participants[choose_one(recipe.seed, round_number, recipe.participants)]
+    iteration = round_number // recipe.rounds_per_epoch
+    rate = client_rate(recipe, raters, user, iteration)
+    size, count = lay_out(recipe, raters, user, round_number, n_items, room)
+    predicting = predicts(recipe, iteration)
+    training = count > 0 and recipe.hybrid and (predicting or recipe.local_own)
+    return Turn(user, rate, rate_after(recipe, iteration), size, count, predicting, training)
+
+
+@inlined
 def _pmf_step(u: Any, v: Any, rating: Any, rate: Any, regulariser: Any, after: Any) -> Any:
     """The moved U, and the gradient of V_i."""
     error = rating_error(u, v, rating)
@@ -109,30 +134,17 @@ def _pmf_step(u: Any, v: Any, rating: Any, rate: Any, regulariser: Any, after: A
 
 
 @compiled
-def play_pmf(
-    recipe: RatingRecipe,
-    raters: Raters,
-    V: FloatMatrix,
-    U: FloatMatrix,
-    room: Room,
-    first_round: int,
-    rounds: int,
-    width: Any,
-) -> None:
+def play_pmf(run: RatingRun, room: Room, first_round: int, rounds: int) -> None:
     """Stochastic PMF, one client a round."""
+    recipe, raters, V, _, U, width = run
     # Records of arrays are taken apart outside the inner loops: handing them on costs a count for every array.
     items, values, regulariser, after = room.items, room.values, recipe.regulariser, recipe.after
     for r in range(first_round, first_round + rounds):
-        user = recipe.participants[choose_one(recipe.seed, r, recipe.participants)]
-        iteration = r // recipe.rounds_per_epoch
-        server_rate = rate_after(recipe, iteration)
-        rate = client_rate(recipe, raters, user, iteration)
-        size, count = lay_out(recipe, raters, user, r, len(V), room)
+        user, rate, server_rate, size, count, predicting, training = begin_turn(recipe, raters, r, len(V), room)
         u = load_row(U, user, width)
-        predicting = predicts(recipe, iteration)
-        if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
+        if training:
             local = u
-            for _ in range(recipe.local_passes):
+            for _pass in range(recipe.local_passes):
                 for k in range(size):
                     local, _gradient = _pmf_step(
                         local, load_row(V, items[k], width), values[k], rate, regulariser, False
@@ -160,18 +172,9 @@ def _mean_gradient(u: Any, V: Any, items: Any, values: Any, count: Any, regulari
 
 
 @compiled
-def play_pmf_batch(
-    recipe: RatingRecipe,
-    raters: Raters,
-    V: FloatMatrix,
-    U: FloatMatrix,
-    sums: Sums,
-    room: Room,
-    first_round: int,
-    rounds: int,
-    width: Any,
-) -> None:
+def play_pmf_batch(run: RatingRun, sums: Sums, room: Room, first_round: int, rounds: int) -> None:
     """PMF in batch style: everyone in every round."""
+    recipe, raters, V, _, U, width = run
     items, values, regulariser = room.items, room.values, recipe.regulariser
     vectors, counts = sums.vectors, sums.counts
     for r in range(first_round, first_round + rounds):
@@ -185,7 +188,7 @@ def play_pmf_batch(
             u = load_row(U, user, width)
             if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
                 local = u
-                for _ in range(recipe.local_passes):
+                for _pass in range(recipe.local_passes):
                     local = local - rate * _mean_gradient(local, V, items, values, size, regulariser, width)
                 if recipe.local_own:
                     u = local

@@ -6,13 +6,12 @@ written back when it ends. Training that nobody hears of (protocol/ratings/virtu
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank.arrays import FloatMatrix
 from federank.compiling import compiled
-from federank.engines.ratings.kernels import AHEAD, Raters, Room, client_rate, lay_out, predict
+from federank.engines.ratings.kernels import AHEAD, RatingRun, Room, begin_turn, predict
 from federank.models.pmf import item_gradient, rating_error, user_gradient
 from federank.models.rows import fetch_row, inlined, load_row, store_row
 from federank.models.svdpp import (
@@ -24,8 +23,6 @@ from federank.models.svdpp import (
     normaliser,
     settled,
 )
-from federank.protocol.ratings.distribution import choose_one
-from federank.protocol.ratings.recipes import RatingRecipe, predicts, rate_after
 
 _ONE = np.float32(1.0)
 
@@ -41,22 +38,19 @@ def _gather(W: Any, rows: Any, items: Any, size: Any, zero: Any, width: Any) -> 
     return Shift(_ONE, zero, total)
 
 
+class _Rule(NamedTuple):
+    """What all of a client's steps have in common."""
+
+    rate: Any
+    regulariser: Any
+    after: Any  # item gradients are taken after the user's step
+    size: Any  # ratings of its own
+
+
 @inlined
-def _svdpp_step(
-    u: Any,
-    rows: Any,
-    shift: Any,
-    v: Any,
-    rating: Any,
-    k: Any,
-    size: Any,
-    rate: Any,
-    regulariser: Any,
-    after: Any,
-    norm: Any,
-    width: Any,
-) -> Any:
+def _svdpp_step(u: Any, rows: Any, shift: Any, v: Any, rating: Any, k: Any, rule: Any, norm: Any, width: Any) -> Any:
     """One rating, a real one where k < size: the moved U, the moved W, and the gradient of V_i."""
+    rate, regulariser, after, size = rule
     keep = _ONE - rate * regulariser
     if k < size:
         own = implicit_row(rows, k, shift, width)
@@ -77,38 +71,25 @@ def _svdpp_step(
 
 
 @compiled
-def play_svdpp(
-    recipe: RatingRecipe,
-    raters: Raters,
-    V: FloatMatrix,
-    W: FloatMatrix,
-    U: FloatMatrix,
-    room: Room,
-    first_round: int,
-    rounds: int,
-    width: Any,
-) -> None:
+def play_svdpp(run: RatingRun, room: Room, first_round: int, rounds: int) -> None:
     """Stochastic SVD++, one client a round."""
+    recipe, raters, V, W, U, width = run
     items, values, regulariser, after = room.items, room.values, recipe.regulariser, recipe.after
     own, trial = room.own, room.trial
     for r in range(first_round, first_round + rounds):
-        user = recipe.participants[choose_one(recipe.seed, r, recipe.participants)]
-        iteration = r // recipe.rounds_per_epoch
-        server_rate = rate_after(recipe, iteration)
-        rate = client_rate(recipe, raters, user, iteration)
-        size, count = lay_out(recipe, raters, user, r, len(V), room)
+        user, rate, server_rate, size, count, predicting, training = begin_turn(recipe, raters, r, len(V), room)
+        rule, alone = _Rule(rate, regulariser, after, size), _Rule(rate, regulariser, False, size)
         norm, norm_of_all = normaliser(size - 1), normaliser(size)
         u = load_row(U, user, width)
         shift = _gather(W, own, items, size, u - u, width)
-        predicting = predicts(recipe, iteration)
-        if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
+        if training:
             local = u
             local_shift = _gather(W, trial, items, size, u - u, width)
-            for _ in range(recipe.local_passes):
+            for _pass in range(recipe.local_passes):
                 for k in range(size):
                     v = load_row(V, items[k], width)
                     local, local_shift, _gradient = _svdpp_step(
-                        local, trial, local_shift, v, values[k], k, size, rate, regulariser, False, norm, width
+                        local, trial, local_shift, v, values[k], k, alone, norm, width
                     )
                     if needs_settling(local_shift):
                         local_shift = settled(trial, size, local_shift, width)
@@ -122,18 +103,7 @@ def play_svdpp(
             fetch_row(V, items[k + AHEAD], width)
             v = load_row(V, items[k], width)
             u, shift, gradient = _svdpp_step(
-                u,
-                own,
-                shift,
-                v,
-                values[k],
-                k,
-                size,
-                rate,
-                regulariser,
-                after,
-                norm if k < size else norm_of_all,
-                width,
+                u, own, shift, v, values[k], k, rule, norm if k < size else norm_of_all, width
             )
             store_row(V, items[k], v - server_rate * gradient)
             if needs_settling(shift):

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.arrays import IntVector
 from federank.compiling import compiled
-from federank.data.interactions import Profiles
 from federank.engines.ratings.federation import RatingFederation
+from federank.engines.ratings.kernels import RatingRun
 from federank.models.pmf import item_gradient, rating_error, user_gradient
 from federank.models.rows import inlined, load_row, store_row
 from federank.models.svdpp import Shift, implicit_row, moved_without, needs_settling, normaliser, settled
 from federank.protocol.draws import ORDER, SERVER, below, words
-from federank.protocol.ratings.recipes import RatingRecipe, rate_after
+from federank.protocol.ratings.recipes import rate_after
 
 _ONE = np.float32(1.0)
 
@@ -38,18 +38,10 @@ def _draw_order(seed: Any, iteration: Any, participants: Any) -> Any:
     return order
 
 
-def _learn_from_each(
-    recipe: RatingRecipe,
-    profiles: Profiles,
-    ratings: FloatVector,
-    V: FloatMatrix,
-    W: FloatMatrix,
-    U: FloatMatrix,
-    first_round: int,
-    rounds: int,
-    width: Any,
-) -> None:
+def _learn_from_each(run: RatingRun, first_round: int, rounds: int) -> None:
     """Stochastic PMF and SVD++; a round is one user."""
+    recipe, raters, V, W, U, width = run
+    profiles, ratings = raters.profiles, raters.ratings
     most_rated = 0
     for user in recipe.participants:
         most_rated = max(most_rated, profiles.starts[user + 1] - profiles.starts[user])
@@ -93,19 +85,10 @@ def _learn_from_each(
                 store_row(W, profiles.items[start + k], implicit_row(rows, k, shift, width))
 
 
-def _learn_from_all(
-    recipe: RatingRecipe,
-    profiles: Profiles,
-    users: IntVector,
-    ratings: FloatVector,
-    V: FloatMatrix,
-    U: FloatMatrix,
-    first_round: int,
-    rounds: int,
-    width: Any,
-) -> None:
+def _learn_from_all(run: RatingRun, users: IntVector, first_round: int, rounds: int) -> None:
     """PMF in batch style; a round is an iteration."""
-    items = profiles.items
+    recipe, raters, V, _, U, width = run
+    items, ratings = raters.profiles.items, raters.ratings
     user_counts, item_counts = np.zeros(len(U), np.int64), np.zeros(len(V), np.int64)
     for row in range(len(items)):
         user_counts[users[row]] += 1
@@ -144,12 +127,10 @@ def play_compiled(federation: RatingFederation, rounds: int) -> None:
 
 
 def _play(federation: RatingFederation, rounds: int, learn_from_each: Any, learn_from_all: Any) -> None:
-    recipe, first_round = federation.recipe, federation.round_number
-    V, W, U = federation.item_vectors, federation.implicit_vectors, federation.user_vectors
-    profiles, ratings, width = federation.profiles, federation.ratings, (0,) * V.shape[1]
-    if recipe.batch:
-        users = np.repeat(np.arange(len(U), dtype=np.int32), profiles.sizes)
-        learn_from_all(recipe, profiles, users, ratings, V, U, first_round, rounds, width)
+    run, first_round = federation.run, federation.round_number
+    if run.recipe.batch:
+        users = np.repeat(np.arange(len(run.user_vectors), dtype=np.int32), federation.profiles.sizes)
+        learn_from_all(run, users, first_round, rounds)
     else:
-        learn_from_each(recipe, profiles, ratings, V, W, U, first_round, rounds, width)
+        learn_from_each(run, first_round, rounds)
     federation.round_number += rounds

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from federank.engines.traffic import traffic
 from federank.protocol.squares.codec import dense_bytes, squares_broadcast_bytes, squares_update_bytes
 from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers
 from federank.protocol.squares.recipes import SquaresRecipe
@@ -44,10 +45,10 @@ def count_squares_communication(recipe: SquaresRecipe, n_users: int, interaction
         "rounds": rounds,
         "uploads": uploads,
         "downloads": downloads,
-        "up": _total(rows_up, bytes_up, rounds),
-        "up_written_out": _total(rows_up, bytes_dense, rounds),
-        "down_dense": _total(downloads * recipe.n_items, downloads * whole, rounds),
-        "down_changed": _total(down_rows, down_bytes, rounds),
+        "up": traffic(rows_up, bytes_up, rounds),
+        "up_written_out": traffic(rows_up, bytes_dense, rounds),
+        "down_dense": traffic(downloads * recipe.n_items, downloads * whole, rounds),
+        "down_changed": traffic(down_rows, down_bytes, rounds),
         "papers": {
             "cce": 2 * len(recipe.participants) * recipe.n_items,
             "freshness": 1,
@@ -68,7 +69,3 @@ def _downloads(recipe: SquaresRecipe, seen: Any, changed: Any) -> tuple[int, int
         )
         total_rows, total_bytes = total_rows + devices * told, total_bytes + devices * size
     return total_rows, total_bytes
-
-
-def _total(rows: int, size: int, rounds: int) -> dict[str, float]:
-    return {"rows": rows, "bytes": size, "rows_per_round": rows / rounds, "bytes_per_round": size / rounds}

@@ -7,8 +7,6 @@ whole districts gives the same bits as one machine.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +16,7 @@ from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector, Rea
 from federank.data.interactions import Profiles
 from federank.engines.squares.federation import SquaresFederation
 from federank.engines.squares.kernels import Sums, Told, add_up, new_room, solve_people, sum_messages
+from federank.engines.workers import at_once
 from federank.models.rows import padded_width
 from federank.models.squares import gram_matrix
 from federank.protocol.squares.aggregation import fold
@@ -117,7 +116,7 @@ def vectors_at_home(
         room = new_room(recipe.factors, width)
         solve_people(told, profiles.starts, profiles.items, first, last, found, room, (0,) * width)
 
-    _at_once(work, threads)
+    at_once(work, threads)
     return found
 
 
@@ -162,7 +161,7 @@ def _sum_round(
             theirs = people[bounds[district] : bounds[district + 1]]
             sum_messages(told, profiles.starts, profiles.items, theirs, total, scratch, width)
 
-    _at_once(sum_districts, min(threads, count))
+    at_once(sum_districts, min(threads, count))
     squares = room.squares.sum(axis=0)
     summed = np.empty((recipe.n_items, recipe.factors + 1))
 
@@ -170,15 +169,5 @@ def _sum_round(
         first, last = worker * recipe.n_items // threads, (worker + 1) * recipe.n_items // threads
         add_up(room.own, told.vectors, squares, float(recipe.objective.unobserved), first, last, summed)
 
-    _at_once(add_items, threads)
+    at_once(add_items, threads)
     return SummedMessages(summed[block], squares, int(room.messages.sum()))
-
-
-def _at_once(work: Callable[[int], None], workers: int) -> None:
-    """Run the same work in this thread and in as many others as it takes; each gets its number."""
-    others = [threading.Thread(target=work, args=(worker,)) for worker in range(1, workers)]
-    for other in others:
-        other.start()
-    work(0)
-    for other in others:
-        other.join()

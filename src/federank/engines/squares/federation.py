@@ -88,9 +88,7 @@ class SquaresFederation:
     @property
     def engines(self) -> Mapping[EngineName, Open]:
         """The engines that can play its rounds."""
-        from federank.engines.squares.engines import (
-            ENGINES,
-        )  # they are made of functions on federations: looked up late
+        from federank.engines.squares.engines import ENGINES  # made of functions on federations: looked up late
 
         return ENGINES
 

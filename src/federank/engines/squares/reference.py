@@ -11,10 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from federank.arrays import IntVector
+from federank.engines.in_memory import play_in_memory
 from federank.engines.squares.federation import SquaresFederation
 from federank.protocol.choices import outward_of
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.round import play_round
 from federank.protocol.squares.computation import compute_squares
 from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers
 from federank.protocol.squares.messages import SquaresBroadcast, SquaresPrivate, SquaresUpdate
@@ -64,9 +63,6 @@ def play(federation: SquaresFederation, rounds: int, threads: int = 1) -> None:
         )
         for user in range(len(federation.spent))
     ]
-    fleet, shared = SquaresFleetInMemory(recipe, devices), federation.shared
-    with words_wrap_around():
-        for _ in range(rounds):
-            play_round(recipe, shared, fleet)
-    federation.take(shared)
+    fleet = SquaresFleetInMemory(recipe, devices)
+    play_in_memory(federation, fleet, rounds)
     federation.spent = fleet.spent

@@ -113,18 +113,8 @@ def _with_virtual(
     if count == 0:
         return Ratings(private.items, private.ratings)
     sampled = np.empty(count, np.int32)
-    sample_unrated(
-        recipe.seed,
-        private.user,
-        round_of_sample(recipe, broadcast.round_number),
-        private.items,
-        len(private.items),
-        n_items,
-        np.zeros(n_items, np.int64),
-        1,
-        sampled,
-        count,
-    )
+    named_by, marks = round_of_sample(recipe, broadcast.round_number), np.zeros(n_items, np.int64)
+    sample_unrated(recipe.seed, private.user, named_by, private.items, n_items, marks, 1, sampled)
     values = np.full(count, private.mean)
     if recipe.hybrid and (predicts(recipe, iteration) or recipe.local_own):
         U, local = _trained_locally(recipe, private, broadcast.vectors[private.items], W.copy(), rate)

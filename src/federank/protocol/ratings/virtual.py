@@ -30,22 +30,14 @@ def round_of_sample(recipe: Any, round_number: Any) -> Any:
 
 @inlined
 def sample_unrated(
-    seed: Any,
-    user: Any,
-    round_number: Any,
-    profile: Any,
-    size: Any,
-    n_items: Any,
-    marks: Any,
-    stamp: Any,
-    sampled: Any,
-    count: Any,
+    seed: Any, user: Any, round_number: Any, profile: Any, n_items: Any, marks: Any, stamp: Any, sampled: Any
 ) -> None:
-    """Fill the first `count` places of `sampled` with different items that are missing from an ascending profile.
+    """Fill `sampled` with different items that are missing from an ascending profile.
 
     Every set of that many is equally likely. `marks` has a whole number for every item of the catalogue and is kept
     between calls; `stamp` must differ from those of earlier calls.
     """
+    size, count = len(profile), len(sampled)
     drawn = np.empty(count, np.uint32)
     for k in range(count):  # alone in their loop, the draws run eight at a time in vector registers
         word, _, _, _ = words(seed, user, VIRTUAL, round_number, k)
