@@ -61,10 +61,10 @@ def test_what_the_command_line_changes_is_in_the_study_that_is_kept(study_file, 
     answer = asked("run", study_file, "--out", tmp_path / "r", "--quiet", *changes)
     assert answer.exit_code == 0, answer.output
     lines = Results.open(tmp_path / "r").lines()
-    fpl = [line for line in lines if line["model"] == "fpl"]
-    assert {line["seed"] for line in fpl} == {7}
-    assert {line["epochs"] for line in fpl} == {2}
-    assert {line["swept"]["pi"] for line in fpl} == {0.5, 1.0}
+    fpl = [line for line in lines if line.model == "fpl"]
+    assert {line.seed for line in fpl} == {7}
+    assert {line.epochs for line in fpl} == {2}
+    assert {line.swept["pi"] for line in fpl} == {0.5, 1.0}
     assert "epochs = 2" in (tmp_path / "r" / "study.toml").read_text()
 
 
@@ -125,8 +125,8 @@ def test_a_packaged_study_in_its_quick_form_makes_a_report(tmp_path, real_data, 
     assert answer.exit_code == 0, answer.output
     assert "Foursquare" in answer.output or (real_data / "foursquare-brazil").exists()
     lines = Results.open(tmp_path / "r").lines()
-    assert {line["group"] for line in lines} == {"sFPL", "sFPL+", "pFPL", "pFPL+"}
-    assert all(line["extra"]["cce"] > 0 for line in lines)
+    assert {line.group for line in lines} == {"sFPL", "sFPL+", "pFPL", "pFPL+"}
+    assert all(line.extra["cce"] > 0 for line in lines)
     report = asked("report", tmp_path / "r", "--html", tmp_path / "report.html")
     assert report.exit_code == 0, report.output
     assert "Table 3" in (tmp_path / "report.html").read_text()
@@ -138,4 +138,4 @@ def test_study_files_may_be_small(tmp_path, in_this_process):
     )
     answer = asked("run", tmp_path / "tiny.toml", "--out", tmp_path / "r", "--quiet")
     assert answer.exit_code == 0, answer.output
-    assert [line["group"] for line in Results.open(tmp_path / "r").lines()] == ["popular"]
+    assert [line.group for line in Results.open(tmp_path / "r").lines()] == ["popular"]

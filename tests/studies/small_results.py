@@ -1,4 +1,7 @@
-"""A results folder made by hand: two data sets, a baseline and a method swept over pi, with known values."""
+"""A results folder made by hand: two data sets, a baseline and a method swept over pi, with known values.
+
+Lines are made as JSON has them, so that what reads them is tested too.
+"""
 
 import hashlib
 import io
@@ -8,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from federank.studies.results.line import read_line
 from federank.studies.results.results import Results
 
 PEOPLE = 40
@@ -116,5 +120,5 @@ def results_folder(folder: Path, wishes: str = WISHES, lines: list[dict[str, Any
     results = Results.create(folder)
     results.keep_study(wishes)
     for one in all_lines() if lines is None else lines:
-        results.append(one, people(one) if one["status"] == "done" and one["task"] == "test" else None)
+        results.append(read_line(one), people(one) if one["status"] == "done" and one["task"] == "test" else None)
     return folder

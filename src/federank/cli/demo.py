@@ -26,7 +26,8 @@ from federank.files import folder_in_place
 
 if TYPE_CHECKING:
     from federank.data.splits import Split
-    from federank.studies.results.rows import Line, Row
+    from federank.studies.results.line import Line
+    from federank.studies.results.rows import Row
 
 MARK = "made-by-federank-demo.txt"
 """The file by which the demo knows a folder of its own."""
@@ -182,31 +183,31 @@ class _Beside:
         return self._found.result()
 
 
-def _audited(name: str, settings: dict[str, Any], split: Split, seed: int) -> dict[str, Any]:
+def _audited(name: str, settings: dict[str, Any], split: Split, seed: int) -> Line:
     """Train once more under the eyes of a curious server: what it found, as a line of the study's results."""
     import hashlib
 
     from federank.audit.audit import audit_training
     from federank.evaluation.evaluate import evaluate
     from federank.recommenders.methods.fpl import FPL
+    from federank.studies.results.line import Line
     from federank.studies.run.audits import marks_of
 
     model = FPL(epochs=60, seed=seed, **settings)
     findings, about = audit_training(model, split.train)
     found = findings[-1]
     precision = evaluate(model, split, at=10, metrics=["precision"]).means["precision@10"]
-    return {
-        "id": hashlib.sha256(repr((name, settings, seed)).encode()).hexdigest()[:16],
-        "group": name,
-        "data": "city",
-        "model": "fpl",
-        "settings": settings,
-        "seed": seed,
-        "task": "audit",
-        "metrics": {"precision@10": precision, **marks_of(found)},
-        "seconds": sum(about["seconds"].values()),
-        "status": "done",
-    }
+    return Line(
+        id=hashlib.sha256(repr((name, settings, seed)).encode()).hexdigest()[:16],
+        group=name,
+        data="city",
+        model="fpl",
+        settings=settings,
+        seed=seed,
+        task="audit",
+        metrics={"precision@10": precision, **marks_of(found)},
+        seconds=sum(about["seconds"].values()),
+    )
 
 
 def _show_audits(lines: list[Line]) -> None:
@@ -214,10 +215,10 @@ def _show_audits(lines: list[Line]) -> None:
 
     table = new_table("Sharing", "pi>", "Precision@10>", "Sent openly>", "Rest guessed>", "Popularity>")
     for line in lines:
-        found = line["metrics"]
+        found = line.metrics
         orders = (found[f"{attack}/auc_held_back"] or 0.0 for attack in ("fused", "popularity"))
         cells = [f"{found['precision@10']:.4f}", f"{found['disclosed_share']:.1%}", *(f"{one:.3f}" for one in orders)]
-        table.add_row(line["group"], f"{line['settings']['pi']:g}", *cells)
+        table.add_row(line.group, f"{line.settings['pi']:g}", *cells)
     show(table)
     click.echo("   Rest guessed: of the places that never left as liked, how often the server")
     click.echo("   ranks one above a place where the person was not (0.5 is chance, 1 is")

@@ -130,8 +130,8 @@ def status(folder: Path, as_json: bool) -> None:
     results = Results.open(folder)
     if as_json:
         told = counts(results)
-        failed = [line for line in results.lines() if line["status"] != "done"]
-        reasons = [{"id": line["id"], "group": line["group"], "reason": line["reason"]} for line in failed]
+        failed = [line for line in results.lines() if not line.done]
+        reasons = [{"id": line.id, "group": line.group, "reason": line.reason} for line in failed]
         click.echo(json.dumps({**told, "failures": reasons}, indent=2))
         return
     tell(results)

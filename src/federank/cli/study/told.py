@@ -8,7 +8,7 @@ import click
 
 from federank.cli.tables import new_table, show
 from federank.studies.plan.plan import Plan
-from federank.studies.results.results import Line, Results
+from federank.studies.results.results import Results
 from federank.studies.run.estimate import case_seconds
 
 
@@ -16,7 +16,7 @@ def tell_plan(plan: Plan, folder: Path, workers: int) -> None:
     """The runs of a plan, case by case, with about how long they take."""
     results = Results.open(folder) if (folder / "VERSION").is_file() else None
     known = results.lines(every=True) if results is not None else []
-    there = {line["id"] for line in known}
+    there = {line.id for line in known}
     table = new_table("Data", "Group", "Values", "To choose>", "To test>", "About>")
     total = 0.0
     for case in plan.cases:
@@ -42,8 +42,8 @@ def _duration(seconds: float) -> str:
 
 def counts(results: Results) -> dict[str, int]:
     """How many runs a study has, and how many of them are done, failed, under way and missing."""
-    lines = {line["id"]: line for line in results.lines()}.values()
-    done = sum(line["status"] == "done" for line in lines)
+    lines = {line.id: line for line in results.lines()}.values()
+    done = sum(line.done for line in lines)
     under_way = len(results.under_way())
     total = results.count()
     return {
@@ -57,10 +57,10 @@ def counts(results: Results) -> dict[str, int]:
 
 def tell(results: Results) -> None:
     """How far a study has come, in a line, and why runs have failed."""
-    seconds = sum(line["seconds"] or 0 for line in {line["id"]: line for line in results.lines()}.values())
+    seconds = sum(line.seconds or 0 for line in {line.id: line for line in results.lines()}.values())
     told = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts(results).items())
     click.echo(f"{results.folder}: {told}; {_duration(seconds)} of computing.")
-    failures: list[Line] = [line for line in results.lines() if line["status"] != "done"]
-    for line in failures:
-        values = ", ".join(f"{name} {value}" for name, value in {**line["swept"], **line["chosen"]}.items())
-        click.echo(f"  failed: {line['data']}, {line['group']} ({values}), {line['task']}: {line['reason']}")
+    for line in results.lines():
+        if not line.done:
+            values = ", ".join(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())
+            click.echo(f"  failed: {line.data}, {line.group} ({values}), {line.task}: {line.reason}")

@@ -7,34 +7,33 @@ there are more curves than can be told apart, each method is drawn at the best p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import MOST_SERIES, legend_below, look, new_panel
-from federank.studies.plan.wishes import Wishes
-from federank.studies.report.metric_words import score, words_of, written
-from federank.studies.results.rows import Line, Row, best_of_sweeps
+from federank.studies.results.line import Line, Point
+from federank.studies.results.metric_words import score, words_of, written
+from federank.studies.results.rows import Row, best_of_sweeps
 
 Curve = dict[int, float]
 
 
-def draw_convergence(
-    panel: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes, lines: Sequence[Line]
-) -> tuple[Figure, str] | None:
+def draw_convergence(shown: Shown) -> Drawn | None:
     """One panel and what it shows, or None where no run has a curve of this metric."""
-    metric = wish.get("metric") or _first_metric(rows, lines)
+    rows, lines = shown.rows, shown.lines
+    metric = shown.metric or _first_metric(rows, lines)
     if metric is None:
         return None
     if len(rows) > MOST_SERIES and len({row.family for row in rows}) > 1:
         rows = best_of_sweeps(rows, lambda row: score(metric, row.mean(metric) or 0.0))
     elif len(rows) > 1:
         rows = [row for row in rows if not row.is_best]  # the sweep has the same point already
-    tested = {row.label: _mean_curve([line.get("curve") for line in row.lines], metric) for row in rows}
+    tested = {row.label: _mean_curve([line.curve for line in row.lines], metric) for row in rows}
     curves = {label: curve for label, curve in tested.items() if len(curve) > 1}
     on_test = bool(curves)
     if not on_test:
@@ -42,24 +41,24 @@ def draw_convergence(
         curves = {label: curve for label, curve in chosen.items() if len(curve) > 1}
     if not curves:
         return None
-    shown = thin_out(list(curves))
-    shared = shared_beginning(shown)
-    figure, axes = new_panel(f"{shared}{panel}")
-    for place, label in enumerate(shown):
+    labels = thin_out(list(curves))
+    shared = shared_beginning(labels)
+    figure, axes = new_panel(f"{shared}{shown.panel}")
+    for place, label in enumerate(labels):
         curve = curves[label]
         every = max(1, len(curve) // 8)
         # Where curves lie on each other, their markers do not.
-        style = look(place) | {"markevery": (place * every // len(shown), every), "markersize": 4}
+        style = look(place) | {"markevery": (place * every // len(labels), every), "markersize": 4}
         axes.plot(list(curve), list(curve.values()), label=label.removeprefix(shared), **style)
-    _leave_out_the_start(axes, [curves[label] for label in shown], metric)
+    _leave_out_the_start(axes, [curves[label] for label in labels], metric)
     axes.set(xlabel="Epoch", ylabel=words_of(metric).axis + ("" if on_test else "\n(on the validation part)"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend_below(figure)
     told = []
-    for label in shown:
+    for label in labels:
         best = max(curves[label], key=lambda epoch: score(metric, curves[label][epoch]))
         told.append(f"{label} after {best} epoch{'s' * (best > 1)} ({written(metric, curves[label][best])})")
-    return figure, f"Best: {'; '.join(told)}."
+    return Drawn(figure, f"Best: {'; '.join(told)}.")
 
 
 def thin_out(labels: Sequence[str]) -> list[str]:
@@ -78,34 +77,32 @@ def shared_beginning(labels: Sequence[str]) -> str:
     return "".join(f"{words[0]}, " for words in alike)
 
 
-def _mean_curve(curves: Sequence[Any], metric: str) -> Curve:
+def _mean_curve(curves: Sequence[Sequence[Point]], metric: str) -> Curve:
     """The mean over the curves that have the metric, for each epoch that all of them have."""
-    held = [{int(point["epoch"]): float(point[metric]) for point in curve or () if metric in point} for curve in curves]
+    held = [{point.epoch: float(point.values[metric]) for point in curve if metric in point.values} for curve in curves]
     held = [curve for curve in held if curve]
     epochs = sorted(set.intersection(*map(set, held))) if held else []
     return {epoch: float(np.mean([curve[epoch] for curve in held])) for epoch in epochs}
 
 
-def _curves_of_choice(row: Row, lines: Sequence[Line]) -> list[Any]:
+def _curves_of_choice(row: Row, lines: Sequence[Line]) -> list[Sequence[Point]]:
     """The curves of the runs in which the row's settings won: the same settings, but for how long to train."""
     wanted = [_but_epochs(line) for line in row.lines]
     return [
-        line.get("curve")
+        line.curve
         for line in lines
-        if line.get("task") == "choose"
-        and (line["data"], line["group"]) == (row.data, row.family)
-        and _but_epochs(line) in wanted
+        if line.task == "choose" and (line.data, line.group) == (row.data, row.family) and _but_epochs(line) in wanted
     ]
 
 
 def _but_epochs(line: Line) -> dict[str, Any]:
-    return {name: value for name, value in line.get("settings", {}).items() if name != "epochs"}
+    return {name: value for name, value in line.settings.items() if name != "epochs"}
 
 
 def _first_metric(rows: Sequence[Row], lines: Sequence[Line]) -> str | None:
     every = [line for row in rows for line in row.lines] + list(lines)
-    points = (point for line in every for point in (line.get("curve") or ())[:1])
-    return next((name for point in points for name in point if name != "epoch"), None)
+    points = (point for line in every for point in line.curve[:1])
+    return next((name for point in points for name in point.values), None)
 
 
 def _leave_out_the_start(axes: Any, curves: Sequence[Curve], metric: str) -> None:

@@ -7,30 +7,26 @@ CCE, item vectors per epoch; they differ little, because nearly all of it is the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from matplotlib.figure import Figure
+from collections.abc import Sequence
 
 from federank.studies.figures.coverage import draw_path
+from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import ORANGE, legend_below, new_panel
 from federank.studies.figures.sweep import swept_families
-from federank.studies.plan.wishes import Wishes
-from federank.studies.report.metric_words import words_of
+from federank.studies.results.metric_words import words_of
 from federank.studies.results.rows import Row
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def draw_cost(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:
+def draw_cost(shown: Shown) -> Drawn | None:
     """One data set's panel and what it shows, or None where no run has a cost."""
-    sweep, up = wish.get("sweep", "pi"), wish.get("metric", "precision@10")
-    families = swept_families(
-        [row for row in rows if row.mean("cce") and row.mean(up) is not None], sweep, wish.get("groups")
-    )
+    sweep, up = shown.sweep, shown.metric
+    priced = [row for row in shown.rows if row.mean("cce") and row.mean(up) is not None]
+    families = swept_families(priced, sweep, shown.wish.groups)
     if not families:
         return None
-    figure, axes = new_panel(data)
+    figure, axes = new_panel(shown.panel)
     power = math.floor(math.log10(max(1 / (row.mean("cce") or 1) for held in families.values() for row in held)))
     points: dict[tuple[float, float], Row] = {}
     for place, (group, held) in enumerate(families.items()):
@@ -45,7 +41,7 @@ def draw_cost(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes
     axes.set(xlabel=f"1 / item vectors sent per epoch, in 10{str(power).translate(_RAISED)}", ylabel=words_of(up).axis)
     legend_below(figure)
     names = "; ".join(points[point].label for point in front)
-    return figure, f"No other run is both cheaper and more precise than {names}."
+    return Drawn(figure, f"No other run is both cheaper and more precise than {names}.")
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -6,37 +6,32 @@ pi; the hollow point is the largest, so that the direction can be read without c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from matplotlib.figure import Figure
-
+from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import FAINT, PAPER, legend_below, legible, look, new_panel
 from federank.studies.figures.sweep import level_rows, swept_families
-from federank.studies.plan.wishes import Wishes
-from federank.studies.report.metric_words import words_of
-from federank.studies.results.rows import Row
+from federank.studies.results.metric_words import words_of
 
 
-def draw_coverage(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:
+def draw_coverage(shown: Shown) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was swept."""
-    sweep, n = wish.get("sweep", "pi"), wish.get("at", 10)
-    across, up = f"item_coverage@{n}", wish.get("metric", f"precision@{n}")
-    families = swept_families(
-        [row for row in rows if None not in (row.mean(across), row.mean(up))], sweep, wish.get("groups")
-    )
+    sweep, across, up = shown.sweep, "item_coverage@10", shown.metric
+    valued = [row for row in shown.rows if None not in (row.mean(across), row.mean(up))]
+    families = swept_families(valued, sweep, shown.wish.groups)
     if not families:
         return None
-    figure, axes = new_panel(data)
+    figure, axes = new_panel(shown.panel)
     told = []
     for place, (group, held) in enumerate(families.items()):
         points = [(row.mean(across) or 0.0, row.mean(up) or 0.0) for row in held]
         draw_path(axes, points, [float(row.at(sweep)) for row in held], group, place)
         widest = max(held, key=lambda row: row.mean(across) or 0.0)
         told.append(f"{group} shows most items at {sweep} = {widest.at(sweep):g} ({widest.mean(across):,.0f})")
-    if wish.get("baselines"):
-        for row in level_rows(rows, sweep, wish):
+    if shown.wish.baselines:
+        for row in level_rows(shown):
             x, y = row.mean(across), row.mean(up)
             if x is not None and y is not None:
                 axes.plot(x, y, "x", color=FAINT)
@@ -45,7 +40,7 @@ def draw_coverage(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wi
     axes.set(xlabel=words_of(across).axis, ylabel=words_of(up).axis)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     legend_below(figure)
-    return figure, "; ".join(told) + "."
+    return Drawn(figure, "; ".join(told) + ".")
 
 
 def draw_path(axes: Any, points: Sequence[tuple[float, float]], values: Sequence[float], name: str, place: int) -> None:

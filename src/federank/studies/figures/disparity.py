@@ -6,39 +6,34 @@ out. The axis is even from -1 to 1 and logarithmic beyond, where popularity alon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
-from matplotlib.figure import Figure
 
+from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import INK, PAPER, legend_below, legible, look, new_panel
-from federank.studies.plan.wishes import Wishes
-from federank.studies.report.metric_words import parts
-from federank.studies.results.rows import Row
+from federank.studies.results.metric_words import parts
 
 _HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 
 
-def draw_disparity(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:
+def draw_disparity(shown: Shown) -> Drawn | None:
     """One data set's panel and what it shows, or None where items have no categories."""
-    metric, shown = wish.get("metric", "bias_disparity@10"), rows
+    metric, rows = shown.metric, shown.rows
     categories = list(
         dict.fromkeys(
             parts(name)[2]
-            for row in shown
+            for row in rows
             for line in row.lines
-            for name in line["metrics"]
+            for name in line.metrics
             if name.startswith(f"{metric}/")
         )
     )
     if not categories:
         return None
-    figure, axes = new_panel(data, height=1.6 + 0.075 * len(categories) * (len(shown) + 1.5))
+    figure, axes = new_panel(shown.panel, height=1.6 + 0.075 * len(categories) * (len(rows) + 1.5))
     places = np.arange(len(categories))[::-1]
-    thickness = 0.8 / len(shown)
+    thickness = 0.8 / len(rows)
     means: dict[str, float] = {}
-    for order, row in enumerate(shown):
+    for order, row in enumerate(rows):
         values = np.array([row.mean(f"{metric}/{category}") or 0.0 for category in categories])
         means[row.label] = float(np.abs(values).mean())
         offset = 0.4 - thickness * (order + 0.5)
@@ -63,11 +58,12 @@ def draw_disparity(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: W
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("Bias disparity: 0 as in histories, -1 left out")
     legend_below(figure)
-    by_test = any(row.swept for row in shown)
+    by_test = any(row.swept for row in rows)
     nearest, farthest = min(means, key=lambda name: means[name]), max(means, key=lambda name: means[name])
-    return figure, (
+    return Drawn(
+        figure,
         f"On average over categories {nearest} stays nearest to histories ({means[nearest]:.2f}), {farthest} strays "
         f"farthest ({means[farthest]:.2f})."
         + " Of each sweep the value with the best precision on the test part is shown."
-        * by_test
+        * by_test,
     )

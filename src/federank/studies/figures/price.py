@@ -12,14 +12,13 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from federank.studies.figures.cost import pareto_front
+from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import FAINT, INK, PAPER, legend_of, look, new_panel
-from federank.studies.plan.wishes import Wishes
-from federank.studies.report.metric_words import words_of
+from federank.studies.results.metric_words import words_of
 from federank.studies.results.priced import seen_rows
 from federank.studies.results.rows import Row
 
@@ -35,13 +34,13 @@ _FRONT: dict[str, Any] = {"color": FAINT, "alpha": 0.4, "linewidth": 4}
 _TICKS = (-0.04, -0.02, 0.0, 0.02, 0.04, 0.1, 0.2, 0.5)
 
 
-def draw_price(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:
+def draw_price(shown: Shown) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was audited."""
-    across = wish.get("metric", "precision@10")
-    seen = [row for _, row in seen_rows(rows) if row.sees and row.mean(across) is not None]
+    across = shown.metric
+    seen = [row for _, row in seen_rows(shown.rows) if row.sees and row.mean(across) is not None]
     if not seen:
         return None
-    starts = wish.get("families") or sorted({row.group for row in seen}, key=len)
+    starts = list(shown.wish.families) or sorted({row.group for row in seen}, key=len)
     families = list(dict.fromkeys([*starts, *(family_of(row, starts) for row in seen)]))  # a colour for each
     colors = {family: look(place)["color"] for place, family in enumerate(families)}
     shapes = shapes_of(seen)
@@ -49,7 +48,7 @@ def draw_price(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishe
     front = [(x, -y) for x, y in pareto_front([(row.mean(across) or 0.0, -gain) for row, gain in at_worst(hidden)])]
     gains = [gain for _, gain in hidden]
     low, top = min([-GOAL, *gains]) - 0.01, 1.6 * max([0.1, *gains])
-    figure, axes = new_panel(data, height=4.0)
+    figure, axes = new_panel(shown.panel, height=4.0)
     axes.axhspan(-1, GOAL, **_BAND)
     if front:
         axes.plot(*zip(*front, strict=True), zorder=1, **_FRONT)
@@ -70,7 +69,7 @@ def draw_price(data: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishe
     axes.set(xlabel=words_of(across).axis, ylabel="Best attack on what was held back,\nabove popularity")
     there = {family_of(row, starts) for row in seen}
     legend_of(figure, _keys({family: color for family, color in colors.items() if family in there}, shapes))
-    return figure, _told(seen, hidden, front, across)
+    return Drawn(figure, _told(seen, hidden, front, across))
 
 
 def _keys(colors: Mapping[str, str], shapes: Mapping[str, str]) -> list[tuple[Any, str]]:

@@ -7,15 +7,14 @@ messages betray is the gap between the two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import BLUE, FAINT, ORANGE, PAPER, VERMILLION, legend_below, legible, new_panel
-from federank.studies.results.rows import Line
+from federank.studies.results.line import Line
 
 BARS = (
     ("disclosed_share", "sent openly", ORANGE, ".."),
@@ -24,17 +23,16 @@ BARS = (
 )
 
 
-def draw_privacy(data: str, lines: Sequence[Line]) -> tuple[Figure, str] | None:
+def draw_privacy(shown: Shown) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was audited."""
-    audits = [line for line in lines if (line.get("task"), line["data"]) == ("audit", data)]
-    audits = [line for line in audits if line.get("status", "done") == "done"]
+    audits = [line for line in shown.lines if (line.task, line.data, line.done) == ("audit", shown.panel, True)]
     if not audits:
         return None
     labels = [_label(line) for line in audits]
-    figure, axes = new_panel(data, height=1.5 + 0.55 * len(audits))
+    figure, axes = new_panel(shown.panel, height=1.5 + 0.55 * len(audits))
     places = np.arange(len(audits))[::-1]
     for order, (metric, name, color, hatch) in enumerate(BARS):
-        values = [line["metrics"].get(metric) or 0.0 for line in audits]
+        values = [line.metrics.get(metric) or 0.0 for line in audits]
         offset = 0.27 * (1 - order)
         axes.barh(
             places + offset, values, height=0.25, color=color, hatch=hatch, edgecolor=PAPER, linewidth=0, label=name
@@ -51,13 +49,13 @@ def draw_privacy(data: str, lines: Sequence[Line]) -> tuple[Figure, str] | None:
     axes.set_xlabel("Share sent, share ranked right (dotted: chance)")
     legend_below(figure)
     told = [
-        f"{_label(line)}: {line['metrics'].get('disclosed_share') or 0:.0%} sent openly, the rest ranked right "
-        f"{line['metrics'].get('fused/auc_held_back') or 0:.0%} of the time"
+        f"{_label(line)}: {line.metrics.get('disclosed_share') or 0:.0%} sent openly, the rest ranked right "
+        f"{line.metrics.get('fused/auc_held_back') or 0:.0%} of the time"
         for line in audits
     ]
-    return figure, f"{'; '.join(told)}."
+    return Drawn(figure, f"{'; '.join(told)}.")
 
 
 def _label(line: Line) -> str:
-    pi = line.get("settings", {}).get("pi")
-    return line["group"] if pi is None or "pi" in line["group"] else f"{line['group']}, pi = {pi:g}"
+    pi = line.settings.get("pi")
+    return line.group if pi is None or "pi" in line.group else f"{line.group}, pi = {pi:g}"

@@ -10,52 +10,51 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import INK, VERMILLION, legend_below, new_panel, ramp
-from federank.studies.plan.wishes import Wishes
-from federank.studies.results.rows import Row
 
 MOST_CURVES = 6
 _POINTS = 120
 
 
-def draw_item_updates(panel: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:
+def draw_item_updates(shown: Shown) -> Drawn | None:
     """One method's panel: which share of the updates the most updated items got."""
-    curves = _curves(rows, "item_updates", wish)
+    curves = _curves(shown, "item_updates")
     if not curves:
         return None
-    figure, axes = new_panel(panel)
+    figure, axes = new_panel(shown.panel)
     _draw(axes, curves)
     axes.set(xlabel="Items, most updated first (rank)", ylabel="Share of all updates")
     legend_below(figure)
     steep = {value: shares[0] / shares[-1] for value, shares in curves.items() if shares[-1] > 0}
     last = max(len(shares) for shares in curves.values())
     told = ", ".join(f"{ratio:,.1f} (pi = {value:g})" for value, ratio in _ends(steep))
-    return figure, f"The most updated item has {told} times the updates of item number {last:,}." if told else ""
+    seen = f"The most updated item has {told} times the updates of item number {last:,}." if told else ""
+    return Drawn(figure, seen)
 
 
-def draw_popularity(panel: str, rows: Sequence[Row], wish: Mapping[str, Any], _: Wishes) -> tuple[Figure, str] | None:
+def draw_popularity(shown: Shown) -> Drawn | None:
     """One method's panel: which share of the recommendations the most recommended items got."""
-    curves = _curves(rows, "recommended", wish)
+    curves = _curves(shown, "recommended")
     if not curves:
         return None
-    figure, axes = new_panel(panel)
+    figure, axes = new_panel(shown.panel)
     _draw(axes, curves)
-    feedback = next((row.extra("feedback") for row in rows if row.extra("feedback")), None)
+    feedback = next((row.extra("feedback") for row in shown.rows if row.extra("feedback")), None)
     if feedback:
         axes.plot(*_thinned(feedback), color=INK, linestyle="--", linewidth=1.5, label="feedback")
     axes.set(xlabel="Items, most frequent first (rank)", ylabel="Share of all recommendations")
     legend_below(figure)
     told = [f"pi = {value:g}: {sum(shares[:10]):.0%}" for value, shares in _ends(curves)]
     known = f" (of the feedback, the ten most popular have {sum(feedback[:10]):.0%})" if feedback else ""
-    return figure, f"Share of the lists that the ten most recommended items take: {', '.join(told)}{known}."
+    return Drawn(figure, f"Share of the lists that the ten most recommended items take: {', '.join(told)}{known}.")
 
 
-def _curves(rows: Sequence[Row], name: str, wish: Mapping[str, Any]) -> dict[float, Sequence[float]]:
+def _curves(shown: Shown, name: str) -> dict[float, Sequence[float]]:
     """At most six curves by their value of what was swept, from the smallest to the largest."""
-    sweep = wish.get("sweep", "pi")
+    rows, sweep = shown.rows, shown.sweep
     held = {float(row.at(sweep)): row.extra(name) for row in rows if isinstance(row.at(sweep), int | float)}
     held = {value: shares for value, shares in sorted(held.items()) if shares}
     values = list(held)

@@ -8,14 +8,13 @@ mean precision and the mean recall, and so it is here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
+from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import FAINT, INK, label_beside, legend_below, look, new_panel
-from federank.studies.plan.wishes import Wishes, published
-from federank.studies.report.metric_words import score, words_of, written
+from federank.studies.plan.wishes import published
+from federank.studies.results.metric_words import score, words_of, written
 from federank.studies.results.rows import Row
 
 SWEEPS = {
@@ -24,16 +23,16 @@ SWEEPS = {
 }
 
 
-def draw_sweep(data: str, rows: Sequence[Row], wish: Mapping[str, Any], wishes: Wishes) -> tuple[Figure, str] | None:
+def draw_sweep(shown: Shown) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was swept."""
-    sweep, metric = wish.get("sweep", "pi"), wish.get("metric", "f1@10")
-    families = swept_families(rows, sweep, wish.get("groups"))
+    sweep, metric, wishes = shown.sweep, shown.metric, shown.wishes
+    families = swept_families(shown.rows, sweep, shown.wish.groups)
     families = {
         group: held for group, held in families.items() if any(value_of(row, metric) is not None for row in held)
     }
     if not families:
         return None
-    figure, axes = new_panel(wish.get("panel", data))
+    figure, axes = new_panel(shown.wish.panel or shown.panel)
     crosses = False
     for place, (group, held) in enumerate(families.items()):
         points = [row for row in held if value_of(row, metric) is not None]
@@ -48,7 +47,7 @@ def draw_sweep(data: str, rows: Sequence[Row], wish: Mapping[str, Any], wishes: 
         if theirs:
             axes.plot(*zip(*theirs, strict=True), "x", color=INK, markersize=6, label=None if crosses else "paper")
             crosses = True
-    valued = ((row.label, value_of(row, metric)) for row in level_rows(rows, sweep, wish))
+    valued = ((row.label, value_of(row, metric)) for row in level_rows(shown))
     level = {name: value for name, value in valued if value is not None}
     for value in level.values():
         axes.axhline(value, color=FAINT, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
@@ -58,10 +57,10 @@ def draw_sweep(data: str, rows: Sequence[Row], wish: Mapping[str, Any], wishes: 
     if sweep == "rho":
         axes.set_xticks(sorted({float(row.at(sweep)) for held in families.values() for row in held}))
     legend_below(figure)
-    return figure, _seen(families, sweep, metric)
+    return Drawn(figure, _seen(families, sweep, metric))
 
 
-def swept_families(rows: Sequence[Row], sweep: str, groups: Sequence[str] | None) -> dict[str, list[Row]]:
+def swept_families(rows: Sequence[Row], sweep: str, groups: Sequence[str]) -> dict[str, list[Row]]:
     """The groups that have several values of what is swept, each in its order."""
     families: dict[str, list[Row]] = {}
     for group in groups or dict.fromkeys(row.group for row in rows):
@@ -71,12 +70,12 @@ def swept_families(rows: Sequence[Row], sweep: str, groups: Sequence[str] | None
     return families
 
 
-def level_rows(rows: Sequence[Row], sweep: str, wish: Mapping[str, Any]) -> list[Row]:
+def level_rows(shown: Shown) -> list[Row]:
     """The baselines: those the study names, or all that were not swept."""
-    named = wish.get("baselines")
+    named, sweep = shown.wish.baselines, shown.sweep
     return [
         row
-        for row in rows
+        for row in shown.rows
         if (row.group in named if named is not None else sweep not in dict(row.swept))
         and not (named is None and isinstance(row.at(sweep), int | float))
     ]

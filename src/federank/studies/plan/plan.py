@@ -23,13 +23,13 @@ from typing import Any, Literal
 
 from federank.errors import DataError, SettingError
 from federank.recommenders.registry import recommender_class
+from federank.studies.plan.audit import Audit, refuse_impossible_audit
 from federank.studies.plan.ranges import crossed
 from federank.studies.plan.sources import missing, part_of, source_of
 from federank.studies.plan.study import Choose, DataSet, Model, Study, settings_of
 from federank.studies.plan.vocabulary import epochs_setting, setting_names
+from federank.studies.plan.wishes import wanted_extras
 from federank.studies.results.results import FORMAT
-from federank.studies.run.audits import Audit, refuse_impossible_audit
-from federank.studies.run.extras import wanted_by
 
 Task = Literal["choose", "test"]
 
@@ -141,8 +141,7 @@ def _cases(study: Study, data: DataSet, model: Model, number: int) -> list[Case]
         part_of(data, fold, choose.part)  # says so now if there is no such part
     seeds = model.seeds if "seed" in setting_names(model.method) else (1,)
     choosing_seeds = choose.seeds if "seed" in setting_names(model.method) else (1,)
-    told: dict[str, Any] = study.document
-    extras = tuple(sorted(wanted_by(told.get("figure", []), told.get("table", []))))
+    extras = tuple(sorted(wanted_extras(study.wishes)))
     cases = []
     for swept, along in model.points:
         case = Case(

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from federank.studies.plan.audit import Audit
 from federank.studies.plan.vocabulary import epochs_setting
-from federank.studies.run.audits import Audit
+from federank.studies.plan.wishes import Wishes
 
 RATING_METRICS = ("mae", "rmse")
 LOWER_IS_BETTER = (*RATING_METRICS, "gini_standard", "arp", "popularity_lift")
@@ -88,6 +89,7 @@ class Study:
     models: tuple[Model, ...]
     choose: dict[str, Any]
     data_choose: dict[str, dict[str, Any]]
+    wishes: Wishes
     document: dict[str, Any]
     """The TOML file as it is run, for the report."""
 

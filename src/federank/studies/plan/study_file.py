@@ -34,10 +34,11 @@ from federank.checks import one_of, whole
 from federank.errors import BadFile, SettingError
 from federank.recommenders.registry import recommender_class
 from federank.studies.plan import vocabulary as words
+from federank.studies.plan.audit import read_audit
 from federank.studies.plan.ranges import points, several
 from federank.studies.plan.study import RATING_METRICS, DataSet, Model, Point, Study
 from federank.studies.plan.vocabulary import as_table, as_tables, refuse_unknown, setting_names
-from federank.studies.run.audits import read_audit
+from federank.studies.plan.wishes import KEYS, wishes_of
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def as_study(document: dict[str, Any], name: str) -> Study:
     """Check a study's content and work it out."""
     refuse_unknown(document, words.TOP, "A study")
     seeds = _seeds(document.get("seeds", [1, 2, 3]), "seeds")
-    for kind, known in words.TOLD.items():
+    for kind, known in KEYS.items():
         for entry in as_tables(document[kind], kind) if document.get(kind) else []:
             refuse_unknown(entry, known, f"[[{kind}]]")
     entries = [entry for entry in _data_tables(document) if not entry.get("skip")]
@@ -77,6 +78,7 @@ def as_study(document: dict[str, Any], name: str) -> Study:
         models=tuple(models),
         choose=choose,
         data_choose={entry["name"]: _choose(entry.get("choose", {}), "[data.choose]") for entry in entries},
+        wishes=wishes_of(document, name),
         document=document,
     )
     _refuse_repeats("data set", [part.name for part in data])

@@ -27,25 +27,6 @@ CHOOSE = ("metric", "part", "epochs", "patience", "best_epoch", "seeds")
 DATA = ("name", "source", "reading", "filters", "split", "choose", "skip")
 MODEL = ("group", "method", "data", "seeds", "settings", "grid", "sweep", "best", "curve", "choose", "audit", "skip")
 RANGE = ("from", "to", "step")
-TOLD = {
-    "paper": ("data", "group", "source", "metrics", "settings"),
-    "table": ("title", "caption", "metrics", "groups", "data", "best", "against", "goal"),
-    "figure": (
-        "kind",
-        "title",
-        "caption",
-        "groups",
-        "baselines",
-        "data",
-        "metric",
-        "sweep",
-        "panel",
-        "panels",
-        "families",
-    ),
-    "note": ("data", "group", "metric", "text"),
-}
-"""What the report reads (studies/report/)."""
 
 
 def refuse_unknown(table: Mapping[str, Any], known: Collection[str], where: str) -> None:

@@ -15,16 +15,77 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from federank.errors import BadFile
-from federank.studies.report.metric_words import parts
+from federank.studies.results.metric_words import parts
 from federank.studies.results.rows import Row
 
 USUAL = ("precision@10", "recall@10", "ndcg@10", "item_coverage@10", "gini@10")
 OF_RATINGS = ("mae", "rmse")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableWish:
+    """A table that a study wishes for."""
+
+    title: str = "Results"
+    caption: str = ""
+    metrics: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    """Which rows, in which order; all of them if none is named."""
+    data: Sequence[str] = ()
+    best: str | None = None
+    """Only the best row of each sweep, by this metric."""
+    against: str | None = None
+    """The row that others are tested against."""
+    goal: Mapping[str, float] = field(default_factory=dict)
+    """Bounds that the means of a row must not pass."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureWish:
+    """A figure that a study wishes for; what it leaves open follows from the kind (figures/kinds.py)."""
+
+    kind: str | None = None
+    title: str | None = None
+    caption: str | None = None
+    groups: Sequence[str] = ()
+    baselines: Sequence[str] | None = None
+    """Which rows are drawn beside what was swept."""
+    data: Sequence[str] = ()
+    metric: str | None = None
+    sweep: str | None = None
+    panel: str | None = None
+    """The title of its one panel."""
+    panels: Sequence[str] = ()
+    """Beginnings of labels: a panel for each."""
+    families: Sequence[str] = ()
+    """Beginnings of groups that have a colour in common."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What a paper has for a row."""
+
+    data: str | None = None
+    group: str | None = None
+    source: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """At which point of a sweep."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Why ours differs from the paper's somewhere; what is not said holds everywhere."""
+
+    text: str = ""
+    data: str | Sequence[str] = ()
+    group: str | Sequence[str] = ()
+    metric: str | Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +96,27 @@ class Wishes:
     description: str = ""
     data: Sequence[str] = ()
     """The data sets that the study is about, whether they were there or not."""
-    tables: Sequence[Mapping[str, Any]] = ()
-    figures: Sequence[Mapping[str, Any]] = ()
-    papers: Sequence[Mapping[str, Any]] = ()
-    notes: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    tables: Sequence[TableWish] = ()
+    figures: Sequence[FigureWish] = ()
+    papers: Sequence[Published] = ()
+    notes: Sequence[Note] = ()
+
+
+_RECORDS: dict[str, type[Any]] = {"paper": Published, "table": TableWish, "figure": FigureWish, "note": Note}
+KEYS = {kind: tuple(one.name for one in fields(record)) for kind, record in _RECORDS.items()}
+"""What each table of the report's may say."""
+
+NEEDS = {"cost-against-precision": "communication", "item-updates": "item_updates", "popularity": "popularity"}
+"""Which extra each kind of figure draws (run/extras.py); all other kinds are drawn from metrics and curves."""
+_NEEDED_BY_METRICS = {"cce", "rounds_per_epoch", "normalised_freshness"}
+
+
+def wanted_extras(wishes: Wishes) -> set[str]:
+    """What these figures and tables will ask of runs beyond their metrics."""
+    wanted = {NEEDS[figure.kind] for figure in wishes.figures if figure.kind in NEEDS}
+    if any(_NEEDED_BY_METRICS.intersection(table.metrics) for table in wishes.tables):
+        wanted.add("communication")
+    return wanted
 
 
 def read_wishes(folder: Path) -> Wishes:
@@ -55,16 +133,30 @@ def read_wishes(folder: Path) -> Wishes:
         raise BadFile(
             f"{path} cannot be read: {reason}. Take it away and run the study again to have it written anew."
         ) from reason
-    about = study | (study["study"] if isinstance(study.get("study"), Mapping) else {})
+    return wishes_of(study, folder.name)
+
+
+def wishes_of(study: Mapping[str, Any], name: str) -> Wishes:
+    """The wishes in a study's document; a key that nobody knows is passed over here, and refused in study_file.py."""
+    about = dict(study) | (study["study"] if isinstance(study.get("study"), Mapping) else {})
     return Wishes(
-        title=str(about.get("title") or about.get("name") or folder.name),
+        title=str(about.get("title") or about.get("name") or name),
         description=str(about.get("description") or ""),
         data=_data_names(study.get("data", ())),
-        tables=study.get("table", ()),
-        figures=study.get("figure", ()),
-        papers=study.get("paper", ()),
-        notes=study.get("note", ()),
+        tables=_read(TableWish, study.get("table", ())),
+        figures=_read(FigureWish, study.get("figure", ())),
+        papers=_read(Published, study.get("paper", ())),
+        notes=_read(Note, study.get("note", ())),
     )
+
+
+Record = TypeVar("Record")
+
+
+def _read(record: type[Record], told: Any) -> list[Record]:
+    known = {one.name for one in fields(record)}  # type: ignore[arg-type]
+    entries = [told] if isinstance(told, Mapping) else told
+    return [record(**{name: value for name, value in entry.items() if name in known}) for entry in entries]
 
 
 def _data_names(told: Any) -> list[str]:
@@ -74,37 +166,37 @@ def _data_names(told: Any) -> list[str]:
     return [str(name) for name, there in zip(names, kept, strict=True) if name and there]
 
 
-def tables_wished(wishes: Wishes, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
+def tables_wished(wishes: Wishes, rows: Sequence[Row]) -> list[TableWish]:
     """The study's tables, or one of the usual metrics that its runs have."""
     if wishes.tables or not rows:
         return list(wishes.tables)
     metrics = [metric for metric in (*USUAL, *OF_RATINGS) if any(len(row.values(metric)) for row in rows)]
     if not metrics:
-        metrics = sorted({name for row in rows for line in row.lines for name in line["metrics"] if "/" not in name})
-    return [{"title": "Results", "metrics": metrics}]
+        metrics = sorted({name for row in rows for line in row.lines for name in line.metrics if "/" not in name})
+    return [TableWish(metrics=metrics)]
 
 
 def published(wishes: Wishes, row: Row, rows: Sequence[Row], metric: str) -> float | None:
     """What the paper has for a row: `rows` are those of its table, which tell whether its group is one row there."""
     alone = sum(other.data == row.data and other.group == row.group for other in rows) == 1
     for paper in wishes.papers:
-        if paper.get("data", row.data) != row.data or paper.get("group", row.group) != row.group:
+        if paper.data not in (None, row.data) or paper.group not in (None, row.group):
             continue
-        settings = paper.get("settings")
-        fits = all(row.at(name) == value for name, value in settings.items()) if settings else alone
-        if fits and metric in paper.get("metrics", {}):
-            return float(paper["metrics"][metric])
+        fits = all(row.at(name) == value for name, value in paper.settings.items()) if paper.settings else alone
+        if fits and metric in paper.metrics:
+            return float(paper.metrics[metric])
     return None
 
 
 def note_on(wishes: Wishes, row: Row, metric: str) -> str | None:
     """The study's explanation of a difference in this place, if it has one."""
-    names = {"data": (row.data,), "group": (row.group, row.label), "metric": (metric, parts(metric)[0])}
+    places = ((row.data,), (row.group, row.label), (metric, parts(metric)[0]))
     for note in wishes.notes:
-        if all(key not in note or set(_listed(note[key])).intersection(values) for key, values in names.items()):
-            return str(note["text"])
+        said = (_listed(named) for named in (note.data, note.group, note.metric))
+        if all(not names or set(names).intersection(place) for names, place in zip(said, places, strict=True)):
+            return note.text
     return None
 
 
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list) else [value]
+def _listed(value: str | Sequence[str]) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)

@@ -15,7 +15,7 @@ from federank.studies.figures.style import THEME, themed
 from federank.studies.report.tables import Cell, Column, Table
 
 if TYPE_CHECKING:
-    from federank.studies.figures import Picture
+    from federank.studies.figures.draw import Picture
     from federank.studies.report.report import Report
 
 

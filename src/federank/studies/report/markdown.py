@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from federank.studies.report.tables import Cell, Column, Table, slug
 
 if TYPE_CHECKING:
-    from federank.studies.figures import Picture
+    from federank.studies.figures.draw import Picture
     from federank.studies.report.report import Report
 
 _WITH_MEANING = "\\`*_[]<>|"

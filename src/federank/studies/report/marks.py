@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from federank.evaluation.significance import holm, paired_tests
-from federank.studies.report.metric_words import score
+from federank.studies.results.metric_words import score
 from federank.studies.results.rows import Row
 
 Marks = dict[tuple[int, str], str]
@@ -59,7 +59,7 @@ def significance_marks(
 
 def _people(row: Row, metrics: Sequence[str], users_of: Callable[[str], Any]) -> pl.DataFrame:
     """Each person's mean over the row's seeds; no column for what people have no values of."""
-    tables = [table for table in (users_of(line["id"]) for line in row.lines) if table is not None]
+    tables = [table for table in (users_of(line.id) for line in row.lines) if table is not None]
     if not tables:
         return pl.DataFrame({"user": []})
     held = [metric for metric in metrics if all(metric in table.columns for table in tables)]

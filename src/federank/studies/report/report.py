@@ -21,7 +21,7 @@ import polars as pl
 
 from federank.errors import BadFile, SettingError
 from federank.files import write_whole
-from federank.studies.figures import Picture, draw_figures
+from federank.studies.figures.draw import Picture, draw_figures
 from federank.studies.plan.wishes import Wishes, read_wishes, tables_wished
 from federank.studies.report.run_tables import (
     differences_table,
@@ -31,8 +31,9 @@ from federank.studies.report.run_tables import (
     versions_table,
 )
 from federank.studies.report.tables import Difference, Table, chosen_on_test, results_table, rows_of_table
+from federank.studies.results.line import Line
 from federank.studies.results.results import Results
-from federank.studies.results.rows import Line, Row, gather
+from federank.studies.results.rows import Row, gather
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +109,7 @@ def make_report(folder: Path) -> Report:
     )
     return Report(
         title=wishes.title,
-        warnings=tuple(_warnings(wishes, lines, rows, results.count() - len({line["id"] for line in results.lines()}))),
+        warnings=tuple(_warnings(wishes, lines, rows, results.count() - len({line.id for line in results.lines()}))),
         description=wishes.description,
         results=tuple(tables),
         pictures=tuple(draw_figures(wishes, rows, lines)),
@@ -122,7 +123,7 @@ def _results(
     tables: list[Table] = []
     differences: list[Difference] = []
     for wish in tables_wished(wishes, rows):
-        for data in wish.get("data") or list(dict.fromkeys(row.data for row in rows)):
+        for data in wish.data or list(dict.fromkeys(row.data for row in rows)):
             shown = rows_of_table(wish, rows, data)
             if shown:
                 table, found = results_table(wish, wishes, shown, data, users_of)
@@ -134,9 +135,9 @@ def _results(
 
 def _with_audits(results: Results) -> list[Line]:
     """The study's runs, and the audits that were kept beside them."""
-    lines: list[Line] = list(results.lines())
-    known = {line["id"] for line in lines}
-    audits = [line for line in results.lines(every=True) if line.get("task") == "audit" and line["id"] not in known]
+    lines = results.lines()
+    known = {line.id for line in lines}
+    audits = [line for line in results.lines(every=True) if line.task == "audit" and line.id not in known]
     return lines + audits
 
 
@@ -158,15 +159,15 @@ def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_com
         told.append(
             f"Unfinished: {to_come:,} of the study's runs are still to come; start it again to go on with them."
         )
-    if any(line.get("chosen_on") == "test" for line in lines):
+    if any(line.chosen_on == "test" for line in lines):
         told.append("Settings were chosen on the test part: these figures flatter the methods.")
     known = {row.data for row in rows}
     if any(chosen_on_test(wish, rows_of_table(wish, rows, data)) for wish in wishes.tables for data in known):
         told.append("The best row of a sweep was chosen on the test part, as the papers did: it flatters the method.")
-    failed = sum(line.get("status") == "failed" for line in lines)
+    failed = sum(not line.done for line in lines)
     if failed:
         told.append(f"{failed} of {len(lines)} runs failed; the reasons are below.")
-    missing = [name for name in wishes.data if not any(line["data"] == name for line in lines)]
+    missing = [name for name in wishes.data if not any(line.data == name for line in lines)]
     if not lines:
         told.append("No run has finished yet.")
     elif missing:

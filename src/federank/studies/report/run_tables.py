@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from federank.studies.plan.wishes import Wishes, note_on
-from federank.studies.report.metric_words import words_of, written
 from federank.studies.report.tables import NOTABLE, Difference, Table, plain_table
-from federank.studies.results.rows import Line, Row
+from federank.studies.results.line import Line
+from federank.studies.results.metric_words import words_of, written
+from federank.studies.results.rows import Row
 
 UNEXPLAINED = "unexplained"
 PRECISION = "precision@10"
@@ -56,20 +57,20 @@ def differences_table(differences: Sequence[Difference], wishes: Wishes) -> Tabl
 
 def privacy_table(lines: Sequence[Line]) -> Table | None:
     """What the audited runs gave away; None where nothing was audited."""
-    audits = [line for line in lines if line.get("task") == "audit" and line.get("status", "done") == "done"]
+    audits = [line for line in lines if line.task == "audit" and line.done]
     if not audits:
         return None
-    several = len({line["data"] for line in audits}) > 1
-    priced = any(PRECISION in line["metrics"] for line in audits)
+    several = len({line.data for line in audits}) > 1
+    priced = any(PRECISION in line.metrics for line in audits)
     cells = []
     for line in audits:
-        found = line["metrics"]
-        pi = line.get("settings", {}).get("pi")
+        found = line.metrics
+        pi = line.settings.get("pi")
         orders = [found.get(f"{attack}/{mark}") for mark in ("auc", "auc_held_back") for attack in ATTACKS]
         cells.append(
             [
-                *([line["data"]] if several else []),
-                line["group"],
+                *([line.data] if several else []),
+                line.group,
                 "-" if pi is None else f"{pi:g}",
                 *([written(PRECISION, found.get(PRECISION))] if priced else []),
                 _percent(found.get("disclosed_share")),
@@ -103,23 +104,23 @@ def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
     """Each row's runs: where they ended and what they cost; means over seeds."""
     cells = []
     for row in rows:
-        sent = [line["bytes"] for line in row.lines if line.get("bytes")]
+        sent = [line.bytes for line in row.lines if line.bytes is not None]
         cells.append(
             [
                 row.data,
                 row.label,
                 str(len(row.lines)),
-                _mean([line.get("epoch") for line in row.lines], "{:g}"),
-                _mean([line.get("seconds") for line in row.lines], "{:,.1f}"),
-                _mean([line.get("memory_mb") for line in row.lines], "{:,.0f}"),
-                _mean([traffic.get("up") for traffic in sent], "{:,.1f}", 1e6),
-                _mean([traffic.get("down") for traffic in sent], "{:,.1f}", 1e6),
+                _mean([line.epoch for line in row.lines], "{:g}"),
+                _mean([line.seconds for line in row.lines], "{:,.1f}"),
+                _mean([line.memory_mb for line in row.lines], "{:,.0f}"),
+                _mean([traffic.up for traffic in sent], "{:,.1f}", 1e6),
+                _mean([traffic.down for traffic in sent], "{:,.1f}", 1e6),
                 _chosen(row),
             ]
         )
-    each = {line["id"]: line for line in lines}
-    total = sum(float(line.get("seconds") or 0) for line in each.values())
-    choosing = sum(line.get("task") == "choose" for line in each.values())
+    each = {line.id: line for line in lines}
+    total = sum(float(line.seconds or 0) for line in each.values())
+    choosing = sum(line.task == "choose" for line in each.values())
     caption = (
         f"{len(each)} runs in all, {choosing} of them to choose settings; {spoken_time(total)} of computing, added "
         "up over all runs. Times and memory are means over seeds and folds; bytes are those of a whole run."
@@ -130,11 +131,11 @@ def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
 
 def failures_table(lines: Sequence[Line]) -> Table | None:
     """The runs that failed, each with its reason; None where all went well."""
-    failed = [line for line in lines if line.get("status") == "failed"]
+    failed = [line for line in lines if not line.done]
     if not failed:
         return None
     cells = [
-        [line["data"], line["group"], line.get("task", "-"), str(line.get("seed", "-")), line.get("reason") or "-"]
+        [line.data, line.group, line.task, "-" if line.seed is None else str(line.seed), line.reason or "-"]
         for line in failed
     ]
     return plain_table(
@@ -146,10 +147,10 @@ def versions_table(lines: Sequence[Line]) -> Table:
     """Packages and machine as the runs recorded them, and what data they read."""
     found: dict[str, set[str]] = {}
     for line in lines:
-        for name, version in (line.get("versions") or {}).items():
+        for name, version in line.versions.items():
             found.setdefault(name, set()).add(str(version))
-        if line.get("data_fingerprint"):
-            found.setdefault(f"data {line['data']}", set()).add(str(line["data_fingerprint"]))
+        if line.data_fingerprint:
+            found.setdefault(f"data {line.data}", set()).add(line.data_fingerprint)
     cells = [[name, ", ".join(sorted(values))] for name, values in found.items()]
     caption = "Several values in one line: the runs were not all made with the same."
     return plain_table("Versions and data", caption, ["What", "Version or fingerprint"], cells)
@@ -164,14 +165,12 @@ def spoken_time(seconds: float) -> str:
 
 def _chosen(row: Row) -> str:
     """What was chosen for the row, and on which part."""
-    parts = {line.get("chosen_on") for line in row.lines} - {None}
+    parts = {line.chosen_on for line in row.lines} - {None}
     if not parts:
         return "nothing"
     values: dict[str, None] = {}
     for line in row.lines:
-        values |= dict.fromkeys(
-            f"{name.replace('_', ' ')} {value}" for name, value in (line.get("chosen") or {}).items()
-        )
+        values |= dict.fromkeys(f"{name.replace('_', ' ')} {value}" for name, value in line.chosen.items())
     return f"{', '.join(values or ['the epoch'])}, on {' and '.join(sorted(map(str, parts)))}"
 
 

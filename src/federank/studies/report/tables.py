@@ -11,13 +11,13 @@ the difference.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from federank.studies.plan.wishes import Wishes, published
+from federank.studies.plan.wishes import TableWish, Wishes, published
 from federank.studies.report.marks import significance_marks
-from federank.studies.report.metric_words import score, words_of, written
+from federank.studies.results.metric_words import score, words_of, written
 from federank.studies.results.priced import AUDIT, LOSS, asks_for, best_attack, meets, seen_rows, with_losses
 from federank.studies.results.rows import Row, best_of_sweeps
 
@@ -86,27 +86,27 @@ def plain_table(title: str, caption: str, columns: Sequence[str], rows: Sequence
     return Table(title=title, caption=caption, columns=tuple(heads), rows=tuple(tuple(map(Cell, row)) for row in rows))
 
 
-def rows_of_table(wish: Mapping[str, Any], rows: Sequence[Row], data: str) -> list[Row]:
+def rows_of_table(wish: TableWish, rows: Sequence[Row], data: str) -> list[Row]:
     """The rows that a table shows of one data set, in the table's order."""
-    groups = wish.get("groups") or list(dict.fromkeys(row.group for row in rows))
+    groups = wish.groups or list(dict.fromkeys(row.group for row in rows))
     chosen = [row for group in groups for row in rows if row.group == group and row.data == data]
-    metric = wish.get("best")
+    metric = wish.best
     if metric is None:
         return chosen
     return best_of_sweeps(chosen, lambda row: score(metric, row.mean(metric) or 0.0))
 
 
-def chosen_on_test(wish: Mapping[str, Any], shown: Sequence[Row]) -> bool:
+def chosen_on_test(wish: TableWish, shown: Sequence[Row]) -> bool:
     """Whether a table shows the best point of a sweep that nothing but the test part has chosen."""
-    return "best" in wish and any(row.swept and not row.is_best for row in shown)
+    return wish.best is not None and any(row.swept and not row.is_best for row in shown)
 
 
 def results_table(
-    wish: Mapping[str, Any], wishes: Wishes, rows: Sequence[Row], data: str, users_of: Callable[[str], Any]
+    wish: TableWish, wishes: Wishes, rows: Sequence[Row], data: str, users_of: Callable[[str], Any]
 ) -> tuple[Table, list[Difference]]:
     """One data set's table, and every difference from the paper in it."""
-    metrics, against = list(wish["metrics"]), wish.get("against")
-    rows, watched, goal = with_losses(rows, metrics, against), asks_for(metrics, AUDIT), wish.get("goal")
+    metrics, against = list(wish.metrics), wish.against
+    rows, watched, goal = with_losses(rows, metrics, against), asks_for(metrics, AUDIT), wish.goal
     shown = seen_rows(rows) if watched else list(enumerate(rows))
     if watched:  # a figure of noise, say, where no row has noise
         metrics = [
@@ -123,8 +123,8 @@ def results_table(
         if metric in compared:
             columns += [Column(head, name) for name in ("ours", "paper", "diff.")]
         else:
-            number = metric != _ATTACK
-            columns.append(Column(head, "ours", number) if compared else Column("", head, number))
+            is_number = metric != _ATTACK
+            columns.append(Column(head, "ours", is_number) if compared else Column("", head, is_number))
     columns += [Column("", "Goal", number=False)] if goal else []
     best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
     lines, differences = [], []
@@ -146,8 +146,8 @@ def results_table(
         if goal:
             cells.append(_GOAL[meets(row, goal)])
         lines.append(tuple(cells))
-    caption = " ".join(filter(None, [wish.get("caption", ""), _how_to_read(rows, bool(compared), reference, wish)]))
-    title = f"{wish.get('title', 'Results')}: {data}"
+    caption = " ".join(filter(None, [wish.caption, _how_to_read(rows, bool(compared), reference, wish)]))
+    title = f"{wish.title}: {data}"
     return Table(title=title, caption=caption, columns=tuple(columns), rows=tuple(lines)), differences
 
 
@@ -176,23 +176,23 @@ def _best(rows: Sequence[Row], metric: str) -> int | None:
     return max(scores, key=lambda place: scores[place]) if len(scores) > 1 else None
 
 
-def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wish: Mapping[str, Any]) -> str:
+def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wish: TableWish) -> str:
     seeds = sorted({len(row.lines) for row in rows})
     told = []
     if seeds and seeds[-1] > 1:
         told.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")
     elif seeds:
         told.append("One run each: differences of some percent may be luck.")
-    if chosen_on_test(wish, rows):
-        told.append(f"Of each sweep the row with the best {words_of(wish['best']).short} on the test part.")
+    if wish.best is not None and chosen_on_test(wish, rows):
+        told.append(f"Of each sweep the row with the best {words_of(wish.best).short} on the test part.")
     told.append("Bold: the best of a column.")
     if reference is not None:
         told.append(
             f"* and **: differs from {reference} with p below 0.05 and 0.01 (paired t-test over people, "
             "corrected after Holm for all tests of the table)."
         )
-    if wish.get("goal"):
-        bounds = (f"{words_of(metric).short} {written(metric, bound)}" for metric, bound in wish["goal"].items())
+    if wish.goal:
+        bounds = (f"{words_of(metric).short} {written(metric, bound)}" for metric, bound in wish.goal.items())
         told.append(f"Goal: at most {' and '.join(bounds)}, both in the mean.")
     if compared:
         told.append(f"Differences of more than {NOTABLE:.0f} % are highlighted.")

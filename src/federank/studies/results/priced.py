@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from federank.errors import SettingError
-from federank.studies.results.rows import Line, Row
+from federank.studies.results.line import Line
+from federank.studies.results.rows import Row
 
 LOSS, AUDIT = "loss:", "audit:"
 _SERVERS = {"updates": "messages, linked", "anonymous": "one message", "sums": "sums over {cohort:,}"}
@@ -48,32 +49,31 @@ def _with_loss(line: Line, reference: Row | None, lost: Sequence[str]) -> Line:
         return line
     losses: dict[str, float] = {}
     for metric in lost:
-        ours, base = line["metrics"].get(metric), theirs["metrics"].get(metric)
+        ours, base = line.metrics.get(metric), theirs.metrics.get(metric)
         if ours is not None and base:
             losses[f"{LOSS}{metric}"] = 1 - ours / base
-    return {**line, "metrics": {**line["metrics"], **losses}}
+    return replace(line, metrics={**line.metrics, **losses})
 
 
-def _run(line: Line) -> tuple[Any, Any]:
-    return line.get("seed"), line.get("fold")
+def _run(line: Line) -> tuple[int | None, int | None]:
+    return line.seed, line.fold
 
 
 def seen_rows(rows: Sequence[Row]) -> list[tuple[int, Row]]:
     """Every row once for each server that watched it, with its place among `rows`; an unwatched one as it is."""
     seen: list[tuple[int, Row]] = []
     for place, row in enumerate(rows):
-        servers = [server for server in _SERVERS if any(f"{server}:auc" in line["metrics"] for line in row.lines)]
+        servers = [server for server in _SERVERS if any(f"{server}:auc" in line.metrics for line in row.lines)]
         seen += [(place, _as_seen_by(row, server)) for server in servers] or [(place, row)]
     return seen
 
 
 def _as_seen_by(row: Row, server: str) -> Row:
     lines = tuple(
-        {**line, **{kind: _renamed(line.get(kind) or {}, server) for kind in ("metrics", "extra")}}
-        for line in row.lines
+        replace(line, metrics=_renamed(line.metrics, server), extra=_renamed(line.extra, server)) for line in row.lines
     )
     cohort = row.extra(f"{server}:cohort") or 0
-    everybody = any(str(line.get("settings", {}).get("clients_per_round")) == "all" for line in row.lines)
+    everybody = any(str(line.settings.get("clients_per_round")) == "all" for line in row.lines)
     sees = "sums over all" if server == "sums" and everybody else _SERVERS[server].format(cohort=cohort)
     return replace(row, lines=lines, sees=sees)
 
@@ -86,7 +86,7 @@ def _renamed(held: Mapping[str, Any], server: str) -> dict[str, Any]:
 
 def best_attack(row: Row) -> str:
     """Which attack was best at what was held back; several where the runs differ."""
-    names = [(line.get("extra") or {}).get(f"{AUDIT}attack_held_back") for line in row.lines]
+    names = [line.extra.get(f"{AUDIT}attack_held_back") for line in row.lines]
     return " or ".join(dict.fromkeys(name.replace("_", " ") for name in names if name)) or "-"
 
 

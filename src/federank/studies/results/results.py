@@ -17,20 +17,18 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from federank.errors import BadFile
 from federank.files import file_in_place
+from federank.studies.results.line import Label, Line, label_as_json, line_as_json, read_label, read_line
 from federank.studies.results.locking import Lock, alone, take
 
 FORMAT = 1
-Line = dict[str, Any]
-"""What is known of one run: see docs/studies.md."""
 
 
 class Results:
@@ -70,12 +68,12 @@ class Results:
                 _write(place / "VERSION", f"{FORMAT}\n".encode())
         return cls(place)
 
-    def append(self, line: Mapping[str, Any], users: bytes | None = None) -> None:
+    def append(self, line: Line, users: bytes | None = None) -> None:
         """Keep a run: each user's values (the content of a Parquet file), then its line."""
-        content = json.dumps(line, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        content = json.dumps(line_as_json(line), allow_nan=False, separators=(",", ":")).encode() + b"\n"
         with _telling(self.folder):
             if users is not None:
-                _write(self.folder / "users" / f"{line['id']}.parquet", users)
+                _write(self.folder / "users" / f"{line.id}.parquet", users)
             with alone(self.folder / "claims" / "writing"), (self.folder / "runs.jsonl").open("ab") as file:
                 _cut_torn_line(self.folder / "runs.jsonl")
                 file.write(content)
@@ -91,8 +89,8 @@ class Results:
         current = None if every else self._current()
         if current is None:
             return list(self._lines.values())
-        _, rows = current
-        return [self._lines[row["id"]] | row for row in rows if row["id"] in self._lines]
+        _, labels = current
+        return [label.put_on(self._lines[label.id]) for label in labels if label.id in self._lines]
 
     def line(self, identity: str) -> Line | None:
         """The run with this id, if it is known (see `refresh`)."""
@@ -110,9 +108,9 @@ class Results:
         for text in whole.splitlines():
             self._count += 1
             try:
-                line = json.loads(text)
-                self._lines[line["id"]] = line
-            except (ValueError, KeyError, TypeError) as reason:
+                line = read_line(json.loads(text))
+                self._lines[line.id] = line
+            except (ValueError, KeyError, TypeError, AttributeError) as reason:
                 raise BadFile(
                     f"Line {self._count} of {path} is not a run of ours ({reason}); take the line out, and its run is "
                     "done again."
@@ -141,24 +139,25 @@ class Results:
         with _telling(self.folder):
             _write(self.folder / "study.toml", text.encode())
 
-    def keep_current(self, rows: Sequence[Mapping[str, Any]], count: int) -> None:
+    def keep_current(self, labels: Sequence[Label], count: int) -> None:
         """Keep which runs belong to the study as it is now, and how many it will have (tests are known late)."""
+        content = json.dumps({"count": count, "rows": [label_as_json(label) for label in labels]})
         with _telling(self.folder):
-            _write(self.folder / "current.json", json.dumps({"count": count, "rows": list(rows)}).encode())
+            _write(self.folder / "current.json", content.encode())
 
     def count(self) -> int:
         """How many runs the study has, finished or not."""
         current = self._current()
         return len(self.lines(every=True)) if current is None else current[0]
 
-    def _current(self) -> tuple[int, list[dict[str, Any]]] | None:
+    def _current(self) -> tuple[int, list[Label]] | None:
         """How many runs the study has as it is now, and the labels of those that are known; None before it has any."""
         path = self.folder / "current.json"
         if not path.is_file():
             return None
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
-            return int(kept["count"]), [row | {"id": row["id"]} for row in kept["rows"]]
+            return int(kept["count"]), [read_label(told) for told in kept["rows"]]
         except (OSError, ValueError, KeyError, TypeError) as reason:
             raise BadFile(
                 f"{path} is damaged ({reason}); start the study again: it is written anew, and no run is repeated."

@@ -9,16 +9,14 @@ more, under a label of its own ("FPL, best pi"): one row, whatever was best for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from federank.arrays import RealVector
-
-Line = Mapping[str, Any]
-"""One run as runs.jsonl keeps it."""
+from federank.studies.results.line import Line
 
 _SWEPT_FIRST = ("pi", "rho")
 
@@ -38,7 +36,7 @@ class Row:
     @property
     def is_best(self) -> bool:
         """Whether this is the point of a sweep that was chosen on validation."""
-        return any(line.get("best") for line in self.lines)
+        return any(line.best for line in self.lines)
 
     @property
     def family(self) -> str:
@@ -49,13 +47,13 @@ class Row:
     def label(self) -> str:
         """The method and where in the sweep it is."""
         if self.is_best:
-            values = dict.fromkeys(_plain(value) for line in self.lines for value in (line.get("swept") or {}).values())
+            values = dict.fromkeys(_plain(value) for line in self.lines for value in line.swept.values())
             return f"{self.group} = {' or '.join(values)}"
         return ", ".join([self.group, *(f"{name} = {_plain(value)}" for name, value in self.swept)])
 
     def at(self, name: str) -> Any:
         """The value of a swept setting, or of any setting that all lines share; None where there is none."""
-        values = [dict(self.swept).get(name, line.get("settings", {}).get(name)) for line in self.lines]
+        values = [dict(self.swept).get(name, line.settings.get(name)) for line in self.lines]
         return values[0] if values and all(value == values[0] for value in values) else None
 
     def values(self, metric: str) -> RealVector:
@@ -75,15 +73,15 @@ class Row:
 
     def extra(self, name: str) -> Any:
         """What the first line has under this name beyond its metrics."""
-        return next((line["extra"][name] for line in self.lines if name in (line.get("extra") or {})), None)
+        return next((line.extra[name] for line in self.lines if name in line.extra), None)
 
 
 def gather(lines: Iterable[Line]) -> list[Row]:
     """The rows of all finished test runs: in the order of their groups' first lines, sweeps ascending."""
     families: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
-        if line.get("task") == "test" and line.get("status", "done") == "done":
-            families.setdefault((line["data"], line["group"]), []).append(line)
+        if line.task == "test" and line.done:
+            families.setdefault((line.data, line.group), []).append(line)
     rows = []
     for (data, group), members in families.items():
         names = _swept_names(members)
@@ -92,7 +90,7 @@ def gather(lines: Iterable[Line]) -> list[Row]:
             point = tuple((name, _setting(line, name)) for name in names)
             points.setdefault(point, []).append(line)
         for point in sorted(points, key=lambda point: [_order(value) for _, value in point]):
-            ordered = sorted(points[point], key=lambda line: (line.get("seed") or 0, line.get("fold") or 0))
+            ordered = sorted(points[point], key=lambda line: (line.seed or 0, line.fold or 0))
             rows.append(Row(data=data, group=group, swept=point, lines=tuple(ordered)))
     return rows
 
@@ -108,9 +106,9 @@ def best_of_sweeps(rows: Sequence[Row], score: Callable[[Row], float]) -> list[R
 
 
 def _swept_names(lines: Sequence[Line]) -> list[str]:
-    if any(line.get("best") for line in lines):
+    if any(line.best for line in lines):
         return []
-    told = [line["swept"] for line in lines if line.get("swept")]
+    told = [line.swept for line in lines if line.swept]
     if told:
         names = sorted({name for names in told for name in names})
         points = {tuple(repr(_setting(line, name)) for name in names) for line in lines}
@@ -118,8 +116,8 @@ def _swept_names(lines: Sequence[Line]) -> list[str]:
         alone = [name for name in _SWEPT_FIRST if len({repr(_setting(line, name)) for line in lines}) == len(points)]
         return alone[:1] if set(alone) & set(names) else names
     varying: list[str] = []
-    for run in dict.fromkeys((line.get("seed"), line.get("fold")) for line in lines):
-        of_seed = [line.get("settings", {}) for line in lines if (line.get("seed"), line.get("fold")) == run]
+    for run in dict.fromkeys((line.seed, line.fold) for line in lines):
+        of_seed = [line.settings for line in lines if (line.seed, line.fold) == run]
         for name in dict.fromkeys(name for settings in of_seed for name in settings):
             if len({repr(settings.get(name)) for settings in of_seed}) > 1 and name not in varying:
                 varying.append(name)
@@ -128,15 +126,14 @@ def _swept_names(lines: Sequence[Line]) -> list[str]:
 
 
 def _setting(line: Line, name: str) -> Any:
-    swept = line.get("swept")
-    value = swept[name] if isinstance(swept, Mapping) and name in swept else line.get("settings", {}).get(name)
+    value = line.swept[name] if name in line.swept else line.settings.get(name)
     # 0.1 + 0.2 in one run and 0.3 in another are one point of a sweep
     return round(value, 9) if isinstance(value, float) else tuple(value) if isinstance(value, list) else value
 
 
 def _value(line: Line, metric: str) -> float | None:
-    for place in (line.get("metrics") or {}, line.get("extra") or {}):
-        value = place.get(metric)
+    for held in (line.metrics, line.extra):
+        value = held.get(metric)
         if isinstance(value, int | float):
             return float(value)
     return None

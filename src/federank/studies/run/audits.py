@@ -1,12 +1,4 @@
-"""Audits in a study: a model whose test runs are watched by a curious server.
-
-    [[model]]
-    method = "fpl"
-    settings = { sharing = "sticky", clients_per_round = 50 }
-    audit = { sees = ["sums"], people = 200 }
-
-`sees` is what the server has (audit/views.py), one or several; `people` is how many are attacked. What every server
-finds becomes metrics of the run, under its name:
+"""What the servers that watch a run find, as metrics of the run under each server's name:
 
     sums:disclosed_share         mean share of a history that was sent as liked at least once
     sums:popularity, sums:auc    how often an item of the history is ranked above another: by popularity alone, and
@@ -14,89 +6,17 @@ finds becomes metrics of the run, under its name:
     sums:gain                    the best attack's order beyond popularity's, or beyond chance where that is higher
     ..._held_back                the same of those items that were never sent as liked
     sums:attack                  which attack was the best, as a word; `attack_held_back` likewise
-
-A run that is not audited is the same run as ever: its id does not know that there are audits (plan/plan.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from federank.checks import whole
-from federank.errors import SettingError
-from federank.studies.plan.vocabulary import as_table, refuse_unknown
+from federank.studies.plan.audit import Audit
 
 if TYPE_CHECKING:
     from federank.audit.findings import Findings
-
-KEYS = ("sees", "people")
-_RATERS = ("pmf", "svdpp")
-AUDITED = ("fpl", *_RATERS)
-"""The methods that can be audited."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Audit:
-    """Which servers watch a model's test runs, and how many people they attack."""
-
-    sees: tuple[str, ...]
-    people: int | None
-
-
-def read_audit(told: Any, group: str, method: str) -> Audit | None:
-    """What a [[model]] says of its audit, checked; None where it says nothing."""
-    if told is None:
-        return None
-    where = f"audit of {group}"
-    table = as_table(told, where)
-    if method not in AUDITED:
-        raise SettingError(f"{group} ({method}) cannot be audited, only {', '.join(AUDITED)}; leave its audit out.")
-    if "cohort" in table:
-        raise SettingError(
-            f"{where} has a cohort; a sum is taken over a round's devices, so say it in settings, such as "
-            f"settings = {{ clients_per_round = {table['cohort']} }}."
-        )
-    refuse_unknown(table, KEYS, where)
-    sees = table.get("sees", "updates")
-    listed = [sees] if isinstance(sees, str) else sees
-    if not isinstance(listed, list) or not listed:
-        raise SettingError(f'sees in the {where} is {sees!r}; one or more servers are needed, such as ["updates"].')
-    refuse_unknown(dict.fromkeys(map(str, listed)), _servers(method), f"sees in the {where}")
-    if table.get("people") is not None:
-        whole(f"people in the {where}", table["people"], 1)
-    return Audit(sees=tuple(dict.fromkeys(listed)), people=table.get("people"))
-
-
-def _servers(method: str) -> tuple[str, ...]:
-    """What a server may see of this method's runs."""
-    if method in _RATERS:
-        from federank.audit.ratings.attacks import RATING_ATTACKS
-
-        return tuple(RATING_ATTACKS)
-    from federank.audit.views import THREAT_MODELS
-
-    return tuple(THREAT_MODELS)
-
-
-def refuse_impossible_audit(audit: Audit | None, group: str, settings: Any) -> None:
-    """Raise where a run with these settings has nothing such a server could see, before anything is run."""
-    if audit is None:
-        return
-    if not getattr(settings, "federated", True):
-        raise SettingError(f"{group} learns without a federation: nothing is sent, so leave its audit out.")
-    one = str(getattr(settings, "clients_per_round", 1)) == "1"
-    if "sums" in audit.sees and one:
-        raise SettingError(
-            f"The audit of {group} sees sums, but a round has one device, whose sum is its Update; set "
-            "clients_per_round to more, or let the server see updates."
-        )
-    if "updates" in audit.sees and not one and float(getattr(settings, "noise", 0.0)) > 0:
-        raise SettingError(
-            f"The audit of {group} links noisy Updates, which it can where a round has one device; let the server see "
-            "sums or anonymous, or set clients_per_round to 1."
-        )
 
 
 def audited(model: Any, audit: Audit) -> tuple[dict[str, float | None], dict[str, Any]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from federank.studies.plan.plan import Case, Run
-from federank.studies.results.results import Line
+from federank.studies.results.line import Line
 
 
 class Choice(NamedTuple):
@@ -35,8 +35,8 @@ def choose(case: Case, line_of: Callable[[Run], Line]) -> Choice | NoChoice:
     reasons = []
     for runs in case.candidates:
         lines = [line_of(run) for run in runs]
-        reasons += [line["reason"] for line in lines if line["status"] != "done"]
-        if all(line["status"] == "done" for line in lines):
+        reasons += [line.reason for line in lines if not line.done]
+        if all(line.done for line in lines):
             epoch, value = _best_point(lines, case)
             if best is None or value > best.value:
                 best = Choice(runs[0].chosen, epoch, value)
@@ -53,12 +53,12 @@ def best_of_sweep(choices: Mapping[int, Choice]) -> int:
 
 def _best_point(lines: Sequence[Line], case: Case) -> tuple[int | None, float]:
     metric, sign = case.choose.metric, -1 if case.choose.lower_is_better else 1
-    curves = [line["curve"] for line in lines]
+    curves = [line.curve for line in lines]
     if not all(curves):
-        return None, sign * _mean([line["metrics"][metric] for line in lines])
+        return None, sign * _mean([line.metrics[metric] or 0.0 for line in lines])
     # Runs that were stopped early have shorter curves: only epochs that every seed has seen are compared.
     points = [
-        (int(together[0]["epoch"]), sign * _mean([point[metric] for point in together]))
+        (together[0].epoch, sign * _mean([point.values[metric] for point in together]))
         for together in zip(*curves, strict=False)
     ]
     return max(points, key=lambda point: (point[1], -point[0]))

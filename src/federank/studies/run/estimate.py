@@ -13,7 +13,7 @@ from typing import Any
 
 from federank.studies.plan.plan import Case, Run, run_that_tests
 from federank.studies.plan.sources import source_of
-from federank.studies.results.results import Line
+from federank.studies.results.line import Line
 
 _TRIPLES = 12e6  # a second: FPL and BPR
 _RATINGS = 25e6  # a second: PMF and SVD++
@@ -26,10 +26,10 @@ def run_seconds(run: Run, known: Sequence[Line]) -> float:
     epochs = (run.epochs if run.epoch is None else run.epoch) or 1
     if run.patience is not None:
         epochs = min(epochs, 2 * run.patience)
-    alike = [line for line in known if _kind(line) == (run.method, run.data.name, run.task) and line["seconds"]]
-    alike = [line for line in alike if line["settings"].get("triples") == run.settings.get("triples")]
+    alike = [line for line in known if _kind(line) == (run.method, run.data.name, run.task) and line.seconds]
+    alike = [line for line in alike if line.settings.get("triples") == run.settings.get("triples")]
     if alike:
-        per_epoch = [line["seconds"] / max(1, len(line["curve"]) or line["epoch"] or 1) for line in alike]
+        per_epoch = [(line.seconds or 0.0) / max(1, len(line.curve) or line.epoch or 1) for line in alike]
         return float(epochs * sum(per_epoch) / len(per_epoch))
     part = source_of(run.data).parts[0].whole.train
     judged = part.n_users * part.n_items / _SCORES
@@ -47,7 +47,7 @@ def case_seconds(case: Case, known: Sequence[Line]) -> float:
 
 
 def _kind(line: Line) -> tuple[Any, ...]:
-    return line["model"], line["data"], line["task"]
+    return line.model, line.data, line.task
 
 
 def _epoch_seconds(method: str, settings: dict[str, Any], interactions: int, users: int) -> float:

@@ -1,7 +1,7 @@
 """Extras: what some figures need of a run beyond its metrics.
 
-A figure's kind says what it needs (`NEEDS`); the runner asks `wanted_by` once for a study, and calls `extras` after
-each test run. What nobody draws is not computed. All of it goes into the run's line, so everything is small:
+Which of them a study needs follows from its figures and tables (`wanted_extras` in plan/wishes.py); what nobody draws
+is not computed. All of it goes into the run's line, so everything is small:
 
     communication   cce, rounds_per_epoch, normalised_freshness: item vectors per epoch, by FPL's formula (2020, 3.2)
     item_updates    share of the updates that each of the 1,000 most updated items got (FedeRank 2021, Figure 2)
@@ -13,7 +13,7 @@ Shares are sorted, the largest first: it is the shape of the curve that is looke
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -25,20 +25,9 @@ from federank.evaluation.exposure import count_items
 from federank.protocol.pairs.communication import communication_cost, conversations, freshness, normalised_freshness
 from federank.recommenders.methods.fpl import FPL
 from federank.recommenders.recommender import Recommender
-
-NEEDS = {"cost-against-precision": "communication", "item-updates": "item_updates", "popularity": "popularity"}
-"""Which extra each kind of figure draws; all other kinds are drawn from metrics and curves."""
+from federank.studies.plan.wishes import NEEDS
 
 MOST_UPDATED, MOST_RECOMMENDED = 1_000, 250
-_OF_TABLES = {"cce", "rounds_per_epoch", "normalised_freshness"}
-
-
-def wanted_by(figures: Sequence[Mapping[str, Any]], tables: Sequence[Mapping[str, Any]] = ()) -> set[str]:
-    """The extras that these figures and tables of a study will ask for."""
-    wanted = {NEEDS[figure["kind"]] for figure in figures if figure.get("kind") in NEEDS}
-    if any(_OF_TABLES.intersection(table.get("metrics", ())) for table in tables):
-        wanted.add("communication")
-    return wanted
 
 
 def extras(model: Recommender, split: Split, wanted: Collection[str], at: int = 10) -> dict[str, Any]:

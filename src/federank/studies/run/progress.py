@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from federank.studies.plan.plan import Plan, Run
-from federank.studies.results.results import Line
+from federank.studies.results.line import Line
 
 
 def told(run: Run) -> str:
@@ -19,17 +20,23 @@ def told(run: Run) -> str:
 
 def told_line(line: Line) -> str:
     """A finished run in a few words."""
-    words = _words(line["data"], line["group"], line["swept"], line["chosen"], line["seed"], line["fold"], line["task"])
-    if line["status"] != "done":
-        return f"{words}: FAILED. {line['reason']}"
-    metric = line["metric"] if line["metric"] in line["metrics"] else next(iter(line["metrics"]), None)
-    value = "" if metric is None or line["metrics"][metric] is None else f", {metric} {line['metrics'][metric]:.5f}"
-    epoch = "" if line["epoch"] is None else f", epoch {line['epoch']}"
-    return f"{words}{epoch}{value} ({line['seconds']:.1f} s)"
+    words = _words(line.data, line.group, line.swept, line.chosen, line.seed, line.fold, line.task)
+    if not line.done:
+        return f"{words}: FAILED. {line.reason}"
+    metric = line.metric if line.metric in line.metrics else next(iter(line.metrics), None)
+    value = None if metric is None else line.metrics[metric]
+    epoch = "" if line.epoch is None else f", epoch {line.epoch}"
+    return f"{words}{epoch}{'' if value is None else f', {metric} {value:.5f}'} ({line.seconds or 0.0:.1f} s)"
 
 
 def _words(
-    data: str, group: str, swept: dict[str, Any], chosen: dict[str, Any], seed: int, fold: int | None, task: str
+    data: str,
+    group: str,
+    swept: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    seed: int | None,
+    fold: int | None,
+    task: str,
 ) -> str:
     values = ", ".join(f"{name} {value}" for name, value in {**swept, **chosen}.items())
     fold_told = "" if fold is None else f", fold {fold}"
@@ -67,7 +74,7 @@ class Bar:
     def finished(self, line: Line, *, ours: bool) -> None:
         """Show what has come of a run."""
         self.done += 1
-        self.failed += line["status"] != "done"
+        self.failed += not line.done
         whose = "" if ours else ", by another process"
         self.console.print(f"[{self.done}/{self.total}] {told_line(line)}{whose}", markup=False, soft_wrap=True)
         if self.bar is not None:

@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Protocol
 
 from federank.errors import BadFile
-from federank.studies.plan.labels import choosing_runs, labelled
 from federank.studies.plan.plan import Case, Plan, Run, plan_study, run_that_tests
 from federank.studies.plan.study import Study
 from federank.studies.plan.study_file import read_document
 from federank.studies.plan.toml_text import toml_text
+from federank.studies.results.line import Line
 from federank.studies.results.locking import Lock
-from federank.studies.results.results import Line, Results
+from federank.studies.results.results import Results
 from federank.studies.run.choose import Choice, NoChoice, choose
+from federank.studies.run.labels import choosing_runs, labelled
 from federank.studies.run.pool import Executor
 from federank.studies.run.task import failed
 
@@ -68,11 +69,11 @@ def carry_out_study(
     plan = plan_study(study) if plan is None else plan
     results = open_results(study, folder)
     results.keep_study(toml_text(study.document | {"title": study.title}))
-    Conduct(plan, results, executor, watch).carry_out()
+    Underway(plan, results, executor, watch).carry_out()
     return results
 
 
-class Conduct:
+class Underway:
     """A study under way."""
 
     def __init__(self, plan: Plan, results: Results, executor: Executor, watch: Watch) -> None:
@@ -106,13 +107,13 @@ class Conduct:
         finally:
             for claim in self.claims.values():
                 claim.close()
-        rows = labelled(self.plan, self.choices, self.tests)
-        self.results.keep_current(rows, len({row["id"] for row in rows}))
+        labels = labelled(self.plan, self.choices, self.tests)
+        self.results.keep_current(labels, len({label.id for label in labels}))
 
     def _line(self, run: Run) -> Line | None:
         """What is known of a run; a failure that may pass counts as nothing, unless it is of this very start."""
         line = self.results.line(run.id)
-        if line is not None and line.get("transient") and run.id not in self.finished:
+        if line is not None and line.transient and run.id not in self.finished:
             return None
         return line
 
@@ -182,11 +183,11 @@ class Conduct:
     def _keep(self, line: Line, users: bytes | None) -> None:
         self.results.append(line, users)
         self.results.refresh()
-        self.claims.pop(line["id"]).close()
+        self.claims.pop(line.id).close()
         self._note(line, ours=True)
 
     def _note(self, line: Line, *, ours: bool) -> None:
-        self.finished.add(line["id"])
+        self.finished.add(line.id)
         self.watch.finished(line, ours=ours)
 
     def _look_elsewhere(self) -> None:

@@ -14,6 +14,7 @@ import platform
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from federank.studies.plan.plan import Run
 from federank.studies.plan.sources import part_of, source_of
 from federank.studies.plan.study import RATING_METRICS
 from federank.studies.plan.vocabulary import epochs_setting
-from federank.studies.results.results import Line
+from federank.studies.results.line import Line, Point, Traffic
 from federank.studies.run.audits import audited
 from federank.studies.run.extras import extras
 
@@ -60,15 +61,19 @@ def carry_out(run: Run) -> Finished:
         return failed(run, "The run needs more memory than there is.", transient=True)
     except Exception as reason:  # a mistake of ours must not end the other runs
         return failed(run, f"Something unexpected went wrong: {type(reason).__name__}: {reason}", transient=True)
-    seconds = round(time.perf_counter() - begin, 3)
-    of_a_core = round(time.process_time() - computing, 3)
-    line = _line(run) | found | {"seconds": seconds, "cpu_seconds": of_a_core, "memory_mb": _peak_memory()}
+    line = replace(
+        _line(run),
+        **found,
+        seconds=round(time.perf_counter() - begin, 3),
+        cpu_seconds=round(time.process_time() - computing, 3),
+        memory_mb=_peak_memory(),
+    )
     return Finished(run, line, users)
 
 
 def failed(run: Run, reason: str, *, transient: bool = False) -> Finished:
     """A run that came to nothing; a transient failure is tried again when the study is next started."""
-    return Finished(run, _line(run) | {"status": "failed", "reason": reason, "transient": transient}, None)
+    return Finished(run, replace(_line(run), status="failed", reason=reason, transient=transient), None)
 
 
 def _carried_out(run: Run) -> tuple[dict[str, Any], bytes | None]:
@@ -82,12 +87,12 @@ def _carried_out(run: Run) -> tuple[dict[str, Any], bytes | None]:
 def _chosen_by(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], None]:
     assert run.metric is not None
     metric, sign = run.metric, -1 if run.lower_is_better else 1
-    curve: list[dict[str, float]] = []
+    curve: list[Point] = []
 
     def judge(epoch: int) -> None:
-        curve.append({"epoch": epoch, metric: _judged(model, split, metric)})
-        best = max(curve, key=lambda point: sign * point[metric])
-        if run.patience is not None and epoch - best["epoch"] >= run.patience:
+        curve.append(Point(epoch, {metric: _judged(model, split, metric)}))
+        best = max(curve, key=lambda point: sign * point.values[metric])
+        if run.patience is not None and epoch - best.epoch >= run.patience:
             raise _Enough
 
     if epochs_setting(run.method) is None or not run.best_epoch:
@@ -95,8 +100,8 @@ def _chosen_by(run: Run, model: Recommender, split: Split) -> tuple[dict[str, An
         return {"metrics": {metric: _judged(model, split, metric)}, "epoch": run.epochs}, None
     with suppress(_Enough):
         model.fit(split.train, conduct=Conduct(after_epoch=judge))
-    best = max(curve, key=lambda point: sign * point[metric])
-    return {"metrics": {metric: best[metric]}, "epoch": int(best["epoch"]), "curve": curve}, None
+    best = max(curve, key=lambda point: sign * point.values[metric])
+    return {"metrics": {metric: best.values[metric]}, "epoch": best.epoch, "curve": curve}, None
 
 
 def _judged(model: Recommender, split: Split, metric: str) -> float:
@@ -108,11 +113,11 @@ def _judged(model: Recommender, split: Split, metric: str) -> float:
 
 
 def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], bytes | None]:
-    curve: list[dict[str, float]] = []
+    curve: list[Point] = []
     traced = RATING_METRICS if isinstance(model, RatingFactors) else (f"precision@{run.at[-1]}",)
 
     def trace(epoch: int) -> None:
-        curve.append({"epoch": epoch, **{metric: _judged(model, split, metric) for metric in traced}})
+        curve.append(Point(epoch, {metric: _judged(model, split, metric) for metric in traced}))
 
     watched = run.curve and epochs_setting(run.method) is not None
     model.fit(split.train, conduct=Conduct(after_epoch=trace if watched else None))
@@ -137,8 +142,9 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
         "epoch": run.epochs if run.epoch is None else run.epoch,
         "curve": curve,
         "bytes": _bytes(model),
+        "extra": extra,
     }
-    return told | ({"extra": extra} if extra else {}), users
+    return told, users
 
 
 def _rating(model: Recommender) -> RatingFactors:
@@ -163,13 +169,13 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _bytes(model: Recommender) -> dict[str, int] | None:
+def _bytes(model: Recommender) -> Traffic | None:
     """What the devices sent and received, where the method is a federation that counts it."""
     told = model.report.get("communication") or (model.communication() if hasattr(model, "communication") else None)
     if not told:
         return None
     down = told.get("down_changed", told["down_dense"])
-    return {"up": int(told["up"]["bytes"]), "down": int(down["bytes"])}
+    return Traffic(up=int(told["up"]["bytes"]), down=int(down["bytes"]))
 
 
 def _peak_memory() -> float | None:
@@ -184,33 +190,23 @@ def _peak_memory() -> float | None:
 
 def _line(run: Run) -> Line:
     """What a line tells of a run whatever becomes of it."""
-    return {
-        "id": run.id,
-        "group": run.group,
-        "data": run.data.name,
-        "model": run.method,
-        "settings": run.settings,
-        "swept": run.swept,
-        "chosen": run.chosen,
-        "seed": run.seed,
-        "fold": run.fold,
-        "task": run.task,
-        "part": run.part,
-        "metric": run.metric,
-        "epoch": None,
-        "epochs": run.epochs,
-        "patience": run.patience,
-        "at": list(run.at),
-        "metrics": {},
-        "curve": [],
-        "chosen_on": run.chosen_on,
-        "seconds": None,
-        "cpu_seconds": None,
-        "memory_mb": None,
-        "bytes": None,
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
-        "data_fingerprint": run.fingerprint,
-        "status": "done",
-        "reason": None,
-        "transient": False,
-    }
+    return Line(
+        id=run.id,
+        group=run.group,
+        data=run.data.name,
+        model=run.method,
+        settings=run.settings,
+        swept=run.swept,
+        chosen=run.chosen,
+        seed=run.seed,
+        fold=run.fold,
+        task=run.task,
+        part=run.part,
+        metric=run.metric,
+        epochs=run.epochs,
+        patience=run.patience,
+        at=run.at,
+        chosen_on=run.chosen_on,
+        versions={"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
+        data_fingerprint=run.fingerprint,
+    )

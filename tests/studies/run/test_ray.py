@@ -56,10 +56,10 @@ def test_results_are_the_same_bits_as_here_and_no_machine_needs_the_files(nodes,
         assert len(executor._sources) == 1
     assert content(there) == content(here)
     assert len(heard.heard) == len(content(here))
-    assert {line["status"] for line in there.lines()} == {"done"}
+    assert {line.status for line in there.lines()} == {"done"}
     for line in here.lines():
-        if line["task"] == "test":
-            assert there.users(line["id"]).equals(here.users(line["id"]))
+        if line.task == "test":
+            assert there.users(line.id).equals(here.users(line.id))
 
 
 class Deadly(RayExecutor):
@@ -98,9 +98,9 @@ def test_a_run_that_costs_every_worker_its_life_has_failed_with_a_reason(nodes, 
     with Deadly(deaths=3) as executor:
         results, _ = carried_out(small_study(tmp_path, model=MODELS[:1]), tmp_path / "there", executor)
     (line,) = results.lines()
-    assert line["status"] == "failed"
-    assert line["transient"]
-    assert line["reason"].startswith("Its worker was lost 3 times")
+    assert line.status == "failed"
+    assert line.transient
+    assert line.reason.startswith("Its worker was lost 3 times")
 
 
 class Unplugged(RayExecutor):
@@ -140,7 +140,7 @@ import sys
 from pathlib import Path
 
 from ray.cluster_utils import Cluster
-from tests.studies.test_ray import MODELS
+from tests.studies.run.test_ray import MODELS
 from tests.studies.worlds import Silent, small_study
 from tests.two_nodes import STORE
 
@@ -169,9 +169,9 @@ except ClusterGone as gone:
     print(gone)
 ray_module().shutdown()
 nodes.shutdown()
-kept = {line["id"] for line in Results.open(folder / "results").lines(every=True)}
+kept = {line.id for line in Results.open(folder / "results").lines(every=True)}
 assert len(kept) >= 3
-assert {line["id"] for line, _ in heard.heard} == kept
+assert {line.id for line, _ in heard.heard} == kept
 print("nothing finished is lost")
 """
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from federank.data.splits import split_temporal
 from federank.errors import BadFile
 from federank.evaluation.evaluate import evaluate
 from federank.recommenders.methods.fpl import FPL
+from federank.studies.results.line import line_as_json, read_line
 from federank.studies.results.results import Results
 from federank.studies.run.run import carry_out_study
 
@@ -19,62 +21,60 @@ def done(tmp_path):
 
 
 def test_every_row_of_the_study_has_its_test_runs(done):
-    tested = [(line["group"], line["swept"].get("pi"), line["seed"]) for line in done.lines() if line["task"] == "test"]
+    tested = [(line.group, line.swept.get("pi"), line.seed) for line in done.lines() if line.task == "test"]
     best = tested[-1][1]
     assert tested == [
         ("Popular", None, 1),
         *[("FPL", pi, seed) for pi in (0.0, 1.0) for seed in (1, 2)],
         *[("FPL, best pi", best, seed) for seed in (1, 2)],
     ]
-    assert all(line["status"] == "done" for line in done.lines())
+    assert all(line.status == "done" for line in done.lines())
 
 
 def test_a_test_run_is_what_its_settings_say_trained_on_the_whole_training_part(done, tmp_path):
-    line = next(line for line in done.lines() if line["task"] == "test" and line["swept"] == {"pi": 1.0})
+    line = next(line for line in done.lines() if line.task == "test" and line.swept == {"pi": 1.0})
     split = split_temporal(load(small_data(tmp_path)), 0.2)
-    model = FPL(**line["settings"], epochs=line["epoch"], seed=line["seed"]).fit(split.train)
+    model = FPL(**line.settings, epochs=line.epoch, seed=line.seed).fit(split.train)
     found = evaluate(model, split, at=5)
-    assert line["metrics"]["precision@5"] == pytest.approx(found.means["precision@5"])
-    assert line["chosen_on"] == "validation"
-    assert line["data_fingerprint"] == load(small_data(tmp_path)).fingerprint
-    kept = done.users(line["id"])
+    assert line.metrics["precision@5"] == pytest.approx(found.means["precision@5"])
+    assert line.chosen_on == "validation"
+    assert line.data_fingerprint == load(small_data(tmp_path)).fingerprint
+    kept = done.users(line.id)
     assert kept["precision@5"].to_list() == found.per_user["precision@5"].to_list()
-    assert line["bytes"]["up"] > 0
+    assert line.bytes.up > 0
 
 
 def test_the_chosen_values_are_the_best_on_validation_and_never_saw_the_test_part(done, tmp_path):
     split = split_temporal(load(small_data(tmp_path)), 0.2, 0.2).development
     for line in done.lines():
-        if line["task"] == "choose":
-            assert line["part"] == "validation"
-            model = FPL(**line["settings"], epochs=line["epoch"], seed=line["seed"]).fit(split.train)
-            assert line["metrics"]["precision@5"] == pytest.approx(evaluate(model, split, at=5).means["precision@5"])
+        if line.task == "choose":
+            assert line.part == "validation"
+            model = FPL(**line.settings, epochs=line.epoch, seed=line.seed).fit(split.train)
+            assert line.metrics["precision@5"] == pytest.approx(evaluate(model, split, at=5).means["precision@5"])
     for pi in (0.0, 1.0):
-        choosing = [one for one in done.lines() if one["task"] == "choose" and one["swept"] == {"pi": pi}]
-        winner = max(choosing, key=lambda one: one["metrics"]["precision@5"])
-        tested = next(one for one in done.lines() if one["task"] == "test" and one["swept"] == {"pi": pi})
-        assert (tested["chosen"], tested["epoch"]) == (winner["chosen"], winner["epoch"])
+        choosing = [one for one in done.lines() if one.task == "choose" and one.swept == {"pi": pi}]
+        winner = max(choosing, key=lambda one: one.metrics["precision@5"])
+        tested = next(one for one in done.lines() if one.task == "test" and one.swept == {"pi": pi})
+        assert (tested.chosen, tested.epoch) == (winner.chosen, winner.epoch)
 
 
 @pytest.mark.slow
 def test_the_best_of_a_sweep_is_the_best_on_validation(done):
     value = {
-        line["swept"]["pi"]: max(
-            one["metrics"]["precision@5"]
-            for one in done.lines()
-            if one["task"] == "choose" and one["swept"] == line["swept"]
+        line.swept["pi"]: max(
+            one.metrics["precision@5"] for one in done.lines() if one.task == "choose" and one.swept == line.swept
         )
         for line in done.lines()
-        if line["swept"]
+        if line.swept
     }
-    best = next(line for line in done.lines() if line.get("best"))
-    assert best["swept"]["pi"] == max(value, key=lambda pi: (value[pi], -pi))
+    best = next(line for line in done.lines() if line.best)
+    assert best.swept["pi"] == max(value, key=lambda pi: (value[pi], -pi))
 
 
 def test_where_nothing_is_chosen_runs_are_made_in_the_order_of_the_study(tmp_path):
     models = [{"method": method} for method in ("random", "popular", "itemknn")]
     _, heard = carried_out(small_study(tmp_path, model=models), tmp_path / "r")
-    made = [(line["group"], line["seed"]) for line, _ in heard.heard]
+    made = [(line.group, line.seed) for line, _ in heard.heard]
     assert made == [("random", 1), ("random", 2), ("popular", 1), ("itemknn", 1)]
 
 
@@ -94,8 +94,8 @@ def test_a_changed_setting_reruns_only_what_it_touches(tmp_path):
     carried_out(small_study(tmp_path, model=models), tmp_path / "r")
     models[1]["settings"]["k"] = 6
     results, heard = carried_out(small_study(tmp_path, model=models), tmp_path / "r")
-    assert [line["settings"] for line, _ in heard.heard] == [{"k": 6}]
-    assert [line["settings"] for line in results.lines()] == [{}, {"k": 6}]
+    assert [line.settings for line, _ in heard.heard] == [{"k": 6}]
+    assert [line.settings for line in results.lines()] == [{}, {"k": 6}]
     assert len(results.lines(every=True)) == 3
 
 
@@ -103,7 +103,7 @@ def test_a_renamed_row_is_told_under_its_new_name_without_a_run(tmp_path):
     carried_out(small_study(tmp_path, model=[{"group": "Old", "method": "popular"}]), tmp_path / "r")
     results, heard = carried_out(small_study(tmp_path, model=[{"group": "New", "method": "popular"}]), tmp_path / "r")
     assert heard.heard == []
-    assert [line["group"] for line in results.lines()] == ["New"]
+    assert [line.group for line in results.lines()] == ["New"]
 
 
 def test_a_run_that_two_rows_share_is_done_once_and_told_twice(tmp_path):
@@ -114,7 +114,7 @@ def test_a_run_that_two_rows_share_is_done_once_and_told_twice(tmp_path):
     study = small_study(tmp_path, model=models, seeds=[1], choose={"best_epoch": False, "epochs": 2})
     results, heard = carried_out(study, tmp_path / "r")
     assert len(heard.heard) == results.count() == 2
-    assert [line["group"] for line in results.lines()] == ["Federated", "Sweep", "Sweep"]
+    assert [line.group for line in results.lines()] == ["Federated", "Sweep", "Sweep"]
 
 
 def test_a_model_that_diverges_is_recorded_and_the_others_go_on(tmp_path):
@@ -124,13 +124,13 @@ def test_a_model_that_diverges_is_recorded_and_the_others_go_on(tmp_path):
         {"group": "Popular", "method": "popular"},
     ]
     results, _ = carried_out(small_study(tmp_path, model=models, seeds=[1]), tmp_path / "r")
-    status = {(line["group"], line["task"]): line["status"] for line in results.lines()}
+    status = {(line.group, line.task): line.status for line in results.lines()}
     assert status["Wild", "choose"] == status["Wild", "test"] == "failed"
     assert status["Half wild", "test"] == status["Popular", "test"] == "done"
-    wild = next(line for line in results.lines() if line["task"] == "test" and line["group"] == "Wild")
-    assert "no longer finite numbers: learning_rate 1e+06 is too large" in wild["reason"]
-    half = next(line for line in results.lines() if line["task"] == "test" and line["group"] == "Half wild")
-    assert half["chosen"] == {"learning_rate": 0.05}
+    wild = next(line for line in results.lines() if line.task == "test" and line.group == "Wild")
+    assert "no longer finite numbers: learning_rate 1e+06 is too large" in wild.reason
+    half = next(line for line in results.lines() if line.task == "test" and line.group == "Half wild")
+    assert half.chosen == {"learning_rate": 0.05}
     _, heard = carried_out(small_study(tmp_path, model=models, seeds=[1]), tmp_path / "r")
     assert heard.heard == []  # it would diverge again
 
@@ -142,18 +142,18 @@ def test_patience_stops_a_run_that_gets_no_better(tmp_path):
         model=[{"group": "FPL", "method": "fpl", "settings": {"factors": 4}}],
     )
     results, _ = carried_out(study, tmp_path / "r")
-    line = next(line for line in results.lines() if line["task"] == "choose")
-    values = [point["precision@5"] for point in line["curve"]]
+    line = next(line for line in results.lines() if line.task == "choose")
+    values = [point.values["precision@5"] for point in line.curve]
     assert len(values) < 40
-    assert len(values) == line["epoch"] + 2
-    assert max(values) == values[line["epoch"] - 1]
+    assert len(values) == line.epoch + 2
+    assert max(values) == values[line.epoch - 1]
 
 
 def test_choosing_on_test_is_said_in_every_line(tmp_path):
     study = small_study(tmp_path, choose={"metric": "precision@5", "epochs": 2, "part": "test"})
     results, _ = carried_out(study, tmp_path / "r")
-    assert {line["chosen_on"] for line in results.lines() if line["task"] == "test"} == {None, "test"}
-    assert {line["part"] for line in results.lines()} == {"test"}
+    assert {line.chosen_on for line in results.lines() if line.task == "test"} == {None, "test"}
+    assert {line.part for line in results.lines()} == {"test"}
 
 
 def test_ratings_in_folds_have_errors_and_a_curve_of_the_first_fold(tmp_path):
@@ -167,26 +167,26 @@ def test_ratings_in_folds_have_errors_and_a_curve_of_the_first_fold(tmp_path):
     )
     results, _ = carried_out(study, tmp_path / "r")
     lines = results.lines()
-    assert [line["fold"] for line in lines] == [1, 2, 3]
-    assert all(set(line["metrics"]) == {"mae", "rmse"} for line in lines)
-    assert [len(line["curve"]) for line in lines] == [4, 0, 0]
-    assert lines[0]["curve"][-1]["rmse"] == pytest.approx(lines[0]["metrics"]["rmse"])
+    assert [line.fold for line in lines] == [1, 2, 3]
+    assert all(set(line.metrics) == {"mae", "rmse"} for line in lines)
+    assert [len(line.curve) for line in lines] == [4, 0, 0]
+    assert lines[0].curve[-1].values["rmse"] == pytest.approx(lines[0].metrics["rmse"])
 
 
 def test_a_study_may_be_about_part_of_the_people(tmp_path):
     results, _ = carried_out(
         small_study(tmp_path, filters={"sample": 10}, model=[{"method": "popular"}]), tmp_path / "r"
     )
-    assert results.lines()[0]["metrics"]["users"] == 10
+    assert results.lines()[0].metrics["users"] == 10
 
 
 def test_a_mishap_is_tried_again_at_the_next_start(tmp_path):
     study = small_study(tmp_path, model=[{"group": "Popular", "method": "popular"}])
     results, heard = carried_out(study, tmp_path / "r")
     line = results.lines()[0]
-    results.append(line | {"status": "failed", "transient": True, "reason": "Its worker was ended."})
+    results.append(replace(line, status="failed", transient=True, reason="Its worker was ended."))
     _, heard = carried_out(study, tmp_path / "r")
-    assert [told["status"] for told, _ in heard.heard] == ["done"]
+    assert [told.status for told, _ in heard.heard] == ["done"]
 
 
 def test_a_folder_of_another_study_is_refused(tmp_path):
@@ -196,22 +196,20 @@ def test_a_folder_of_another_study_is_refused(tmp_path):
 
 
 def test_data_that_changes_under_a_study_fails_its_runs(tmp_path):
-    from dataclasses import replace
-
     from federank.studies.plan.plan import plan_study, run_that_tests
     from federank.studies.run.task import carry_out
 
     case = plan_study(small_study(tmp_path)).cases[0]
     found = carry_out(replace(run_that_tests(case, {}, None, 1), fingerprint="0" * 32))
-    assert found.line["status"] == "failed"
-    assert "has changed since the study was started" in found.line["reason"]
+    assert found.line.status == "failed"
+    assert "has changed since the study was started" in found.line.reason
 
 
 def test_lines_are_json_without_anything_that_is_no_number(done):
     for line in done.lines():
-        text = json.dumps(line, allow_nan=False)
-        assert json.loads(text) == line
-        assert np.isfinite([value for value in line["metrics"].values() if value is not None]).all()
+        text = json.dumps(line_as_json(line), allow_nan=False)
+        assert read_line(json.loads(text)) == line
+        assert np.isfinite([value for value in line.metrics.values() if value is not None]).all()
 
 
 def test_the_study_is_kept_as_it_was_run(tmp_path):

@@ -5,7 +5,9 @@ import pytest
 
 import federank as fr
 from federank.errors import SettingError
-from federank.studies.run.extras import extras, largest_shares, wanted_by
+from federank.studies.figures.kinds import KINDS
+from federank.studies.plan.wishes import NEEDS, wanted_extras, wishes_of
+from federank.studies.run.extras import extras, largest_shares
 from federank.studies.run.item_updates import count_item_updates
 
 
@@ -24,10 +26,15 @@ def open_hearted(split):
     return fr.FPL(pi=1.0, epochs=3).fit(split.train)
 
 
+def wanted(document):
+    return wanted_extras(wishes_of(document, "a study"))
+
+
 def test_only_what_figures_draw_is_wanted():
-    assert wanted_by([{"kind": "f1-against-pi"}, {"kind": "convergence"}]) == set()
-    assert wanted_by([{"kind": "popularity"}, {"kind": "item-updates"}]) == {"popularity", "item_updates"}
-    assert wanted_by([], [{"metrics": ["precision@10", "cce"]}]) == {"communication"}
+    assert wanted({"figure": [{"kind": "f1-against-pi"}, {"kind": "convergence"}]}) == set()
+    assert wanted({"figure": [{"kind": "popularity"}, {"kind": "item-updates"}]}) == {"popularity", "item_updates"}
+    assert wanted({"table": [{"metrics": ["precision@10", "cce"]}]}) == {"communication"}
+    assert NEEDS.keys() <= KINDS.keys()
 
 
 def test_item_updates_are_the_rows_that_were_really_sent(open_hearted, closed):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from federank.studies.plan.plan import Case, Plan, Run
+from federank.studies.results.line import Label
 from federank.studies.run.choose import Choice, NoChoice, best_of_sweep
 
 
@@ -18,42 +19,33 @@ def choosing_runs(case: Case) -> list[Run]:
     return [run for runs in case.candidates for run in runs]
 
 
-def labelled(
-    plan: Plan, choices: Mapping[int, Choice | NoChoice], tests: Mapping[int, Sequence[Run]]
-) -> list[dict[str, Any]]:
+def labelled(plan: Plan, choices: Mapping[int, Choice | NoChoice], tests: Mapping[int, Sequence[Run]]) -> list[Label]:
     """Every run that is known so far with its label, in the order of the study; `choices` and `tests` by case."""
-    rows = [
-        _row(run) for number, case in enumerate(plan.cases) for run in (*choosing_runs(case), *tests.get(number, ()))
+    labels = [
+        _label(run) for number, case in enumerate(plan.cases) for run in (*choosing_runs(case), *tests.get(number, ()))
     ]
-    return rows + _best_rows(plan, choices, tests)
+    return labels + _best_labels(plan, choices, tests)
 
 
-def _best_rows(
+def _best_labels(
     plan: Plan, choices: Mapping[int, Choice | NoChoice], tests: Mapping[int, Sequence[Run]]
-) -> list[dict[str, Any]]:
+) -> list[Label]:
     """The best of every sweep that asks for it, once all of its points have been chosen for."""
     sweeps: dict[tuple[Any, ...], list[int]] = {}
     for number, case in enumerate(plan.cases):
         if case.model.best:
             sweeps.setdefault(case.row, []).append(number)
-    rows = []
+    labels = []
     for numbers in sweeps.values():
         made = {number: choice for number in numbers if isinstance(choice := choices.get(number), Choice)}
         if not made or any(number not in choices for number in numbers):
             continue
         best = best_of_sweep(made)
         case = plan.cases[best]
-        label = f"{case.model.group}, best {' and '.join(case.swept)}"
-        rows += [_row(run) | {"group": label, "best": True} for run in tests[best]]
-    return rows
+        group = f"{case.model.group}, best {' and '.join(case.swept)}"
+        labels += [_label(run)._replace(group=group, best=True) for run in tests[best]]
+    return labels
 
 
-def _row(run: Run) -> dict[str, Any]:
-    return {
-        "id": run.id,
-        "group": run.group,
-        "data": run.data.name,
-        "swept": run.swept,
-        "chosen": run.chosen,
-        "chosen_on": run.chosen_on,
-    }
+def _label(run: Run) -> Label:
+    return Label(run.id, run.group, run.data.name, run.swept, run.chosen, run.chosen_on)

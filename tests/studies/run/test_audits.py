@@ -5,9 +5,9 @@ from tests.studies.worlds import carried_out, small_study
 
 from federank.audit.audit import audit_model
 from federank.recommenders.registry import recommender_class
+from federank.studies.plan.audit import AUDITED
 from federank.studies.plan.plan import plan_study, run_that_tests
 from federank.studies.plan.sources import part_of
-from federank.studies.run.audits import AUDITED
 
 ONCE = {"seeds": [1], "choose": {"best_epoch": False, "epochs": 2}}
 STICKY = {"factors": 4, "sharing": "sticky", "pi": 0.5}
@@ -16,7 +16,7 @@ STICKY = {"factors": 4, "sharing": "sticky", "pi": 0.5}
 def line_of(folder, model, name="results", **changes):
     study = small_study(folder, model=[model], **(ONCE | changes))
     [line] = carried_out(study, folder / name)[0].lines()
-    assert line["status"] == "done", line["reason"]
+    assert line.status == "done", line.reason
     return line, study
 
 
@@ -28,7 +28,7 @@ def test_a_watched_run_tells_what_the_audit_of_its_model_finds(tmp_path):
     trained = recommender_class("fpl")(**run.all_settings()).fit(part_of(run.data, None, "test").train)
     for sees in ("updates", "anonymous"):
         [found], about = audit_model(trained, sees=sees, people=9)
-        told = {name.partition(":")[2]: value for name, value in line["metrics"].items() if name.startswith(sees)}
+        told = {name.partition(":")[2]: value for name, value in line.metrics.items() if name.startswith(sees)}
         assert told == {
             "disclosed_share": found.disclosed_share,
             "popularity": found.attacks["popularity"]["auc"],
@@ -38,33 +38,33 @@ def test_a_watched_run_tells_what_the_audit_of_its_model_finds(tmp_path):
             "auc_held_back": found.best["auc_held_back"],
             "gain_held_back": found.best["gain_held_back"],
         }
-        assert line["extra"][f"{sees}:attack_held_back"] == found.best["by_auc_held_back"]
-        assert line["extra"][f"{sees}:people_attacked"] == about["people_attacked"] == 9
-        assert line["extra"][f"{sees}:marks"]["fused/auc"] == found.attacks["fused"]["auc"]
+        assert line.extra[f"{sees}:attack_held_back"] == found.best["by_auc_held_back"]
+        assert line.extra[f"{sees}:people_attacked"] == about["people_attacked"] == 9
+        assert line.extra[f"{sees}:marks"]["fused/auc"] == found.attacks["fused"]["auc"]
 
 
 def test_being_watched_changes_nothing_about_a_run_but_its_id(tmp_path):
     model = {"method": "fpl", "settings": STICKY}
     plain, _ = line_of(tmp_path, model, "plain")
     watched, _ = line_of(tmp_path, model | {"audit": {"people": 5}}, "watched")
-    assert watched["id"] != plain["id"]
-    assert {name: watched["metrics"][name] for name in plain["metrics"]} == plain["metrics"]
-    assert not any(":" in name for name in plain["metrics"])
+    assert watched.id != plain.id
+    assert {name: watched.metrics[name] for name in plain.metrics} == plain.metrics
+    assert not any(":" in name for name in plain.metrics)
 
 
 def test_sums_are_over_the_devices_of_a_round_and_a_figure_of_noise_is_kept(tmp_path):
     settings = STICKY | {"clients_per_round": 10, "clip": 1.0, "noise": 2.0, "noise_on": "sums"}
     line, _ = line_of(tmp_path, {"method": "fpl", "settings": settings, "audit": {"sees": "sums"}})
-    assert line["extra"]["sums:cohort"] == 10
-    assert line["metrics"]["sums:disclosed_share"] == pytest.approx(0.5, abs=0.1)
-    assert line["metrics"]["noise_epsilon"] > 1
+    assert line.extra["sums:cohort"] == 10
+    assert line.metrics["sums:disclosed_share"] == pytest.approx(0.5, abs=0.1)
+    assert line.metrics["noise_epsilon"] > 1
 
 
 def test_runs_that_learn_ratings_can_be_watched_too(tmp_path):
     model = {"method": "pmf", "settings": {"factors": 3, "rho": 1}, "audit": {"sees": ["updates"]}}
     line, _ = line_of(tmp_path, model, metrics=["rmse"])
-    assert line["metrics"]["updates:gain_held_back"] is None  # everything they learn is sent
-    assert 0 <= line["metrics"]["updates:auc"] <= 1
+    assert line.metrics["updates:gain_held_back"] is None  # everything they learn is sent
+    assert 0 <= line.metrics["updates:auc"] <= 1
 
 
 def test_only_methods_that_are_audited_elsewhere_can_be_audited_in_a_study():

@@ -2,6 +2,7 @@ import pytest
 from tests.studies.worlds import small_study
 
 from federank.studies.plan.plan import plan_study
+from federank.studies.results.line import Line, Point
 from federank.studies.run.choose import Choice, NoChoice, best_of_sweep, choose
 
 
@@ -11,10 +12,10 @@ def told(case, curves, metric="precision@5"):
     lines = {}
     for run, curve in zip(runs, curves, strict=True):
         if isinstance(curve, str):
-            lines[run.id] = {"status": "failed", "reason": curve}
+            lines[run.id] = Line(id=run.id, status="failed", reason=curve)
         else:
-            points = [{"epoch": epoch, metric: value} for epoch, value in enumerate(curve, start=1)]
-            lines[run.id] = {"status": "done", "reason": None, "curve": points, "metrics": {metric: max(curve)}}
+            points = [Point(epoch, {metric: value}) for epoch, value in enumerate(curve, start=1)]
+            lines[run.id] = Line(id=run.id, curve=points, metrics={metric: max(curve)})
     return lambda run: lines[run.id]
 
 

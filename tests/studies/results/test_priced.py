@@ -7,11 +7,12 @@ from tests.studies.audited_lines import audited_lines
 from tests.studies.small_results import results_folder
 
 from federank.errors import SettingError
-from federank.studies.figures import draw_figures
+from federank.studies.figures.draw import draw_figures
 from federank.studies.figures.price import shapes_of
-from federank.studies.plan.wishes import Wishes
-from federank.studies.report.metric_words import words_of
+from federank.studies.plan.wishes import FigureWish, Wishes
 from federank.studies.report.report import make_report, write_report
+from federank.studies.results.line import read_line
+from federank.studies.results.metric_words import words_of
 from federank.studies.results.priced import seen_rows, with_losses
 from federank.studies.results.rows import gather
 
@@ -92,11 +93,11 @@ def test_a_column_that_no_audited_row_can_fill_is_left_out(tmp_path):
 
 def test_a_loss_without_a_group_to_compare_with_is_refused():
     with pytest.raises(SettingError, match="name a group"):
-        with_losses(gather(audited_lines()), ["loss:precision@10"], None)
+        with_losses(gather(map(read_line, audited_lines())), ["loss:precision@10"], None)
 
 
 def test_a_row_whose_reference_was_not_run_has_no_loss():
-    rows = gather([line for line in audited_lines() if line["id"] != "As published-0.3-1-north"])
+    rows = gather(read_line(line) for line in audited_lines() if line["id"] != "As published-0.3-1-north")
     lost = {
         row.label: row.mean("loss:precision@10") for row in with_losses(rows, ["loss:precision@10"], "As published")
     }
@@ -117,8 +118,9 @@ def test_the_report_is_written_in_every_form(tmp_path):
 
 
 def drawn(lines, **wish):
-    figures = [{"kind": "price", **wish}]
-    return list(draw_figures(Wishes(title="", figures=figures), gather(lines), lines))
+    held = [read_line(line) for line in lines]
+    figures = [FigureWish(kind="price", **wish)]
+    return list(draw_figures(Wishes(title="", figures=figures), gather(held), held))
 
 
 def test_the_picture_tells_who_hides_nothing_who_keeps_to_the_goal_and_who_is_not_beaten():
@@ -144,12 +146,12 @@ def test_without_an_audit_there_is_no_picture():
 
 
 def test_sums_over_everybody_are_stars_and_each_server_has_a_shape_of_its_own():
-    shapes = shapes_of([row for _, row in seen_rows(gather(audited_lines()))])
+    shapes = shapes_of([row for _, row in seen_rows(gather(map(read_line, audited_lines())))])
     assert shapes == {"messages, linked": "o", "one message": "v", "sums over 50": "s", "sums over all": "*"}
 
 
 def test_many_sizes_of_cohorts_have_shapes_too():
-    watched = next(row for _, row in seen_rows(gather(audited_lines())) if row.sees == "sums over 50")
+    watched = next(row for _, row in seen_rows(gather(map(read_line, audited_lines()))) if row.sees == "sums over 50")
     sizes = [f"sums over {size}" for size in ("10", "20", "50", "100", "200", "500", "all")]
     shapes = shapes_of([replace(watched, sees=sees) for sees in sizes])
     assert list(shapes) == sizes

@@ -7,17 +7,19 @@ import pytest
 from tests.studies.small_results import all_lines, line
 
 from federank.errors import SettingError
-from federank.studies.figures import KINDS, draw_figures
 from federank.studies.figures.convergence import shared_beginning
 from federank.studies.figures.cost import pareto_front
+from federank.studies.figures.draw import draw_figures
+from federank.studies.figures.kinds import KINDS
 from federank.studies.figures.style import BLUE, THEME, themed
-from federank.studies.plan.wishes import Wishes
+from federank.studies.plan.wishes import wishes_of
+from federank.studies.results.line import read_line
 from federank.studies.results.rows import gather
 
 
 def pictures(*figures, lines=None, **wishes):
-    held = all_lines() if lines is None else lines
-    return list(draw_figures(Wishes(title="", figures=figures, **wishes), gather(held), held))
+    held = [read_line(one) for one in (all_lines() if lines is None else lines)]
+    return list(draw_figures(wishes_of({"figure": figures, **wishes}, ""), gather(held), held))
 
 
 def panels(kind, lines=None, **wish):

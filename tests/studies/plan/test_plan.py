@@ -4,6 +4,7 @@ from tests.studies.worlds import small_data, small_study
 from federank.errors import BadSplit, DataError, SettingError
 from federank.studies.plan.plan import plan_study, run_that_tests
 from federank.studies.plan.study_file import as_study
+from federank.studies.results.line import Line
 from federank.studies.run.estimate import case_seconds
 
 
@@ -163,8 +164,7 @@ def test_folds_are_cases_of_one_row(tmp_path):
 
 def test_an_estimate_learns_from_runs_that_are_there(tmp_path):
     case = plan_study(small_study(tmp_path)).cases[1]
-    line = {"model": "fpl", "data": "visits", "seconds": 60.0, "settings": {}, "curve": [], "epoch": 3}
-    known = [line | {"task": task} for task in ("choose", "test")]
+    known = [Line(id=task, model="fpl", data="visits", seconds=60.0, epoch=3, task=task) for task in ("choose", "test")]
     assert 0 < case_seconds(case, []) < 60
     assert case_seconds(case, known) == pytest.approx(4 * 60)
 

@@ -5,11 +5,12 @@ import polars as pl
 import pytest
 
 from federank.errors import BadFile
+from federank.studies.results.line import Label, Line
 from federank.studies.results.results import Results
 
 
 def line(identity, **facts):
-    return {"id": identity, "group": "G", "data": "d", "status": "done", **facts}
+    return Line(id=identity, group="G", data="d", **facts)
 
 
 def parquet(tmp_path):
@@ -33,10 +34,10 @@ def test_a_torn_last_line_is_passed_over_and_cut_off_by_the_next_writer(tmp_path
     with (tmp_path / "r" / "runs.jsonl").open("ab") as file:
         file.write(b'{"id": "torn", "group"')
     again = Results.open(tmp_path / "r")
-    assert [one["id"] for one in again.lines()] == ["a"]
+    assert [one.id for one in again.lines()] == ["a"]
     again.append(line("b"))
-    assert [one["id"] for one in Results.open(tmp_path / "r").lines()] == ["a", "b"]
-    assert [one["id"] for one in again.lines()] == ["a", "b"]
+    assert [one.id for one in Results.open(tmp_path / "r").lines()] == ["a", "b"]
+    assert [one.id for one in again.lines()] == ["a", "b"]
     for text in (tmp_path / "r" / "runs.jsonl").read_text().splitlines():
         json.loads(text)
 
@@ -45,7 +46,7 @@ def test_a_torn_only_line_is_cut_off_too(tmp_path):
     results = Results.create(tmp_path / "r")
     (tmp_path / "r" / "runs.jsonl").write_bytes(b'{"id": "to')
     results.append(line("b"))
-    assert [one["id"] for one in results.lines()] == ["b"]
+    assert [one.id for one in results.lines()] == ["b"]
 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path):
@@ -76,16 +77,19 @@ def test_only_the_current_runs_are_told_under_their_current_labels(tmp_path):
     results = Results.create(tmp_path / "r")
     for identity in "abc":
         results.append(line(identity))
-    results.keep_current([{"id": "c", "group": "New"}, {"id": "a"}, {"id": "c", "group": "Best"}], 3)
-    assert [(one["id"], one["group"]) for one in results.lines()] == [("c", "New"), ("a", "G"), ("c", "Best")]
+    labels = [
+        Label(identity, group, "d", {}, {}, None) for identity, group in (("c", "New"), ("a", "G"), ("c", "Best"))
+    ]
+    results.keep_current(labels, 3)
+    assert [(one.id, one.group) for one in results.lines()] == [("c", "New"), ("a", "G"), ("c", "Best")]
     assert len(results.lines(every=True)) == 3
 
 
 def test_of_a_run_that_was_done_twice_the_last_line_counts(tmp_path):
     results = Results.create(tmp_path / "r")
-    results.append(line("a") | {"status": "failed"})
+    results.append(line("a", status="failed"))
     results.append(line("a"))
-    assert [one["status"] for one in results.lines()] == ["done"]
+    assert [one.status for one in results.lines()] == ["done"]
 
 
 def test_results_of_another_version_are_refused(tmp_path):

@@ -1,0 +1,139 @@
+"""A line: what is known of one run, as a line of runs.jsonl keeps it.
+
+The file holds JSON, for other programs; this is the one place that knows its keys. A line that an older version wrote
+may lack some of them, and one of a newer version may have more: what is missing has its default here, and what is
+unknown is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple
+
+Task = Literal["choose", "test", "audit"]
+Part = Literal["validation", "test"]
+
+
+class Point(NamedTuple):
+    """What a run was worth after one of its epochs."""
+
+    epoch: int
+    values: Mapping[str, float]
+
+
+class Traffic(NamedTuple):
+    """The bytes that all devices of a run have sent and received."""
+
+    up: int
+    down: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One run: what it was, what came of it, and what it took."""
+
+    id: str
+    group: str = ""
+    """The label of its row."""
+    data: str = ""
+    model: str = ""
+    """The name of the method."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    swept: Mapping[str, Any] = field(default_factory=dict)
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    fold: int | None = None
+    task: Task = "test"
+    part: Part | None = None
+    """What it was judged by."""
+    metric: str | None = None
+    """What it was chosen by, or chooses by."""
+    epoch: int | None = None
+    epochs: int | None = None
+    patience: int | None = None
+    at: Sequence[int] = ()
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    curve: Sequence[Point] = ()
+    chosen_on: Part | None = None
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    memory_mb: float | None = None
+    bytes: Traffic | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    data_fingerprint: str | None = None
+    status: Literal["done", "failed"] = "done"
+    reason: str | None = None
+    """Why it failed."""
+    transient: bool = False
+    """Whether a failure may pass: then the run is tried again."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """What figures need beyond metrics (extras.py), and what audits tell beside theirs."""
+    best: bool = False
+    """Whether it stands here as the best point of a sweep: mostly told by its label."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it has not failed."""
+        return self.status == "done"
+
+
+class Label(NamedTuple):
+    """What a run is called in the study as it is now."""
+
+    id: str
+    group: str
+    data: str
+    swept: Mapping[str, Any]
+    chosen: Mapping[str, Any]
+    chosen_on: Part | None
+    best: bool = False
+
+    def put_on(self, line: Line) -> Line:
+        """The line under this label."""
+        return replace(line, **self._asdict())
+
+
+_NAMES = {one.name for one in fields(Line)}
+_WITHOUT_NOTHING = {"swept", "chosen", "settings", "metrics", "versions", "extra", "curve", "at"}
+"""Where a file says null, it means that there are none."""
+
+
+def read_line(told: Mapping[str, Any]) -> Line:
+    """A line from its JSON."""
+    held = {
+        name: value
+        for name, value in told.items()
+        if name in _NAMES and not (value is None and name in _WITHOUT_NOTHING)
+    }
+    if "curve" in held:
+        held["curve"] = tuple(_point(point) for point in held["curve"])
+    if held.get("bytes"):
+        held["bytes"] = Traffic(held["bytes"]["up"], held["bytes"]["down"])
+    return Line(**held | {"id": told["id"], "at": tuple(held.get("at", ()))})
+
+
+def line_as_json(line: Line) -> dict[str, Any]:
+    """A line as its file has it."""
+    told = {one.name: getattr(line, one.name) for one in fields(Line)}
+    told |= {
+        "at": list(line.at),
+        "curve": [{"epoch": point.epoch, **point.values} for point in line.curve],
+        "bytes": None if line.bytes is None else line.bytes._asdict(),
+    }
+    return {name: value for name, value in told.items() if value or name not in ("extra", "best")}
+
+
+def read_label(told: Mapping[str, Any]) -> Label:
+    """A label from its JSON."""
+    return Label(**{name: told[name] for name in Label._fields if name in told})
+
+
+def label_as_json(label: Label) -> dict[str, Any]:
+    """A label as current.json has it."""
+    told = label._asdict()
+    return told if label.best else {name: value for name, value in told.items() if name != "best"}
+
+
+def _point(told: Mapping[str, Any]) -> Point:
+    return Point(int(told["epoch"]), {name: value for name, value in told.items() if name != "epoch"})
