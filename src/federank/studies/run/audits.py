@@ -1,11 +1,11 @@
 """What the servers that watch a run find, as metrics of the run under each server's name:
 
-    sums:disclosed_share         mean share of a history that was sent as liked at least once
-    sums:popularity, sums:auc    how often an item of the history is ranked above another: by popularity alone, and
-                                 by the attack that does it best
-    sums:gain                    the best attack's order beyond popularity's, or beyond chance where that is higher
-    ..._held_back                the same of those items that were never sent as liked
-    sums:attack                  which attack was the best, as a word; `attack_held_back` likewise
+sums:disclosed_share         mean share of a history that was sent as liked at least once
+sums:popularity, sums:auc    how often an item of the history is ranked above another: by popularity alone, and
+                             by the attack that does it best
+sums:gain                    the best attack's order beyond popularity's, or beyond chance where that is higher
+..._held_back                the same of those items that were never sent as liked
+sums:attack                  which attack was the best, as a word; `attack_held_back` likewise
 """
 
 from __future__ import annotations
