@@ -49,6 +49,25 @@ def test_ratings_are_audited_too(shop):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["frugal", "--messages", 2, "--factors", 4], "after at most 2 messages of each device"),
+        (["frugal", "--messages", 2, "--factors", 4], "gives away everything that it was made from: one is enough"),
+        (["frugal", "--factors", 4, "--sharing", "sticky", "--pi", 0.4], "taste still points at it"),
+        (["fcf", "--rounds", 3, "--factors", 4], "A message, read backwards"),
+        (["frugal", "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"], "rounds of 5 devices"),
+        (["frugal", "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"], "differ by one member"),
+        (["frugal", "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"], "items went into a sum"),
+        (["frugal", "--messages", 2, "--factors", 4, "--per-epoch"], "All together"),
+    ],
+)
+def test_few_messages_are_audited_and_what_the_table_must_not_be_taken_for_is_said(shop, arguments, words):
+    answer = told(*arguments, "--data", shop, "--quiet")
+    assert words in " ".join(answer.split())
+    assert max(len(line) for line in answer.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
         (["fpl", "--cohort", "4"], "add `--sees sums`"),
         (["fpl", "--cohort", "4", "--sees", "sums", "--clients-per-round", "3"], "needs rounds of 4"),
         (["pmf", "--pi", "0.5"], "pmf has no setting --pi"),
@@ -57,6 +76,11 @@ def test_ratings_are_audited_too(shop):
         (["pmf", "--per-epoch"], "leave out --per-epoch"),
         (["pmf", "--sees", "sums", "--cohort", "4"], "pmf has no setting --cohort"),
         (["svdpp", "--preset", "sfpl"], "svdpp has no setting --preset"),
+        (["frugal", "--rho", "2"], "frugal has no setting --rho"),
+        (["frugal", "--sharing", "as-published"], "it can be sticky or deniable"),
+        (["frugal", "--cohort", "4", "--sees", "sums"], "frugal has no setting --cohort"),
+        (["fcf", "--messages", "2"], "fcf has no setting --messages"),
+        (["fpl", "--messages", "2"], "fpl has no setting --messages"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_a_sentence(shop, arguments, words):

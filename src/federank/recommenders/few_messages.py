@@ -158,7 +158,7 @@ class FewMessages(Recommender):
 def _outward(choices: Choices, seed: int, train: Interactions) -> Outwards:
     """What everybody takes part with; nothing to compute where that is everybody's whole history."""
     for kind in choices.kinds:
-        if kind.sharing == "as-published" and kind.basis == "history":
+        if kind.sharing == "as-published":
             raise SettingError(
                 "Somebody shares as published, with a coin that is tossed anew for every message: what is held back "
                 "today is sent tomorrow. A method of few messages takes sticky or deniable sharing."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ from federank.cli.reading import Reading, reads_data_option
 from federank.cli.settings_flags import given_settings, settings_options
 from federank.errors import ModelError, SettingError
 from federank.protocol.pairs.recipes import PRESETS, FPLSettings
-from federank.protocol.ratings.recipes import PMFSettings, SVDPlusPlusSettings
+from federank.protocol.ratings.recipes import PMFSettings
+from federank.protocol.squares.recipes import SquaresSettings
 
 if TYPE_CHECKING:
     from federank.audit.findings import Audited
@@ -27,20 +28,26 @@ _OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "threads", "quiet", "as_j
 """The options that are about the audit; all others are about the training."""
 
 
-_OF_FPL = {field.name for field in fields(FPLSettings)}
+_METHODS = ("fpl", "frugal", "fcf", "pmf", "svdpp")
+"""What can be trained and audited."""
 
-_METHODS = {"fpl": FPLSettings, "pmf": PMFSettings, "svdpp": SVDPlusPlusSettings}
-"""What can be trained and audited, and its settings."""
+
+def _options() -> list[click.Option]:
+    """The settings of all of them; one that several have is told as the first has it."""
+    first: dict[str | None, click.Option] = {}
+    for settings in (FPLSettings, PMFSettings, SquaresSettings):
+        for option in settings_options(settings):
+            first.setdefault(option.name, option)
+    return list(first.values())
 
 
 @click.command(
     params=[
-        *settings_options(FPLSettings),
-        *(option for option in settings_options(PMFSettings) if option.name not in _OF_FPL),
+        *_options(),
         click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name."),
     ]
 )
-@click.argument("what", metavar="fpl|pmf|svdpp|DIR")
+@click.argument("what", metavar="fpl|frugal|fcf|pmf|svdpp|DIR")
 @click.option(
     "--split",
     "way",
@@ -84,14 +91,17 @@ def audit(
 ) -> None:
     """What a curious server would learn from a federation's messages.
 
-    `fpl`, `pmf` and `svdpp` train with the settings given and watch; DIR is a model that `federank train` has kept: its
-    run is watched once more. The server keeps to the protocol but remembers each device's messages, tries several
-    attacks, and is judged by the true histories. Nothing is written.
+    `fpl`, `frugal`, `fcf`, `pmf` and `svdpp` train with the settings given and watch (with the defaults of `federank
+    train`); DIR is a model that `federank train` has kept: its run is watched once more. The server keeps to the
+    protocol but remembers each device's messages, tries several attacks, and is judged by the true histories. Nothing
+    is written.
 
     \b
     Examples:
       federank audit fpl --data city --pi 0.1 --triples mean --epochs 2
       federank audit fpl --data city --pi 0.1 --triples mean --epochs 2 --sees sums --cohort 50
+      federank audit frugal --data city --sharing sticky --pi 0.3
+      federank audit frugal --data city --messages 1 --cohorts 10 --sees sums
       federank audit pmf --data ml-100k --rho 2 --style batch --iterations 20
       federank audit runs/city --json
     """
@@ -131,7 +141,9 @@ def _audit(
 
 def _settings(what: str, values: dict[str, Any]) -> dict[str, Any]:
     """The settings that were given, if all of them are this method's."""
-    settings = given_settings(_METHODS[what], values)
+    from federank.recommenders.registry import recommender_class
+
+    settings = given_settings(recommender_class(what).settings_type, values)
     others = [name for name, value in values.items() if value is not None]
     if others:
         raise SettingError(f"{what} has no setting --{others[0].replace('_', '-')}; leave it out.")

@@ -23,6 +23,8 @@ ROWS = {
     "second_rows": "Rows of the second kind",
     "membership": "Sums with and without",
     "sum_vector": "Sums give the vector",
+    "reading": "A message, read backwards",
+    "vector": "The vector in a message",
     "neighbours": "Those who send alike",
     "learned": "Learnt on own devices",
     "held_back": "Learnt, of what was kept",
@@ -59,7 +61,7 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
         seen = "updates"
     heading = (
         f"{_SERVERS[seen].format(**about)} of {plain(about['data'])} ({about['users']:,} people, "
-        f"{about['items']:,} items) after {found.epoch} epoch{'s' * (found.epoch > 1)} of training:"
+        f"{about['items']:,} items) {_after(found, about)}:"
     )
     click.echo(f"{fill(heading, 79)}\n")
     table = new_table("How it guesses", "Right>", "Found>", "Order>", "Kept back>", "Gain>")
@@ -84,10 +86,12 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
     _tell_more(found)
     best = found.attacks[_strongest(found)]
     click.echo(
-        f"What it means: {found.disclosed_share:.1%} of a person's items were sent openly at least once. With\n"
+        f"What it means: {found.disclosed_share:.1%} of a person's items {_left(about)} at least once. With\n"
         f"everything it saw, the server names {_percent(best['recall'])} of a person's items, and\n"
         f"{_percent(best['precision'])} of what it names is right."
     )
+    if about.get("family") == "squares":
+        _tell_of_few_messages(about)
     if about["people_attacked"] < about["users"]:
         click.echo(
             f"Means over {about['people_followed']:,} followed and {about['people_attacked']:,} attacked "
@@ -95,6 +99,35 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
         )
         if about["attackers_own_devices"]:
             click.echo(f"{about['attackers_own_devices']:,} devices are the server's own, to learn on.")
+
+
+def _after(found: Findings, about: dict[str, Any]) -> str:
+    """How long the server has watched."""
+    if about.get("family") == "squares":
+        most = min(found.epoch, about["messages"])
+        return f"after at most {most} message{'s' * (most > 1)} of each device"
+    return f"after {found.epoch} epoch{'s' * (found.epoch > 1)} of training"
+
+
+def _left(about: dict[str, Any]) -> str:
+    """How what has left a device has left it."""
+    return "went into a sum" if about.get("family") == "squares" and about["sees"] == "sums" else "were sent openly"
+
+
+def _tell_of_few_messages(about: dict[str, Any]) -> None:
+    """What a table of few messages must not be taken for."""
+    if about["sees"] == "sums":
+        told = (
+            "Sums hide a person among the members of their rounds, and no better than that: two rounds that differ by "
+            "one member give that member's items, and a round of one gives everything. No noise is added here."
+        )
+    else:
+        told = (
+            "A plain message gives away everything that it was made from: one is enough. Few messages are few "
+            "chances to read one, not secrecy. Only sums hide messages (`--sees sums`); only what is held back "
+            "(`--sharing sticky --pi 0.3`) is in none, and taste still points at it."
+        )
+    click.echo(fill(told, 79))
 
 
 def _tell_epochs(findings: list[Findings]) -> None:

@@ -7,6 +7,7 @@ whole districts gives the same bits as one machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -78,11 +79,15 @@ def told_to_devices(
     )
 
 
-def play(federation: SquaresFederation, rounds: int, threads: int = 1) -> None:
+Watch = Callable[[IntVector, IntVector, SummedMessages], None]
+"""Sees a round before it is folded: who has answered, the items of its block, and the sums of their messages."""
+
+
+def play(federation: SquaresFederation, rounds: int, threads: int = 1, watch: Watch | None = None) -> None:
     """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
     room = _room(federation)
     for _ in range(rounds):
-        _play_round(federation, room, threads)
+        _play_round(federation, room, threads, watch)
     if not rounds:  # whatever needs compiling is compiled now
         _sum_round(
             federation, room, np.zeros(0, dtype=np.int32), np.arange(federation.recipe.n_items, dtype=np.int32), 1
@@ -132,11 +137,14 @@ def _room(federation: SquaresFederation) -> Districts:
     )
 
 
-def _play_round(federation: SquaresFederation, room: Districts, threads: int) -> None:
+def _play_round(federation: SquaresFederation, room: Districts, threads: int, watch: Watch | None) -> None:
     recipe, number = federation.recipe, federation.round_number
     asked = choose_cohort(recipe, number, federation.spent)
     block = block_of(recipe, number)
-    sums = _sum_round(federation, room, who_answers(recipe, number, asked), block, threads)
+    answering = who_answers(recipe, number, asked)
+    sums = _sum_round(federation, room, answering, block, threads)
+    if watch is not None:
+        watch(answering, block, sums)
     federation.spent[asked] += 1
     shared = federation.shared
     fold(recipe, shared, block, sums)

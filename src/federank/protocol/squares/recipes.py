@@ -45,6 +45,7 @@ class OutwardSettings:
     """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
 
     def __post_init__(self) -> None:
+        one_of("sharing", self.sharing, ("sticky", "deniable"))
         if isinstance(self.pi, float | int):
             within("pi", self.pi, 0, 1)
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)

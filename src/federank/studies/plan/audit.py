@@ -21,7 +21,7 @@ from federank.studies.plan.vocabulary import as_table, refuse_unknown
 
 KEYS = ("sees", "people")
 _RATERS = ("pmf", "svdpp")
-AUDITED = ("fpl", *_RATERS)
+AUDITED = ("fpl", *_RATERS, "frugal", "fcf")
 """The methods that can be audited."""
 
 
@@ -74,7 +74,7 @@ def refuse_impossible_audit(audit: Audit | None, group: str, settings: Any) -> N
         return
     if not getattr(settings, "federated", True):
         raise SettingError(f"{group} learns without a federation: nothing is sent, so leave its audit out.")
-    one = str(getattr(settings, "clients_per_round", 1)) == "1"
+    one = str(getattr(settings, "clients_per_round", None)) == "1"
     if "sums" in audit.sees and one:
         raise SettingError(
             f"The audit of {group} sees sums, but a round has one device, whose sum is its Update; set "

@@ -1,0 +1,96 @@
+"""Attacks on few messages: which items somebody has, and which of those that they held back.
+
+popularity   the same guess for everyone, from what the sums of all messages say; what others gain is counted from it
+reading      a message is w_i = c_i (p_i - x . y_i) for every item, and tells x; y is public. So p comes back exactly:
+             everything that the message was made from, after one message
+vector       the message's own vector scores the whole catalogue as the device would; what was held back is of the
+             same taste
+neighbours   what was read of everybody is a data set like any other: those with alike items have alike
+fused        all of these, with what is known of the person's policy
+membership   sums: items are counted more often in the rounds of people who have them (sums.py)
+sum_vector   sums: the same with the scores that the vectors of a sum give together
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank.arrays import FloatMatrix
+from federank.audit.attacks import BASELINE
+from federank.audit.squares.views import UNSEEN, WITH, AnySquaresView, MessagesView, SumsView
+from federank.audit.view import Guess, claim, standardised
+from federank.models.squares import Objective
+
+_NEVER_SURE = 1e-6
+"""Policies are known, but not whether a person keeps to the one they name."""
+
+
+def read_message(objective: Objective, strengths: FloatMatrix, scores: FloatMatrix) -> NDArray[np.bool_]:
+    """Which items messages were made from: `strengths` as they were sent, `scores` as x . y gives them."""
+    # An own item's strength is liked (1 - score), any other's is -unobserved score: whichever is nearer.
+    own, other = objective.liked * (1 - scores), -objective.unobserved * scores
+    read: NDArray[np.bool_] = np.abs(strengths - own) < np.abs(strengths - other)
+    return read
+
+
+def popularity(view: AnySquaresView) -> Guess:
+    """Rank everything by how often it is counted in all sums."""
+    return _typical(np.tile(view.popularity, (len(view.tastes), 1)), view)
+
+
+def reading(view: MessagesView) -> Guess:
+    """Claim everything that a message was made from."""
+    return claim(view.seen == WITH)
+
+
+def vector(view: MessagesView) -> Guess:
+    """Rank the catalogue with the vector that was sent."""
+    return _typical(view.tastes, view)
+
+
+def neighbours(view: MessagesView) -> Guess:
+    """Rank by what those have who have alike."""
+    return _typical(view.neighbours, view)
+
+
+def fused(view: MessagesView) -> Guess:
+    """Taste and neighbours as the prior, reading as the evidence."""
+    pi = np.clip(view.policies.liked, _NEVER_SURE, 1 - _NEVER_SURE)[:, None]
+    q = np.clip(view.policies.unliked, _NEVER_SURE, 1 - _NEVER_SURE)[:, None]
+    evidence = np.where(view.seen == WITH, np.log(pi / q), np.log((1 - pi) / (1 - q)))
+    prior = standardised(view.tastes) + standardised(view.neighbours)
+    return _typical((prior + np.where(view.seen == UNSEEN, 0, evidence)).astype(np.float32), view)
+
+
+def membership(view: SumsView) -> Guess:
+    """Rank by how much of each item's counts goes back to the person."""
+    return _typical(view.counts, view)
+
+
+def sum_vector(view: SumsView) -> Guess:
+    """Rank by how much of the sums' tastes goes back to the person."""
+    return _typical(view.tastes, view)
+
+
+def _typical(scores: FloatMatrix, view: AnySquaresView) -> Guess:
+    """The answer of an attack that only ranks: it claims as many items as a device has on average."""
+    return Guess(scores, np.full(len(scores), view.typical_size, dtype=np.int64))
+
+
+_READING: dict[str, Callable[[Any], Guess]] = {
+    BASELINE: popularity,
+    "reading": reading,
+    "vector": vector,
+    "neighbours": neighbours,
+    "fused": fused,
+}
+SQUARES_ATTACKS: dict[str, dict[str, Callable[[Any], Guess]]] = {
+    "updates": _READING,
+    "anonymous": _READING,
+    "sums": {BASELINE: popularity, "membership": membership, "sum_vector": sum_vector},
+}
+"""What each kind of curious server tries."""

@@ -1,0 +1,181 @@
+"""The audit of a run of few messages (Frugal, FCF): what a curious server learns about the people behind it.
+
+1. Follow people: everybody, or a drawn sample where people x items would pass a budget.
+2. Watch: the engine plays the run once more, and each round's messages are read (messages.py), or its sums (sums.py).
+3. Attack what is in the view (attacks.py), and judge the guesses by whole histories and by what was held back.
+
+A plain message gives all that it was made from away, so few messages are few chances to be read, and no secrecy. What
+hides a person is that nobody reads single messages; what stays hidden whatever is read is what is in no message.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank.arrays import IntVector
+from federank.audit.attacks.neighbours import Senders
+from federank.audit.findings import Audited, Findings
+from federank.audit.marks import best_of, means_of
+from federank.audit.scoring import Marks, judge
+from federank.audit.squares.attacks import SQUARES_ATTACKS
+from federank.audit.squares.messages import MessageReader
+from federank.audit.squares.sums import SumsReader
+from federank.audit.squares.views import WITH, AnySquaresView, MessagesView, SumsView
+from federank.audit.views import known_policies
+from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
+from federank.engines.squares.compiled import play
+from federank.engines.squares.federation import SquaresFederation
+from federank.errors import SettingError
+from federank.protocol.squares.server_steps import SummedMessages
+from federank.recommenders.few_messages import FewMessages
+
+MOST_CELLS = 2**25
+"""Unless told otherwise, notes are kept of so many (person, item) cells at most: about 230 megabytes."""
+_BLOCK_CELLS = 2**20
+_MOST_NEIGHBOURS = 2_000
+
+SERVERS = {
+    "updates": "each device's messages, linkable over rounds, and the public model",
+    "anonymous": "one message at a time, from a device it cannot recognise again, and the public model",
+    "sums": "the two sums over each round's devices, who they were, and the public model",
+}
+"""What the server sees."""
+
+
+def audit_squares_training(
+    model: FewMessages,
+    train: Interactions,
+    *,
+    sees: str = "updates",
+    people: int | None = None,
+    per_epoch: bool = False,
+    conduct: Conduct | None = None,
+) -> Audited:
+    """Train a model, then play its run once more and watch."""
+    _refuse(sees, people)
+    model.fit(train, conduct=conduct)
+    return audit_squares_model(model, sees=sees, people=people, per_epoch=per_epoch)
+
+
+def audit_squares_model(
+    model: FewMessages, *, sees: str = "updates", people: int | None = None, per_epoch: bool = False
+) -> Audited:
+    """Audit a trained model: findings after each message of everybody's if asked, else after the last."""
+    _refuse(sees, people)
+    started = time.perf_counter()
+    audit = _Audit(model, sees, people)
+    last = audit.epochs
+    findings = [audit.look(epoch) for epoch in range(1 if per_epoch else last, last + 1)]
+    return Audited(findings, audit.about(time.perf_counter() - started))
+
+
+class _Audit:
+    """An audit while it runs: the run that is played once more, and the notes about it."""
+
+    def __init__(self, model: FewMessages, sees: str, wanted: int | None) -> None:
+        self._model, self._sees, data = model, sees, model.training
+        recipe = model.recipe(data)
+        self._federation = SquaresFederation.founded(model.squares(), recipe, data.profiles)
+        self.epochs = recipe.rounds // recipe.cohorts
+        drawn = np.random.default_rng(recipe.seed).permutation(recipe.participants)
+        self._people: IntVector = np.sort(drawn[: wanted or max(1, MOST_CELLS // data.n_items)])
+        self._sums = SumsReader(self._federation)
+        self._messages = MessageReader(self._federation, self._people) if sees != "sums" else None
+        self._sent = np.zeros((len(self._people), data.n_items), dtype=np.bool_)
+
+    def look(self, epoch: int) -> Findings:
+        """Watch until everybody could have sent so many messages, run all attacks, and judge them."""
+        federation, data = self._federation, self._model.training
+        play(federation, epoch * federation.rounds_per_epoch - federation.round_number, watch=self._watch)
+        attacks = SQUARES_ATTACKS[self._sees]
+        marks: dict[str, list[Marks]] = {name: [] for name in attacks}
+        block = max(1, _BLOCK_CELLS // data.n_items)
+        senders = self._senders()
+        for start in range(0, len(self._people), block):
+            rows = np.arange(start, min(start + block, len(self._people)), dtype=np.int32)
+            view = self._view(rows, senders)
+            histories = [data.profiles.of(person) for person in self._people[rows]]
+            for name, attack in attacks.items():
+                marks[name].append(judge(attack(view), histories, self._sent[rows]))
+        means = means_of(marks)
+        return Findings(
+            epoch=epoch,
+            disclosed_share=self._disclosed_share(),
+            base_rate=float(np.mean(data.profiles.sizes[self._people]) / data.n_items),
+            attacks=means,
+            best=best_of(means),
+            categories=None,
+        )
+
+    def about(self, seconds: float) -> dict[str, Any]:
+        """What there is to tell about the audit itself."""
+        data, recipe = self._model.training, self._federation.recipe
+        return {
+            "family": "squares",
+            "sees": self._sees,
+            "threat_model": SERVERS[self._sees],
+            "cohort": max(1, len(recipe.participants) // recipe.cohorts),
+            "messages": int(self._federation.spent.max(initial=0)),
+            "data": data.name,
+            "users": data.n_users,
+            "items": data.n_items,
+            "people_followed": len(self._people),
+            "people_attacked": len(self._people),
+            "attackers_own_devices": 0,
+            "rounds": self._federation.round_number,
+            "seconds": {"training": self._model.report["seconds"], "audit": seconds},
+        }
+
+    def _watch(self, answering: IntVector, block: IntVector, sums: SummedMessages) -> None:
+        self._sums.watch(answering, block, sums)
+        if self._messages is not None:
+            self._messages.watch(answering, block)
+        outward, real = self._federation.outward, self._federation.recipe.outward.real
+        covered: NDArray[np.bool_] = np.zeros(self._sent.shape[1], dtype=np.bool_)
+        covered[block] = True
+        for row in np.flatnonzero(np.isin(self._people, answering)):
+            here = slice(outward.starts[self._people[row]], outward.starts[self._people[row] + 1])
+            items = outward.items[here][real[here]] if len(real) else outward.items[here]
+            self._sent[row, items[covered[items]]] = True
+
+    def _senders(self) -> Senders | None:
+        if self._messages is None:
+            return None
+        compared = np.arange(min(len(self._people), _MOST_NEIGHBOURS), dtype=np.int32)
+        return Senders((self._seen() == WITH).astype(np.uint8), compared)
+
+    def _seen(self) -> NDArray[np.uint8]:
+        assert self._messages is not None
+        return self._messages.seen_last if self._sees == "anonymous" else self._messages.seen
+
+    def _view(self, rows: IntVector, senders: Senders | None) -> AnySquaresView:
+        data, people = self._model.training, self._people[rows]
+        typical = max(1, round(len(data) / data.n_users))
+        if self._messages is None or senders is None:
+            sums = self._sums
+            return SumsView(sums.counts(people), sums.tastes(people), sums.popularity(), typical)
+        seen = self._seen()[rows]
+        return MessagesView(
+            seen,
+            self._messages.tastes[rows],
+            senders.scores((seen == WITH).astype(np.uint8), rows),
+            self._sums.popularity(),
+            typical,
+            known_policies(self._model.choices, people),
+        )
+
+    def _disclosed_share(self) -> float:
+        sizes = self._model.training.profiles.sizes[self._people]
+        return float(np.mean(self._sent.sum(axis=1) / np.maximum(sizes, 1)))
+
+
+def _refuse(sees: str, people: int | None) -> None:
+    if sees not in SERVERS:
+        raise SettingError(f"No server sees {sees!r}; there are {', '.join(SERVERS)}.")
+    if people is not None and people < 1:
+        raise SettingError(f"people is {people}; at least 1 must be followed.")
