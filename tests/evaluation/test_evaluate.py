@@ -128,6 +128,14 @@ def test_exposure_counts_the_whole_catalogue_before_the_split():
     assert found.means["gini_standard@2"] == pytest.approx((1 + 3 + 5 * 2) / (6 * 4))
 
 
+def test_novelty_is_a_share_of_those_who_are_in_training():
+    with_eve = world(test=TEST | {"eve": "a"})  # eve has nothing in training
+    found = evaluate(lists(ann="c", bob="b", cat="", eve="d"), with_eve, at=1)
+    # b, c and d have two users each, of the four in training; eve, the fifth, is not one of them.
+    assert found.per_user["epc@1"].to_list() == pytest.approx([0.5, 0.5, None, 0.5])
+    assert found.means["epc@1"] == pytest.approx(0.5)
+
+
 def test_popularity_is_that_of_training():
     found = evaluate(lists(ann="c", bob="b", cat=""), world(), at=1)
     # In training, b and c have two users each, of four.

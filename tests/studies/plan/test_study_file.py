@@ -1,5 +1,6 @@
 import pytest
 
+from federank.data.ways import Division
 from federank.errors import BadFile, SettingError
 from federank.studies.plan.overrides import changed, quick, read_change
 from federank.studies.plan.ranges import crossed, points, several
@@ -12,7 +13,7 @@ SMALL = {"data": ["city"], "model": [{"method": "popular"}]}
 def test_a_study_of_two_lines_has_the_papers_habits():
     study = as_study(SMALL, "small")
     assert [data.name for data in study.data] == ["city"]
-    assert study.data[0].split == {"way": "temporal", "test": 0.2, "validation": 0.2, "seed": 1}
+    assert study.data[0].split == Division(way="temporal", test=0.2, validation=0.2, seed=1)
     assert study.models[0].seeds == (1, 2, 3)
     assert study.choosing(study.data[0], study.models[0]).part == "validation"
 

@@ -162,10 +162,10 @@ def _cohort(cohort: int, sees: str, clients: Any) -> str:
 
 
 def _training_part(reading: Reading, way: str) -> Interactions:
-    from federank.data.splits import split_random, split_temporal
+    from federank.data.ways import Division, divide
 
     data = reading.interactions()
-    return data if way == "none" else (split_temporal if way == "temporal" else split_random)(data).train
+    return data if way == "none" else divide(data, Division(way=way))[0].train
 
 
 def _kept_model(what: str) -> Recommender:

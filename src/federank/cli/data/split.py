@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from federank.cli.reading import Reading, reads_data
+from federank.data.ways import FOLDS, WAYS, Division, divide, refuse_empty_parts
 from federank.errors import SettingError
 
-if TYPE_CHECKING:
-    from federank.data.interactions import Interactions
-    from federank.data.splits import Split
-
-WAYS = ("temporal", "global_temporal", "leave_last_out", "random", "folds")
+_NAMES = {way.replace("-", "_"): way for way in (*WAYS, FOLDS)}
+"""What Click calls the flag of each way."""
 
 
 @click.command()
@@ -56,16 +54,17 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
     from federank.data.stored.split_folder import files_of, refuse_foreign_folder, write_split_folder
 
     way = _way(chosen)
+    division = _division(way, chosen)
     refuse_foreign_folder(out)
     data = reading.interactions()
-    splits = _split(data, way, chosen)
-    _refuse_empty_parts(splits, chosen["validation"])
+    splits = divide(data, division)
+    refuse_empty_parts(splits, division)
     settings = {
         **reading.kept(),
-        "way": way.replace("_", "-"),
+        "way": division.way,
         way: chosen[way],
-        "validation": chosen["validation"],
-        **({"seed": chosen["seed"]} if way in ("random", "folds") else {}),
+        "validation": division.validation,
+        **({"seed": division.seed} if division.way in ("random", FOLDS) else {}),
         "interactions": len(data),
         "fingerprint": data.fingerprint,
     }
@@ -79,9 +78,9 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
 
 
 def _way(chosen: dict[str, Any]) -> str:
-    """The one way of splitting that was chosen."""
-    ways = [way for way in WAYS if chosen[way] not in (None, False)]
-    flags = ", ".join(f"--{way.replace('_', '-')}" for way in WAYS)
+    """The flag of the one way of splitting that was chosen."""
+    ways = [flag for flag in _NAMES if chosen[flag] not in (None, False)]
+    flags = ", ".join(f"--{way}" for way in _NAMES.values())
     if len(ways) != 1:
         found = "No way of splitting is chosen" if not ways else f"{len(ways)} ways of splitting are chosen"
         raise SettingError(f"{found}; give exactly one of {flags}.")
@@ -92,29 +91,9 @@ def _way(chosen: dict[str, Any]) -> str:
     return ways[0]
 
 
-def _refuse_empty_parts(splits: list[Split], validation: float) -> None:
-    """A part that nobody has anything in cannot be tested on: say so before anything is written."""
-    for split in splits:
-        empty = [] if len(split.test) else ["test"]
-        if validation and not split.validation:
-            empty.append("validation")
-        if empty:
-            raise SettingError(
-                f"The {empty[0]} part would be empty: a share of everybody's history is rounded down, and nobody has "
-                "enough of it. Ask for a larger share, or keep users with more interactions (--min-interactions)."
-            )
-
-
-def _split(data: Interactions, way: str, chosen: dict[str, Any]) -> list[Split]:
-    from federank.data import splits
-
-    share, validation, seed = chosen[way], chosen["validation"], chosen["seed"]
-    if way == "temporal":
-        return [splits.split_temporal(data, test=share, validation=validation)]
-    if way == "global_temporal":
-        return [splits.split_temporal_global(data, test=share, validation=validation)]
-    if way == "leave_last_out":
-        return [splits.split_leave_last_out(data, validation=validation == 1)]
-    if way == "random":
-        return [splits.split_random(data, test=share, validation=validation, seed=seed)]
-    return splits.split_folds(data, folds=share, seed=seed)
+def _division(flag: str, chosen: dict[str, Any]) -> Division:
+    """What the flags ask for; the value of a way's flag is the share of its test, or its number of folds."""
+    way, rest = _NAMES[flag], {"validation": chosen["validation"], "seed": chosen["seed"]}
+    if way == FOLDS:
+        return Division(way=way, folds=chosen[flag], **rest)
+    return Division(way=way, **rest) if way == "leave-last-out" else Division(way=way, test=chosen[flag], **rest)

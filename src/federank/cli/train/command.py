@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from federank.cli.reading import Reading, reads_data_option
+from federank.data.ways import WAYS
 from federank.errors import ModelError, SettingError
 from federank.recommenders.registry import METHODS, recommender_class
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from federank.engines.conduct import Progress
     from federank.engines.federated import EngineName
     from federank.recommenders.recommender import Recommender
-
-WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "none")
 
 
 class Methods(click.Group):
@@ -77,7 +76,7 @@ def train() -> None:
     metavar="WAY",
     default="temporal",
     show_default=True,
-    help=f"{', '.join(WAYS[:-1])}; none to learn from everything; or a folder that `federank data split` wrote.",
+    help=f"{', '.join(WAYS)}; none to learn from everything; or a folder that `federank data split` wrote.",
 )
 @click.option(
     "--test", type=float, metavar="SHARE", default=0.2, show_default=True, help="Share held out for the test."
@@ -161,8 +160,7 @@ def _train(
             )
         return
     refuse_lost_work(out, checkpoint, overwrite=overwrite, resume=resume)
-    split = _split(Reading(**values), way, test, validation, split_seed)
-    part = split.train if not isinstance(split, tuple) else split[0]
+    part, split = _split(Reading(**values), way, test, validation, split_seed)
     if resume and not method.in_rounds:
         raise SettingError(f"{method.name} learns in one go, so there is no run to go on with; leave out --resume.")
     if method.in_rounds:
@@ -175,7 +173,7 @@ def _train(
                 click.echo(f"\nThe run is kept in {checkpoint}; the same command with --resume goes on.", err=True)
             raise
     count_communication(model, count)
-    model.save(out, None if isinstance(split, tuple) else split, replaces=overwrite)
+    model.save(out, split, replaces=overwrite)
     checkpoint.unlink(missing_ok=True)
     if as_json:
         click.echo(json.dumps({"out": str(out), **model.report}))
@@ -218,27 +216,24 @@ def _refuse_reading_options() -> None:
         raise SettingError(f"--split names a folder of parts, which are taken as they are; leave out {flag}.")
 
 
-def _split(reading: Reading, way: str, test: float, validation: float, seed: int) -> Split | tuple[Interactions]:
-    from federank.data import splits
+def _split(reading: Reading, way: str, test: float, validation: float, seed: int) -> tuple[Interactions, Split | None]:
+    """What to learn from, and the split it is part of, if it is part of one."""
     from federank.data.stored.split_folder import read_split_folder
+    from federank.data.ways import Division, divide
 
-    if way not in WAYS:
-        if Path(way).is_dir():
-            _refuse_reading_options()
-            return read_split_folder(Path(way))
-        raise SettingError(
-            f"--split is {way!r}; it can be {', '.join(WAYS)}, or a folder that `federank data split` wrote."
-        )
-    data = reading.interactions()
     if way == "none":
-        return (data,)
-    if way == "temporal":
-        return splits.split_temporal(data, test, validation)
-    if way == "global-temporal":
-        return splits.split_temporal_global(data, test, validation)
-    if way == "leave-last-out":
-        return splits.split_leave_last_out(data, validation=validation > 0)
-    return splits.split_random(data, test, validation, seed)
+        return reading.interactions(), None
+    if way in WAYS:
+        division = Division(way=way, test=test, validation=validation, seed=seed)
+        [split] = divide(reading.interactions(), division)
+        return split.train, split
+    if not Path(way).is_dir():
+        raise SettingError(
+            f"--split is {way!r}; it can be {', '.join(WAYS)}, none, or a folder that `federank data split` wrote."
+        )
+    _refuse_reading_options()
+    split = read_split_folder(Path(way))
+    return split.train, split
 
 
 @contextmanager

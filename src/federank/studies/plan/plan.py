@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from federank.data.ways import FOLDS
 from federank.errors import DataError, SettingError
 from federank.recommenders.registry import recommender_class
 from federank.studies.plan.audit import Audit, refuse_impossible_audit
@@ -132,7 +133,7 @@ def plan_study(study: Study) -> Plan:
 
 
 def _cases(study: Study, data: DataSet, model: Model, number: int) -> list[Case]:
-    fold = number if data.split["way"] == "folds" else None
+    fold = number if data.split.way == FOLDS else None
     choose = study.choosing(data, model)
     grid = crossed(model.grid)
     learns_in_epochs = epochs_setting(model.method) is not None
@@ -235,7 +236,7 @@ def _identity(run: Run) -> str:
     record = asdict(recommender_class(run.method)(**run.all_settings()).settings)
     content: dict[str, Any] = {
         "format": FORMAT,
-        "data": [run.fingerprint, run.data.filters, run.data.split, run.fold],
+        "data": [run.fingerprint, run.data.filters, run.data.split.as_dict(), run.fold],
         "model": [run.method, record],
         "seed": run.seed,
         "task": [run.task, run.part, run.at, run.metrics, run.curve, run.extras],

@@ -8,17 +8,18 @@ Both come from one division: validation is cut from the training part, so choosi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from federank.checks import whole as whole_number
-from federank.data import splits
 from federank.data.interactions import Interactions
 from federank.data.known.sets import KNOWN, find, how_to_get
 from federank.data.loading import load
 from federank.data.splits import Split
+from federank.data.ways import FOLDS, Division, divide
 from federank.errors import BadSplit, DataError, SettingError
 from federank.studies.plan.study import DataSet
 
@@ -107,21 +108,12 @@ def _sampled(data: Interactions, people: int) -> Interactions:
     return data.take(chosen[data.users]).compact()
 
 
-def _divided(data: Interactions, how: dict[str, Any]) -> list[Splits]:
-    way, seed = how["way"], how["seed"]
-    if way == "folds":
-        return [Splits(fold, None) for fold in splits.split_folds(data, how["folds"], seed)]
-    test, validation = how["test"], how["validation"]
-    if way == "leave-last-out":
-        both = splits.split_leave_last_out(data), splits.split_leave_last_out(data, validation=validation > 0)
-    elif way == "random":
-        both = splits.split_random(data, test, 0.0, seed), splits.split_random(data, test, validation, seed)
-    else:
-        make = splits.split_temporal if way == "temporal" else splits.split_temporal_global
-        both = make(data, test), make(data, test, validation)
-    whole, with_validation = both
+def _divided(data: Interactions, how: Division) -> list[Splits]:
+    if how.way == FOLDS:
+        return [Splits(fold, None) for fold in divide(data, how)]
+    [whole], [with_validation] = divide(data, replace(how, validation=0)), divide(data, how)
     if not len(whole.test):
-        raise BadSplit(f"The split of {data.name} leaves nothing to test on; hold out more than {test:g}.")
+        raise BadSplit(f"The split of {data.name} leaves nothing to test on; hold out more than {how.test:g}.")
     return [Splits(whole, None if with_validation.validation is None else with_validation.development)]
 
 
@@ -132,7 +124,7 @@ def part_of(data: DataSet, fold: int | None, part: str) -> Split:
         return found.whole
     if found.development is None:
         raise DataError(
-            f"{data.name} is divided without a validation part ({data.split['way']}), so nothing can be chosen on it; "
+            f"{data.name} is divided without a validation part ({data.split.way}), so nothing can be chosen on it; "
             'choose part = "test", give fixed values with best_epoch = false, or split otherwise.'
         )
     return found.development

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from federank.data.ways import Division
 from federank.studies.plan.audit import Audit
 from federank.studies.plan.vocabulary import epochs_setting
 from federank.studies.plan.wishes import Wishes
@@ -22,7 +23,7 @@ class DataSet:
     source: str
     reading: dict[str, Any] = field(default_factory=dict)
     filters: dict[str, Any] = field(default_factory=dict)
-    split: dict[str, Any] = field(default_factory=dict)
+    split: Division = field(default_factory=Division)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from federank.checks import one_of, whole
+from federank.data.ways import FOLDS, Division
 from federank.errors import BadFile, SettingError
 from federank.recommenders.registry import recommender_class
 from federank.studies.plan import vocabulary as words
@@ -110,19 +111,13 @@ def _data(entry: dict[str, Any], document: dict[str, Any]) -> DataSet:
     refuse_unknown(split, words.SPLIT, "[split]")
     reading = as_table(entry.get("reading", {}), "[data.reading]")
     refuse_unknown(reading, words.READING, "[data.reading]")
-    split = {"way": "temporal", "test": 0.2, "validation": 0.2, "seed": 1} | split
-    one_of("The way of a split", str(split["way"]), words.WAYS)
-    if split["way"] == "folds":
-        split = {"way": "folds", "seed": split["seed"], "folds": split.get("folds", 5)}
-        whole("folds", split["folds"], 2)
-    elif "folds" in split:
-        raise SettingError(f'folds go with way = "folds"; the way of this split is {split["way"]!r}.')
+    folds = {"folds": 5} if split.get("way") == FOLDS else {}
     return DataSet(
         name=entry["name"],
         source=str(entry.get("source", entry["name"])),
         reading=reading,
         filters={name: value for name, value in filters.items() if value},
-        split=split,
+        split=Division(**{"validation": 0.2} | folds | split),
     )
 
 

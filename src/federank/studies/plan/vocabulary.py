@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import Any
 
 from federank.checks import did_you_mean
+from federank.data.ways import Division
 from federank.errors import SettingError
 from federank.recommenders.registry import recommender_class
 
@@ -21,8 +22,7 @@ TOP = (
 )
 FILTERS = ("min_rating", "min_interactions", "k_core", "sample")
 READING = ("users", "items", "ratings", "times", "header", "delimiter", "repeats", "item_file")
-SPLIT = ("way", "test", "validation", "seed", "folds")
-WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "folds")
+SPLIT = tuple(field.name for field in fields(Division))
 CHOOSE = ("metric", "part", "epochs", "patience", "best_epoch", "seeds")
 DATA = ("name", "source", "reading", "filters", "split", "choose", "skip")
 MODEL = ("group", "method", "data", "seeds", "settings", "grid", "sweep", "best", "curve", "choose", "audit", "skip")
