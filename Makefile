@@ -34,6 +34,7 @@ check-page:
 check-javascript: node_modules/.tools
 	node_modules/.bin/prettier --log-level warn --check src/federank/service/page tests/service/page/*.mjs *.js
 	node_modules/.bin/eslint src/federank/service/page tests/service/page *.js
+	node_modules/.bin/tsc
 
 bench: $(VENV)/.bench
 	$(RUN) benchmarks/training.py

@@ -1,4 +1,5 @@
-/* How the page's JavaScript is linted. What is undefined or of a wrong type is TypeScript's business (tsconfig.json). */
+/* How the page's JavaScript is linted. What is undefined, unreturned or of a wrong type is
+TypeScript's business (tsconfig.json). */
 
 import js from "@eslint/js";
 
@@ -10,7 +11,6 @@ export default [
     rules: {
       "no-undef": "off",
       "array-callback-return": "error",
-      "consistent-return": "error",
       "default-case-last": "error",
       eqeqeq: "error",
       "no-constructor-return": "error",

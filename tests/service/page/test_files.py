@@ -1,6 +1,8 @@
 """The page's files themselves: light, readable in both colour schemes, nothing inline, no way from text to markup."""
 
+import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,19 @@ def test_a_page_has_nothing_inline_and_nothing_from_elsewhere(name):
     text = (PAGE / name).read_text()
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", text)
     assert not re.search(r"(src|href)=\"(https?:)?//", text)
+
+
+def test_the_tools_are_pinned_by_name_and_version_and_no_address_is_recorded():
+    """A lock file would record where packages come from."""
+    root = PAGE.parents[3]
+    pinned = json.loads((root / "package.json").read_text())
+    versions = [*pinned["devDependencies"].values()]
+    for entry in pinned["overrides"].values():
+        versions += entry.values() if isinstance(entry, dict) else [entry]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions)
+    assert "dependencies" not in pinned
+    tracked = subprocess.run(["git", "ls-files", "*package-lock.json"], cwd=root, capture_output=True, check=False)
+    assert tracked.stdout == b""
 
 
 def test_the_page_weighs_less_than_200_kilobytes():

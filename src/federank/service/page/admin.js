@@ -3,20 +3,35 @@
 The token is typed in, kept in this tab's session storage, and sent as a header to the admin address this page came from.
 */
 
-import { byId, element, fill } from "./show/elements.js";
+import { sentenceOf } from "./faults.js";
+import { byId, element, fill, table } from "./show/elements.js";
 import { chart, short } from "./show/pictures.js";
+
+/** @import { Point } from "./show/pictures.js" */
+
+/** A round as the operator sees it; what has not been counted is not there.
+ * @typedef {{ number: number, state: string, granted?: number, reports?: number, dropouts?: number, bytes?: number,
+ *   clipped?: number, drift?: number, seconds?: number, rejected?: Record<string, number> }} Round */
+
+/** How the federation is doing, for its operator.
+ * @typedef {{ version: number, round: number, open: boolean, paused: boolean, reports: number, devices: number,
+ *   waiting: number, rounds_folded: number, rounds_abandoned: number, accuracy?: Record<string, unknown>,
+ *   rounds?: Round[], rejected?: Record<string, number>,
+ *   latency_ms?: Record<string, { requests: number, p50: number, p99: number }> }} Overview */
 
 const EVERY = 3000;
 const KEY = "federank-operator";
+/** @type {Record<string, string>} */
 const REASONS = {
   late: "came after its round had ended",
   repeated: "a second, different Update for the same ticket",
   reported: "a second Update of a device for the same fold of a buffer",
   foreign: "with somebody else's ticket, or one that does not exist",
 };
-let timer = null;
+let timer = 0;
 let paused = false;
 
+/** @type {(path: string, body?: object) => Promise<any>} */
 async function ask(path, body) {
   const headers = {
     Authorization: `Bearer ${sessionStorage.getItem(KEY)}`,
@@ -48,16 +63,18 @@ async function look() {
     show(await ask("overview"));
     byId("trouble").hidden = true;
   } catch (fault) {
-    showTrouble(fault.message);
+    showTrouble(sentenceOf(fault));
   }
-  if (sessionStorage.getItem(KEY)) timer = setTimeout(look, EVERY);
+  if (sessionStorage.getItem(KEY)) timer = window.setTimeout(look, EVERY);
 }
 
+/** @type {(message: string) => void} */
 function showTrouble(message) {
   fill(byId("trouble"), element("p", {}, message));
   byId("trouble").hidden = false;
 }
 
+/** @type {(told: Overview) => void} */
 function show(told) {
   byId("entrance").hidden = true;
   byId("inside").hidden = false;
@@ -70,7 +87,8 @@ function show(told) {
   byId("standing").classList.toggle("on", !paused);
   byId("pause").textContent = paused ? "Go on with rounds" : "Pause rounds";
   const rounds = [...(told.rounds ?? [])].sort((one, other) => one.number - other.number);
-  const total = (name) => rounds.reduce((sum, round) => sum + (round[name] ?? 0), 0);
+  const bytes = rounds.reduce((sum, round) => sum + (round.bytes ?? 0), 0);
+  /** @type {[string, number][]} */
   const numbers = [
     ["Model version", told.version],
     ["Round", told.round],
@@ -79,9 +97,10 @@ function show(told) {
     ["Waiting for work", told.waiting],
     ["Rounds folded", told.rounds_folded],
     ["Rounds abandoned", told.rounds_abandoned],
-    ["Bytes in the latest rounds", total("bytes")],
-    ...Object.entries(told.accuracy ?? {}).filter(([, value]) => typeof value === "number"),
+    ["Bytes in the latest rounds", bytes],
   ];
+  for (const [metric, value] of Object.entries(told.accuracy ?? {}))
+    if (typeof value === "number") numbers.push([metric, value]);
   fill(
     byId("now"),
     ...numbers.map(([title, value]) => element("div", {}, element("dt", {}, title), element("dd", {}, short(value)))),
@@ -92,7 +111,9 @@ function show(told) {
   showRounds(rounds.reverse());
 }
 
+/** @type {(rounds: Round[]) => void} */
 function showCharts(rounds) {
+  /** @type {(name: "reports" | "bytes" | "drift" | "seconds", bad?: "dropouts") => Point[]} */
   const over = (name, bad) =>
     rounds.map((round) => ({
       label: round.number,
@@ -114,22 +135,12 @@ function showCharts(rounds) {
   );
 }
 
-function table(caption, columns, rows) {
-  const cell = (kind) => (text, place) =>
-    element(kind, { class: place ? "number" : "", scope: kind === "th" ? "col" : null }, text);
-  const body = rows.map((row) => element("tr", {}, ...row.map(cell("td"))));
-  return element(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption, "data-key": caption },
-    element(
-      "table",
-      {},
-      element("thead", {}, element("tr", {}, ...columns.map(cell("th")))),
-      element("tbody", {}, ...body),
-    ),
-  );
-}
+/** A table whose first column is text and whose others are numbers.
+ * @type {(caption: string, columns: string[], rows: string[][]) => HTMLElement} */
+const numbersTable = (caption, [first, ...others], rows) =>
+  table(caption, [[first], ...others.map((title) => /** @type {[string, string]} */ ([title, "number"]))], rows);
 
+/** @type {(rejected: Record<string, number>) => void} */
 function showRejected(rejected) {
   const rows = Object.entries(rejected).map(([reason, count]) => [
     REASONS[reason] ? `${reason}: ${REASONS[reason]}` : reason,
@@ -138,11 +149,12 @@ function showRejected(rejected) {
   fill(
     byId("rejected"),
     rows.length
-      ? table("Rejected uploads", ["Reason", "Uploads"], rows)
+      ? numbersTable("Rejected uploads", ["Reason", "Uploads"], rows)
       : element("p", { class: "quiet" }, "None so far."),
   );
 }
 
+/** @type {(latency: Record<string, { requests: number, p50: number, p99: number }>) => void} */
 function showLatency(latency) {
   const rows = Object.entries(latency).map(([route, told]) => [
     route,
@@ -152,11 +164,17 @@ function showLatency(latency) {
   ]);
   const words = element("p", { class: "quiet" }, "Of the latest requests of the process that answered.");
   if (rows.length)
-    fill(byId("latency"), words, table("Latency", ["Route", "requests", "half within, ms", "99 % within, ms"], rows));
+    fill(
+      byId("latency"),
+      words,
+      numbersTable("Latency", ["Route", "requests", "half within, ms", "99 % within, ms"], rows),
+    );
   else fill(byId("latency"), element("p", { class: "quiet" }, "Nothing was asked yet."));
 }
 
+/** @type {(rounds: Round[]) => void} */
 function showRounds(rounds) {
+  /** @type {(rejected: Record<string, number> | undefined) => string} */
   const why = (rejected) =>
     Object.entries(rejected ?? {})
       .map(([reason, count]) => `${count} ${reason}`)
@@ -175,7 +193,7 @@ function showRounds(rounds) {
   fill(
     byId("rounds"),
     rows.length
-      ? table(
+      ? numbersTable(
           "Round by round",
           ["Round", "tasks given", "reports", "dropouts", "rejected", "bytes", "rows clipped", "drift", "seconds"],
           rows,
@@ -193,11 +211,12 @@ function signOut() {
   byId("standing").classList.remove("on");
 }
 
+/** @type {(path: string, body?: object) => Promise<void>} */
 async function act(path, body) {
   try {
     await ask(path, body);
   } catch (fault) {
-    showTrouble(fault.message);
+    showTrouble(sentenceOf(fault));
     return;
   }
   look();
@@ -205,8 +224,9 @@ async function act(path, body) {
 
 byId("sign-in").addEventListener("submit", (event) => {
   event.preventDefault();
-  sessionStorage.setItem(KEY, byId("token").value.trim());
-  byId("token").value = "";
+  const token = byId("token", HTMLInputElement);
+  sessionStorage.setItem(KEY, token.value.trim());
+  token.value = "";
   look();
 });
 byId("pause").addEventListener("click", () => act("rounds", { paused: !paused }));

@@ -7,6 +7,7 @@
     federation        how the others are doing
 */
 
+import { sentenceOf } from "./faults.js";
 import { ask, listen, waking } from "./show/ask.js";
 import { byId, element, fill } from "./show/elements.js";
 import * as federation from "./show/federation.js";
@@ -15,10 +16,15 @@ import * as pick from "./show/pick.js";
 import * as recommendations from "./show/recommendations.js";
 import * as sharing from "./show/sharing.js";
 
+/** @import { View } from "./device/view.js" */
+/** @import { Act } from "./show/ask.js" */
+
 const STATUS_EVERY = 10_000;
 const wide = matchMedia("(min-width: 58rem)");
-let view = null;
+/** @type {View} */
+let view;
 
+/** @type {(given: View) => Promise<void>} */
 async function show(given) {
   view = given;
   byId("main").hidden = false;
@@ -31,16 +37,18 @@ async function show(given) {
   document.documentElement.dataset.ready = "true";
 }
 
-/** Carry out a choice and show what came of it. */
+/** Carry out a choice and show what came of it.
+ * @type {Act} */
 async function act(call, given) {
   try {
     clearTrouble();
     await show(await ask(call, given));
   } catch (fault) {
-    showTrouble(fault.message);
+    showTrouble(sentenceOf(fault));
   }
 }
 
+/** @type {(message: string, again?: (() => void) | null) => void} */
 function showTrouble(message, again = null) {
   const button = again ? element("button", { type: "button", on: { click: again } }, "Try again") : null;
   fill(byId("trouble"), element("p", {}, message), button);
@@ -56,22 +64,23 @@ async function leave() {
   const sent = view.rounds.length ? " What has already been sent cannot be called back." : "";
   byId("sure-text").textContent =
     `Your list of ${noun.many}, your choices, the ledger and this device's keys will be gone from this browser.${sent}`;
-  byId("sure").returnValue = "no";
-  byId("sure").showModal();
+  const sure = byId("sure", HTMLDialogElement);
+  sure.returnValue = "no";
+  sure.showModal();
 }
 
 async function leaveIfSure() {
-  if (byId("sure").returnValue !== "yes") return;
+  if (byId("sure", HTMLDialogElement).returnValue !== "yes") return;
   try {
-    const { told, view: empty } = await ask("leave");
+    const { isKnown, view: empty } = await ask("leave");
     await show(empty);
     showTrouble(
-      told
+      isKnown
         ? "You have left. Everything this page kept in this browser is erased."
         : "Everything this page kept in this browser is erased. The server could not be told; it will find out by your silence.",
     );
   } catch (fault) {
-    showTrouble(fault.message);
+    showTrouble(sentenceOf(fault));
   }
 }
 
@@ -79,11 +88,12 @@ async function watch() {
   try {
     if (document.visibilityState === "visible") federation.show(await ask("status"), view.federation);
   } catch (fault) {
-    fill(byId("status"), element("div", {}, element("dt", {}, fault.message)));
+    fill(byId("status"), element("div", {}, element("dt", {}, sentenceOf(fault))));
   }
   setTimeout(watch, STATUS_EVERY);
 }
 
+/** @type {(awake: Promise<View>) => Promise<void>} */
 async function open(awake) {
   try {
     clearTrouble();
@@ -93,14 +103,15 @@ async function open(awake) {
     watch();
   } catch (fault) {
     byId("standing").textContent = "Not open";
-    showTrouble(fault.message, () => open(ask("wake")));
+    showTrouble(sentenceOf(fault), () => open(ask("wake")));
   }
 }
 
 /** One column in the order of the story, or two where there is room: the order on the screen is always that of the keyboard. */
 function arrange() {
   const [first, second] = document.querySelectorAll(".column");
-  const sections = (...ids) => ids.map(byId);
+  /** @type {(...ids: string[]) => HTMLElement[]} */
+  const sections = (...ids) => ids.map((id) => byId(id));
   if (!wide.matches)
     return first.append(...sections("pick", "recommendations", "sharing", "left", "federation", "leaving"));
   first.append(...sections("pick", "sharing", "federation", "leaving"));
@@ -114,5 +125,5 @@ recommendations.prepare({ act });
 sharing.prepare({ act });
 byId("leave").addEventListener("click", leave);
 byId("sure").addEventListener("close", leaveIfSure);
-listen("view", ({ view: told }) => show(told));
+listen(show);
 open(waking);

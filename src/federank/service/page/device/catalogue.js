@@ -4,7 +4,14 @@ Titles come from a server and ids from files of the person's own; both are only 
 differ in nothing but case, accents, punctuation and spaces; where only one title fits without its year, that will do.
 */
 
-/** A title as it is compared. */
+/** @import { Item } from "./federation.js" */
+
+/** Items and their look-up tables; those of titles are made when they are first needed.
+ * @typedef {{ digest: string, items: Item[], numberOf: Map<string, number>, membersOf: Map<string, number[]>,
+ *   categories: string[], plain: string[] | null, titles: Map<string, number | null> | null }} Catalogue */
+
+/** A title as it is compared.
+ * @type {(text: unknown) => string} */
 export function plainTitle(text) {
   return String(text)
     .normalize("NFKD")
@@ -14,25 +21,31 @@ export function plainTitle(text) {
     .trim();
 }
 
+/** @type {(plain: string) => string} */
 const withoutYear = (plain) => plain.replace(/ (18|19|20)\d\d$/, "");
 
-/** The look-up tables of a list of items; those of titles are made when they are first needed. */
+/** A list of items with its look-up tables.
+ * @type {(catalogue: { digest: string, items: Item[] }) => Catalogue} */
 export function indexed({ digest, items }) {
   const numberOf = new Map(items.map((item, number) => [item.id, number]));
+  /** @type {Map<string, number[]>} */
   const membersOf = new Map();
   items.forEach((item, number) => {
     for (const category of item.categories) {
-      if (!membersOf.has(category)) membersOf.set(category, []);
-      membersOf.get(category).push(number);
+      const members = membersOf.get(category);
+      if (members) members.push(number);
+      else membersOf.set(category, [number]);
     }
   });
   const categories = [...membersOf.keys()].sort((one, other) => one.localeCompare(other));
   return { digest, items, numberOf, membersOf, categories, plain: null, titles: null };
 }
 
+/** @type {(catalogue: Catalogue) => string[]} */
 const plainOf = (catalogue) => (catalogue.plain ??= catalogue.items.map((item) => plainTitle(item.title)));
 
-/** Up to `most` items whose title has this text, the better matches first, within a category if one is given. */
+/** Up to `most` items whose title has this text, the better matches first, within a category if one is given.
+ * @type {(catalogue: Catalogue, text: string, category: string, most: number, popularity: Float32Array) => { total: number, numbers: number[] }} */
 export function find(catalogue, text, category, most, popularity) {
   const wanted = plainTitle(text);
   const among = category ? (catalogue.membersOf.get(category) ?? []) : Array.from(catalogue.items.keys());
@@ -54,10 +67,12 @@ export function find(catalogue, text, category, most, popularity) {
   return { total: found.length, numbers: found.slice(0, most).map(({ number }) => number) };
 }
 
+/** @type {(among: number[], most: number, popularity: Float32Array) => number[]} */
 function mostPopular(among, most, popularity) {
+  /** @type {number[]} */
   const best = [];
   for (const number of among) {
-    if (best.length === most && popularity[number] <= popularity[best.at(-1)]) continue;
+    if (best.length === most && popularity[number] <= popularity[best[most - 1]]) continue;
     const place = best.findIndex((other) => popularity[other] < popularity[number]);
     best.splice(place < 0 ? best.length : place, 0, number);
     if (best.length > most) best.pop();
@@ -65,9 +80,11 @@ function mostPopular(among, most, popularity) {
   return best;
 }
 
-/** Which items these names mean, by id or by title; and the names that mean none, or more than one. */
+/** Which items these names mean, by id or by title; and the names that mean none, or more than one.
+ * @type {(catalogue: Catalogue, names: string[]) => { numbers: number[], unmatched: string[] }} */
 export function matched(catalogue, names) {
   catalogue.titles ??= titleTable(plainOf(catalogue));
+  /** @type {Set<number>} */
   const numbers = new Set();
   const unmatched = [];
   for (const name of names) {
@@ -78,9 +95,12 @@ export function matched(catalogue, names) {
   return { numbers: [...numbers], unmatched };
 }
 
-/** Title -> number; null where several items share it. */
+/** Title -> number; null where several items share it.
+ * @type {(plain: string[]) => Map<string, number | null>} */
 function titleTable(plain) {
+  /** @type {Map<string, number | null>} */
   const table = new Map();
+  /** @type {(title: string, number: number) => void} */
   const note = (title, number) => table.set(title, table.has(title) && table.get(title) !== number ? null : number);
   plain.forEach((title, number) => note(title, number));
   const whole = new Set(table.keys());
@@ -90,6 +110,7 @@ function titleTable(plain) {
   return table;
 }
 
+/** @type {(titles: Map<string, number | null>, plain: string) => number | null | undefined} */
 function byTitle(titles, plain) {
   return plain ? (titles.get(plain) ?? titles.get(withoutYear(plain))) : undefined;
 }

@@ -12,21 +12,35 @@ import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "./rules.js";
 const PREFIX = "api/v1";
 
 export class NoAnswer extends Error {
+  /** `retryAfter` is how many seconds the server asked for, if it did.
+   * @param {string} message
+   * @param {number | null} retryAfter */
   constructor(message, retryAfter = null) {
     super(message);
     this.retryAfter = retryAfter;
   }
 }
+
 export class Refused extends Error {
+  /** `slug` is the reason in one word.
+   * @param {number} status
+   * @param {string} slug
+   * @param {string} message */
   constructor(status, slug, message) {
     super(message);
     this.status = status;
     this.slug = slug;
   }
 }
+
 export class BadAnswer extends Error {}
 
-/** Make a request; the response, whose body is still to be read. */
+/** What `fetch` takes, with a token, a timeout in milliseconds, and a signal that ends it.
+ * @typedef {Omit<RequestInit, "headers" | "signal"> & { token?: string | null, timeout?: number,
+ *   signal?: AbortSignal, headers?: Record<string, string> }} Options */
+
+/** Make a request; the response, whose body is still to be read.
+ * @type {(path: string, options?: Options) => Promise<Response>} */
 export async function request(path, { token, timeout = 30_000, signal, ...options } = {}) {
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   const signals = [AbortSignal.timeout(timeout), ...(signal ? [signal] : [])];
@@ -53,6 +67,7 @@ export async function request(path, { token, timeout = 30_000, signal, ...option
   return response;
 }
 
+/** @type {(response: Response) => Promise<Refused>} */
 async function refusal(response) {
   try {
     const { error, message } = JSON.parse(await textOf(response, MOST_SMALL_BYTES));
@@ -62,22 +77,22 @@ async function refusal(response) {
   }
 }
 
-/** The bytes of a body: reading stops at `largest` of them, whatever was announced. */
+/** The bytes of a body: reading stops at `largest` of them, whatever was announced.
+ * @type {(response: Response, largest: number) => Promise<Uint8Array<ArrayBuffer>>} */
 export async function bytesOf(response, largest) {
   const pieces = [];
   let size = 0;
   try {
-    for (const reader = response.body.getReader(); ;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      size += value.length;
+    const reader = response.body?.getReader();
+    for (let next = await reader?.read(); next && !next.done; next = await reader?.read()) {
+      size += next.value.length;
       if (size > largest) {
-        reader.cancel();
+        reader?.cancel();
         throw new BadAnswer(
           `The server sent more than ${largest.toLocaleString("en")} bytes where that is the most there can be.`,
         );
       }
-      pieces.push(value);
+      pieces.push(next.value);
     }
   } catch (fault) {
     if (fault instanceof BadAnswer) throw fault;
@@ -92,11 +107,13 @@ export async function bytesOf(response, largest) {
   return body;
 }
 
+/** @type {(response: Response, largest: number) => Promise<string>} */
 async function textOf(response, largest) {
   return new TextDecoder().decode(await bytesOf(response, largest));
 }
 
-/** The JSON of a body. */
+/** The JSON of a body, which may be anything.
+ * @type {(response: Response, largest?: number) => Promise<any>} */
 export async function jsonOf(response, largest = MOST_SMALL_BYTES) {
   const text = await textOf(response, largest);
   try {

@@ -8,7 +8,14 @@ Beside it stands what anybody could name from the public popularity of items alo
 import { scores, topN } from "../protocol/pairs/home.js";
 import { disclosed, liked } from "../protocol/ledger.js";
 
-/** How many of the items that were kept back the attacker names, and how well it orders them. */
+/** @import { Device } from "./device.js" */
+
+/** What was kept back, how much of it was named rightly, and how well it was put in order.
+ * @typedef {{ share: number, tried: false } | { share: number, tried: true, hidden: number, named: number,
+ *   namedByPopularity: number, order: number | null, orderByPopularity: number | null }} Guesses */
+
+/** How many of the items that were kept back the attacker names, and how well it orders them.
+ * @type {(device: Device) => Guesses} */
 export function guesses(device) {
   const { history, entries, kept, model } = device;
   const share = disclosed(entries, history);
@@ -29,12 +36,14 @@ export function guesses(device) {
   };
 }
 
+/** @type {(named: number[], hidden: Int32Array) => number} */
 function rightAmong(named, hidden) {
   const right = new Set(hidden);
   return named.filter((item) => right.has(item)).length;
 }
 
-/** How often an item that was kept back stands above one that is not the person's (0.5 is chance). */
+/** How often an item that was kept back stands above one that is not the person's (0.5 is chance).
+ * @type {(values: Float32Array, hidden: Int32Array, known: Set<number>) => number | null} */
 function order(values, hidden, known) {
   const mine = new Set(hidden);
   const ranked = Array.from(values.keys())

@@ -4,6 +4,8 @@ JSON: a list of ids or titles, or of tables that have one; or a table with such 
 called item, id, title, name, place, film, ... with a header, or else the first column. What is not such a file gets a sentence.
 */
 
+import { sentenceOf } from "../faults.js";
+
 export class BadFile extends Error {}
 
 const LARGEST = 10 * 2 ** 20;
@@ -28,7 +30,8 @@ const COLUMNS = [
   "film",
 ];
 
-/** The ids or titles that a file holds, each once, in its order. */
+/** The ids or titles that a file holds, each once, in its order.
+ * @type {(file: File) => Promise<string[]>} */
 export async function namesInFile(file) {
   if (file.size > LARGEST)
     throw new BadFile(
@@ -54,28 +57,32 @@ export async function namesInFile(file) {
   return once;
 }
 
+/** @type {(text: string) => string[]} */
 function namesInJson(text) {
   let content;
   try {
     content = JSON.parse(text);
   } catch (fault) {
-    throw new BadFile(`This file begins like JSON and then is not (${fault.message}).`);
+    throw new BadFile(`This file begins like JSON and then is not (${sentenceOf(fault)}).`);
   }
   const list = Array.isArray(content) ? content : Object.values(content).find(Array.isArray);
   if (!list) throw new BadFile("This JSON file holds no list; a list of ids or titles is needed.");
   return list.map((entry) => (isName(entry) ? String(entry) : nameOf(entry)));
 }
 
+/** @type {(value: unknown) => boolean} */
 function isName(value) {
   return typeof value === "string" || typeof value === "number";
 }
 
+/** @type {(entry: unknown) => string} */
 function nameOf(entry) {
   const fields = Object.entries(entry ?? {}).filter(([, value]) => isName(value));
-  const found = COLUMNS.map((column) => fields.find(([key]) => key.toLowerCase() === column)).find(Boolean);
+  const [found] = COLUMNS.flatMap((column) => fields.filter(([key]) => key.toLowerCase() === column));
   return found ? String(found[1]) : "";
 }
 
+/** @type {(text: string) => string[]} */
 function namesInTable(text) {
   const firstLine = text.replace(/^\uFEFF/, "").split(/\r?\n/, 1)[0];
   const separator = ["\t", ";", ","].reduce(
@@ -88,9 +95,12 @@ function namesInTable(text) {
   return column === undefined ? rows.map((row) => row[0] ?? "") : rows.slice(1).map((row) => row[column] ?? "");
 }
 
-/** The cells of a CSV: quotes may hold separators, line ends and doubled quotes. */
+/** The cells of a CSV: quotes may hold separators, line ends and doubled quotes.
+ * @type {(text: string, separator: string) => string[][]} */
 function cells(text, separator) {
-  const rows = [[]];
+  /** @type {string[]} */
+  let row = [];
+  const rows = [row];
   let cell = "";
   let quoted = false;
   for (let place = 0; place < text.length; place++) {
@@ -100,11 +110,11 @@ function cells(text, separator) {
       else if (text[place + 1] === '"') cell += text[++place];
       else quoted = false;
     } else if (mark === '"' && !cell) quoted = true;
-    else if (mark === separator) (rows.at(-1).push(cell), (cell = ""));
-    else if (mark === "\n") (rows.at(-1).push(cell.replace(/\r$/, "")), rows.push([]), (cell = ""));
+    else if (mark === separator) (row.push(cell), (cell = ""));
+    else if (mark === "\n") (row.push(cell.replace(/\r$/, "")), rows.push((row = [])), (cell = ""));
     else cell += mark;
   }
   if (quoted) throw new BadFile("A quoted cell of this file never ends; a closing quote is missing.");
-  rows.at(-1).push(cell.replace(/\r$/, ""));
+  row.push(cell.replace(/\r$/, ""));
   return rows;
 }

@@ -1,4 +1,4 @@
-/* Storage: what this device keeps, in the browser's own database (IndexedDB), and nowhere else.
+/* The store: what this device keeps, in the browser's own database (IndexedDB), and nowhere else.
 
     facts      one record each: identity (device, token, seed, user), policy, vector (of the rounds), taking, answered,
                founding (of the federation that was joined), begunAnew (it is another by now, and the owner is to be told)
@@ -13,20 +13,61 @@ Changes that belong together are one transaction: all of them are kept, or none.
 (history and policy); a round's result is kept only if no choice was made since the round began.
 */
 
+/** @import { Entry } from "../protocol/ledger.js" */
+/** @import { Policy } from "../protocol/policy.js" */
+
+/** Who this device is: to its own draws (two words nobody else has), and to the server once it has joined.
+ * @typedef {{ seed: number, user: number, device: string | null, token: string | null }} Identity */
+
+/** What a vector or a message was learnt from.
+ * @typedef {{ basis: string, ids: string[] }} LearntFrom */
+
+/** Something the person has, or has dismissed; `how` it came here.
+ * @typedef {{ id: string, title: string, at: number, how?: string }} Owned */
+
+/** An item that has left, under its id.
+ * @typedef {Omit<Entry, "item"> & { id: string, title: string }} KeptEntry */
+
+/** What a round sent, and what became of it.
+ * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
+ *   outcome: string }} KeptRound */
+
+/** An Update on its way.
+ * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number }} Pending */
+
+/** What the owner allows, in ids and categories.
+ * @typedef {Omit<Policy, "neverItems"> & { neverIds: string[], neverCategories: string[] }} Choice */
+
+/** The owner's choices and what has left.
+ * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, joined?: string,
+ *   founding?: string, answered?: string, begunAnew?: boolean, vector?: LearntFrom & { values: Float32Array },
+ *   history: Owned[], dismissed: Owned[], ledger: KeptEntry[], rounds: KeptRound[], pending: Pending[] }} Kept */
+
+/** A copy of the public model, and whose it is.
+ * @typedef {{ founding: string, catalogue: string, version: number | null, vectors: Float32Array,
+ *   biases: Float32Array }} KeptModel */
+
+/** What to write: {store: {key: value}}; undefined deletes.
+ * @typedef {Record<string, Record<string, unknown>>} Changes */
+
 const NAME = "federank";
 const STORES = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "model"];
 
 export class StorageFull extends Error {}
 export class Outdated extends Error {}
 
+/** @template T
+ * @param {IDBRequest<T>} request
+ * @returns {Promise<T>} */
 const settled = (request) =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
 
-/** The database, made on the first visit. */
-export async function openStorage() {
+/** The database, made on the first visit.
+ * @type {() => Promise<IDBDatabase>} */
+export async function openStore() {
   const request = indexedDB.open(NAME, 1);
   request.onupgradeneeded = () => STORES.forEach((store) => request.result.createObjectStore(store));
   const database = await settled(request);
@@ -34,13 +75,12 @@ export async function openStorage() {
   return database;
 }
 
-/** One record, or undefined. */
+/** One record, or undefined.
+ * @type {(database: IDBDatabase, store: string, key: string) => Promise<any>} */
 export const read = (database, store, key) => settled(database.transaction(store).objectStore(store).get(key));
 
-/** Every record of a store, in the order of their keys. */
-export const readAll = (database, store) => settled(database.transaction(store).objectStore(store).getAll());
-
-/** The owner's choices and what has left, as of one moment. */
+/** The owner's choices and what has left, as of one moment.
+ * @type {(database: IDBDatabase) => Promise<Kept>} */
 export async function readEverything(database) {
   const stores = ["facts", "history", "dismissed", "ledger", "rounds", "pending"];
   const transaction = database.transaction(stores);
@@ -51,20 +91,16 @@ export async function readEverything(database) {
     ...stores.slice(1).map((store) => settled(transaction.objectStore(store).getAll())),
   ]);
   const [history, dismissed, ledger, rounds, pending] = lists;
-  return {
-    ...Object.fromEntries(keys.map((key, place) => [key, values[place]])),
-    history,
-    dismissed,
-    ledger,
-    rounds,
-    pending,
-  };
+  const named = Object.fromEntries(keys.map((key, place) => [key, values[place]]));
+  return { ...named, history, dismissed, ledger, rounds, pending };
 }
 
-/** Make these changes, all or none: {store: {key: value}}; undefined deletes.
+/** Make these changes, all or none.
 
 With `revision`, only if that is still the owner's latest choice; with `device`, only while the browser is still that device
-(it may have left). A `choice` is one itself: the revision goes up. */
+(it may have left). A `choice` is one itself: the revision goes up.
+ * @typedef {{ revision?: number | null, device?: string | null, choice?: boolean }} Only
+ * @type {(database: IDBDatabase, changes: Changes, only?: Only) => Promise<void>} */
 export async function write(database, changes, { revision = null, device = null, choice = false } = {}) {
   const stores = [...new Set(["facts", ...Object.keys(changes)])];
   const transaction = database.transaction(stores, "readwrite", { durability: "strict" });
@@ -77,22 +113,25 @@ export async function write(database, changes, { revision = null, device = null,
   const [latest = 0, identity] = await Promise.all([settled(facts.get("revision")), settled(facts.get("identity"))]);
   if ((revision !== null && latest !== revision) || (device !== null && identity?.device !== device)) {
     transaction.abort();
-    return done;
+    await done;
   }
   if (choice) facts.put(latest + 1, "revision");
   for (const [store, records] of Object.entries(changes))
     for (const [key, value] of Object.entries(records))
       if (value === undefined) transaction.objectStore(store).delete(key);
       else transaction.objectStore(store).put(value, key);
-  return done.catch((fault) => {
-    if (fault?.name !== "QuotaExceededError") throw fault;
+  try {
+    await done;
+  } catch (fault) {
+    if (!(fault instanceof DOMException) || fault.name !== "QuotaExceededError") throw fault;
     throw new StorageFull(
       "This browser's storage is full. Nothing was sent and nothing was lost; free some space and try again.",
     );
-  });
+  }
 }
 
-/** Forget everything. */
+/** Forget everything.
+ * @type {(database: IDBDatabase) => Promise<void>} */
 export async function eraseEverything(database) {
   const transaction = database.transaction(STORES, "readwrite", { durability: "strict" });
   STORES.forEach((store) => transaction.objectStore(store).clear());

@@ -1,11 +1,50 @@
 /* The view: what the page may show of the device, as plain values. */
 
-import { hurdleOf } from "./life.js";
 import { holds } from "../protocol/draws.js";
 import { disclosed } from "../protocol/ledger.js";
 import { decoyRate } from "../protocol/policy.js";
+import { hurdleOf } from "./life.js";
 
-/** One item, as the page shows it. */
+/** @import { Device } from "./device.js" */
+/** @import { Choice, KeptEntry, KeptRound } from "./store.js" */
+
+/** What items are called, one and many.
+ * @typedef {{ one: string, many: string }} Noun */
+
+/** One item, as the page shows it.
+ * @typedef {{ id: string, title: string, categories: string[], has: boolean, neverSelf: boolean,
+ *   neverCategory: string | null }} ShownItem */
+
+/** An item of the person's own list, and where it is or may go.
+ * @typedef {ShownItem & { asDecoy: boolean, leftAsDecoy: boolean, how?: string, at: number, mayLeave: boolean,
+ *   left: boolean }} OwnItem */
+
+/** What the rounds are doing, in a sentence and in a word.
+ * @typedef {{ says: string, state: string }} Progress */
+
+/** Everything the page shows, except search results, recommendations and guesses, which it asks for.
+ * @typedef {object} View
+ * @property {{ name?: string, items: number, factors: number, triples: number, noun: Noun, suggested: any }} federation
+ * @property {string | null} notice
+ * @property {number | null} version
+ * @property {{ name: string, count: number }[]} categories
+ * @property {OwnItem[]} history
+ * @property {number} dismissed
+ * @property {number} missing
+ * @property {Choice} choice
+ * @property {boolean} chosen
+ * @property {{ before: number, ever: number, mayLeave: number, of: number, never: number, decoys: number,
+ *   decoyRate: number }} sharing
+ * @property {string | null} hurdle
+ * @property {boolean} taking
+ * @property {Progress} progress
+ * @property {number} pending
+ * @property {number} disclosed
+ * @property {(KeptEntry & { known: boolean })[]} ledger
+ * @property {KeptRound[]} rounds */
+
+/** One item, as the page shows it.
+ * @type {(device: Device, number: number) => ShownItem} */
 export function described(device, number) {
   const { id, title, categories } = device.catalogue.items[number];
   const { neverIds, neverCategories } = device.choice;
@@ -20,20 +59,24 @@ export function described(device, number) {
   };
 }
 
+/** @type {(item: ShownItem) => boolean} */
 const isNever = ({ neverSelf, neverCategory }) => neverSelf || neverCategory !== null;
 
-/** What the catalogue's items are called: places, films; items where the federation does not say. */
-function nounOf(told) {
+/** What the catalogue's items are called: places, films; items where the federation does not say.
+ * @type {(noun: any) => Noun} */
+function nounOf(noun) {
+  /** @type {(word: unknown) => boolean} */
   const isWord = (word) => typeof word === "string" && word.length > 0 && word.length <= 30;
-  return isWord(told?.one) && isWord(told?.many) ? { one: told.one, many: told.many } : { one: "item", many: "items" };
+  return isWord(noun?.one) && isWord(noun?.many) ? { one: noun.one, many: noun.many } : { one: "item", many: "items" };
 }
 
-/** Everything the page shows, except search results, recommendations and guesses, which it asks for. */
+/** How things stand.
+ * @type {(device: Device, progress: Progress) => Promise<View>} */
 export async function viewOf(device, progress) {
   const outward = await device.outward();
   const real = new Set(outward.profile.filter((_, place) => outward.real[place] && outward.allowed[place]));
   const decoys = new Set(outward.profile.filter((_, place) => !outward.real[place]));
-  const at = new Map(device.kept.history.map((record) => [record.id, record]));
+  const kept = new Map(device.kept.history.map((owned) => [owned.id, owned]));
   const history = Array.from(device.history, (number) => {
     const entry = device.entries.get(number);
     const item = described(device, number);
@@ -42,8 +85,8 @@ export async function viewOf(device, progress) {
     return {
       ...item,
       ...decoy,
-      how: at.get(item.id).how,
-      at: at.get(item.id).at,
+      how: kept.get(item.id)?.how,
+      at: kept.get(item.id)?.at ?? 0,
       mayLeave: real.has(number),
       left: entry?.real === true,
     };
@@ -51,18 +94,18 @@ export async function viewOf(device, progress) {
   const ledger = device.kept.ledger.map((entry) => ({ ...entry, known: device.catalogue.numberOf.has(entry.id) }));
   return {
     federation: {
-      name: device.told.name,
+      name: device.facts.name,
       items: device.shape.items,
       factors: device.shape.factors,
       triples: device.recipe.triples,
-      noun: nounOf(device.told.noun),
-      suggested: device.told.suggested_policy ?? null,
+      noun: nounOf(device.facts.noun),
+      suggested: device.facts.suggested_policy ?? null,
     },
     notice: device.notice,
     version: device.model.version,
     categories: device.catalogue.categories.map((name) => ({
       name,
-      count: device.catalogue.membersOf.get(name).length,
+      count: device.catalogue.membersOf.get(name)?.length ?? 0,
     })),
     history: history.sort((one, other) => other.at - one.at),
     dismissed: device.dismissed.length,

@@ -5,30 +5,41 @@ unasked, as {event, ...}. Of several tabs, the one that holds the lock takes par
 it goes.
 */
 
+import { sentenceOf } from "../faults.js";
 import { find, matched } from "./catalogue.js";
-import { Device } from "./device.js";
-import * as federation from "./federation.js";
+import { leave, meetAgain, wake } from "./enrolment.js";
+import { fetchStatus } from "./federation.js";
 import { guesses } from "./guesses.js";
 import { namesInFile } from "./history.js";
 import { hurdleOf, takePart } from "./life.js";
 import { write } from "./store.js";
 import { described, viewOf } from "./view.js";
 
+/** @import { Device } from "./device.js" */
+/** @import { Changes, Choice } from "./store.js" */
+/** @import { Progress } from "./view.js" */
+
 const LOCK = "federank-rounds";
 const others = new BroadcastChannel("federank");
 
-let device = null;
-let running = null; // the AbortController of the rounds, while they run
+/** @type {Device} */
+let device;
+/** While rounds run, what ends them.
+ * @type {AbortController | null} */
+let running = null;
 let leaving = new AbortController();
 let ended = Promise.resolve(); // settled when the rounds that ran last have come to their end
+/** @type {Progress} */
 let progress = { says: "Not taking part.", state: "resting" };
 
+/** @type {(says: string, state: string) => void} */
 const say = (says, state) => {
   progress = { says, state };
   if (state === "sent") others.postMessage("changed");
   tell();
 };
 
+/** @type {ReturnType<typeof setTimeout> | null} */
 let telling = null;
 /** Tell the page how things stand; several changes at once are told once. */
 function tell() {
@@ -48,11 +59,12 @@ function run() {
   ended = playRounds(running, ended);
 }
 
+/** @type {(mine: AbortController, before: Promise<void>) => Promise<void>} */
 async function playRounds(mine, before) {
   try {
     await before; // a message that was being sent when rounds were paused
     const { held } = await navigator.locks.query();
-    if (held.some(({ name }) => name === LOCK))
+    if (held?.some(({ name }) => name === LOCK))
       say(
         "Another tab of this browser takes part. This one watches, and takes over when that one closes.",
         "other tab",
@@ -61,12 +73,13 @@ async function playRounds(mine, before) {
       takePart(device, mine.signal, leaving.signal, say),
     );
   } catch (fault) {
-    if (!mine.signal.aborted) say(`Taking part has stopped: ${fault.message}`, "stopped");
+    if (!mine.signal.aborted) say(`Taking part has stopped: ${sentenceOf(fault)}`, "stopped");
   } finally {
     if (running === mine) running = null;
   }
 }
 
+/** @type {(says: string) => void} */
 function stop(says) {
   running?.abort();
   running = null;
@@ -78,42 +91,48 @@ async function canGoOn() {
   return device.kept.taking && (device.kept.pending.length > 0 || !(await hurdleOf(device)));
 }
 
-/** A choice of the owner: write it, look at the world again, and see whether rounds can go on. */
+/** A choice of the owner: write it, look at the world again, and see whether rounds can go on.
+ * @param {Changes} changes */
 async function choose(changes) {
   // Who chooses has read what there was to be told.
   await write(device.database, { ...changes, facts: { ...changes.facts, begunAnew: undefined } }, { choice: true });
-  device.complaint = null;
+  device.met.complaint = null;
   await device.reload();
   others.postMessage("changed");
   if (await canGoOn()) run();
   return viewOf(device, progress);
 }
 
+/** Records of items by their ids; ids that the catalogue does not have are left out.
+ * @type {(ids: string[], more?: { how: string }) => Record<string, object>} */
 const recordsOf = (ids, more) => {
-  const known = ids.filter((id) => device.catalogue.numberOf.has(id));
-  return Object.fromEntries(
-    known.map((id) => [
-      id,
-      { id, title: device.catalogue.items[device.catalogue.numberOf.get(id)].title, at: Date.now(), ...more },
-    ]),
-  );
+  const { items, numberOf } = device.catalogue;
+  const known = ids.flatMap((id) => numberOf.get(id) ?? []).map((number) => items[number]);
+  return Object.fromEntries(known.map(({ id, title }) => [id, { id, title, at: Date.now(), ...more }]));
 };
+
+/** @type {(ids: string[]) => Record<string, undefined>} */
 const nothing = (ids) => Object.fromEntries(ids.map((id) => [id, undefined]));
+
+/** @typedef {typeof calls} Calls */
 
 const calls = {
   async wake() {
-    device = await Device.wake();
+    device = await wake();
     if (device.kept.taking) run();
     return viewOf(device, progress);
   },
+  /** @param {{ text: string, category: string, most: number }} given */
   async find({ text, category, most }) {
     const { total, numbers } = find(device.catalogue, text, category, most, device.model.biases);
     return { total, items: numbers.map((number) => described(device, number)) };
   },
+  /** @param {{ n: number }} given */
   async recommend({ n }) {
     const numbers = await device.recommend(n);
     return numbers.map((number) => described(device, number));
   },
+  /** @param {{ file: File }} given */
   async readFile({ file }) {
     const names = await namesInFile(file);
     const { numbers, unmatched } = matched(device.catalogue, names);
@@ -124,15 +143,22 @@ const calls = {
       unmatchedCount: unmatched.length,
     };
   },
+  /** @param {{ ids: string[], how: string }} given */
   add: ({ ids, how }) => choose({ history: recordsOf(ids, { how }), dismissed: nothing(ids) }),
+  /** @param {{ id: string }} given */
   remove: ({ id }) => choose({ history: nothing([id]) }),
+  /** @param {{ id: string }} given */
   dismiss: ({ id }) => choose({ dismissed: recordsOf([id]) }),
+  /** @param {{ change: Partial<Choice> }} given */
   setPolicy: ({ change }) => choose({ facts: { policy: { ...device.choice, ...change } } }),
+  /** @param {{ id?: string, category?: string, on: boolean }} given */
   async never({ id, category, on }) {
     const choice = device.choice;
-    const [list, name] = id === undefined ? ["neverCategories", category] : ["neverIds", id];
-    const rest = choice[list].filter((entry) => entry !== name);
-    return choose({ facts: { policy: { ...choice, [list]: on ? [...rest, name] : rest } } });
+    /** @type {(list: string[], name: string | undefined) => string[]} */
+    const changed = (list, name) => [...list.filter((entry) => entry !== name), ...(on && name ? [name] : [])];
+    const neverIds = changed(choice.neverIds, id);
+    const neverCategories = changed(choice.neverCategories, category);
+    return choose({ facts: { policy: { ...choice, neverIds, neverCategories } } });
   },
   async takePart() {
     // The policy in force is written down as the owner's own: what a server suggests later changes nothing.
@@ -150,18 +176,18 @@ const calls = {
     leaving.abort();
     await ended;
     leaving = new AbortController();
-    const { told } = await device.leave();
+    const isKnown = await leave(device);
     others.postMessage("changed");
-    return { told, view: await viewOf(device, progress) };
+    return { isKnown, view: await viewOf(device, progress) };
   },
   guesses: async () => guesses(device),
   async status() {
-    const told = await federation.status();
-    if (told.founding !== device.told.founding) await device.meet();
-    else if (told.version > device.model.version && !running) await device.refreshModel();
-    else return told;
+    const status = await fetchStatus();
+    if (status.founding !== device.facts.founding) await meetAgain(device);
+    else if (status.version > (device.model.version ?? -1) && !running) await device.refreshModel();
+    else return status;
     tell();
-    return told;
+    return status;
   },
 };
 
@@ -173,10 +199,11 @@ others.onmessage = async () => {
   tell();
 };
 
+/** @type {(message: MessageEvent<{ id: number, call: keyof Calls, given?: any }>) => Promise<void>} */
 self.onmessage = async ({ data: { id, call, given } }) => {
   try {
     self.postMessage({ id, answer: await calls[call](given ?? {}) });
   } catch (fault) {
-    self.postMessage({ id, fault: { message: fault.message } });
+    self.postMessage({ id, fault: sentenceOf(fault) });
   }
 };

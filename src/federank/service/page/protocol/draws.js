@@ -13,14 +13,18 @@ export const DENIABLE = 14; // what an item of the catalogue answers for life, l
 
 export const WORDS = 2 ** 32;
 
+/** @typedef {[number, number, number, number]} Words Four words of 32 bits. */
+
 const ROTATIONS = [
   [10, 26, 11, 21, 13, 27, 23, 5],
   [6, 20, 17, 11, 25, 10, 18, 20],
 ];
 
+/** @type {(word: number, by: number) => number} */
 const rotated = (word, by) => (word << by) | (word >>> (32 - by));
 
-/** Threefry-4x32-20: four words from a key and a counter of four words each. */
+/** Threefry-4x32-20: four words from a key and a counter of four words each.
+ * @type {(k0: number, k1: number, k2: number, k3: number, c0: number, c1: number, c2: number, c3: number) => Words} */
 export function threefry(k0, k1, k2, k3, c0, c1, c2, c3) {
   const key = [k0 | 0, k1 | 0, k2 | 0, k3 | 0, 0x1bd11bda ^ k0 ^ k1 ^ k2 ^ k3];
   let a = (c0 + key[0]) | 0;
@@ -47,23 +51,27 @@ export function threefry(k0, k1, k2, k3, c0, c1, c2, c3) {
   return [a >>> 0, b >>> 0, c >>> 0, d >>> 0];
 }
 
-/** The four random words of one choice. */
+/** The four random words of one choice.
+ * @type {(seed: number, user: number, purpose: number, roundNumber: number, counter: number) => Words} */
 export function words(seed, user, purpose, roundNumber, counter) {
   return threefry(seed, user, purpose, 0, roundNumber, counter, 0, 0);
 }
 
-/** A whole number from 0 to count - 1: the upper half of word * count, which does not fit a double in one piece. */
+/** A whole number from 0 to count - 1: the upper half of word * count, which does not fit a double in one piece.
+ * @type {(word: number, count: number) => number} */
 export function below(word, count) {
   const lower = Math.floor(((word & 0xffff) * count) / 0x10000);
   return Math.floor(((word >>> 16) * count + lower) / 0x10000);
 }
 
-/** Whether an event of this probability happens: never for 0, always for 1. */
+/** Whether an event of this probability happens: never for 0, always for 1.
+ * @type {(word: number, probability: number) => boolean} */
 export function happens(word, probability) {
   return word < probability * WORDS;
 }
 
-/** Whether an ascending profile has this item. */
+/** Whether an ascending profile has this item.
+ * @type {(profile: ArrayLike<number>, item: number) => boolean} */
 export function holds(profile, item) {
   let low = 0;
   let span = profile.length;
@@ -75,7 +83,8 @@ export function holds(profile, item) {
   return profile.length > 0 && profile[low] === item;
 }
 
-/** The item that is number `rank` (from 0) among those missing from an ascending profile. */
+/** The item that is number `rank` (from 0) among those missing from an ascending profile.
+ * @type {(profile: ArrayLike<number>, rank: number) => number} */
 export function absentItem(profile, rank) {
   // profile[k] - k items are missing below profile[k]: find how many of the profile's items lie below the wanted one.
   let low = 0;
@@ -88,7 +97,8 @@ export function absentItem(profile, rank) {
   return rank + low;
 }
 
-/** First values of one row: normal numbers of mean 0 and deviation `scale` (Box and Muller, 1958; protocol/initial.py). */
+/** First values of one row: normal numbers of mean 0 and deviation `scale` (Box and Muller, 1958; protocol/initial.py).
+ * @type {(columns: number, seed: number, row: number, purpose: number, scale: number) => Float32Array} */
 export function normalRow(columns, seed, row, purpose, scale) {
   const values = new Float32Array(columns);
   for (let block = 0; 4 * block < columns; block++) {
@@ -100,6 +110,7 @@ export function normalRow(columns, seed, row, purpose, scale) {
   return values;
 }
 
+/** @type {(first: number, second: number) => [number, number]} */
 function normalPair(first, second) {
   const radius = Math.sqrt(-2 * Math.log((first + 0.5) / WORDS)); // the half keeps the logarithm away from zero
   const angle = (2 * Math.PI * second) / WORDS;

@@ -4,7 +4,15 @@ An item of an Update was liked if its bias is above zero and compared with if it
 Updates reads the very same. The ledger is written before an Update is sent, because what may have left counts as left.
 */
 
-/** Take note of an Update: the entries it changes, as new records beside the old ones (a Map by item). */
+/** @import { Update } from "./messages.js" */
+/** @import { Outward } from "./policy.js" */
+
+/** One item that has left the device; `real` is null for what was only ever compared with.
+ * @typedef {{ item: number, first_round: number, last_round: number, times_liked: number, times_compared: number,
+ *   real: boolean | null }} Entry */
+
+/** Take note of an Update: the entries it changes, as new records beside the old ones (a Map by item).
+ * @type {(entries: Map<number, Entry>, roundNumber: number, outward: Outward, update: Update) => Map<number, Entry>} */
 export function record(entries, roundNumber, outward, update) {
   const real = new Map(Array.from(outward.profile, (item, place) => [item, outward.real[place]]));
   const changed = new Map();
@@ -23,19 +31,22 @@ export function record(entries, roundNumber, outward, update) {
   return changed;
 }
 
-/** Every item that was ever sent as liked, decoys included, ascending. */
+/** Every item that was ever sent as liked, decoys included, ascending.
+ * @type {(entries: Map<number, Entry>) => Int32Array} */
 export function liked(entries) {
   const items = [...entries.values()].filter((entry) => entry.times_liked > 0).map((entry) => entry.item);
   return Int32Array.from(items).sort();
 }
 
-/** Every item that was ever sent as liked because it was its owner's, ascending. */
+/** Every item that was ever sent as liked because it was its owner's, ascending.
+ * @type {(entries: Map<number, Entry>) => Int32Array} */
 export function reallyLiked(entries) {
   const items = [...entries.values()].filter((entry) => entry.real === true).map((entry) => entry.item);
   return Int32Array.from(items).sort();
 }
 
-/** The share of a history that was ever sent as liked because it is liked; decoys disclose nothing. */
+/** The share of a history that was ever sent as liked because it is liked; decoys disclose nothing.
+ * @type {(entries: Map<number, Entry>, history: Int32Array) => number} */
 export function disclosed(entries, history) {
   const sent = history.filter((item) => entries.get(item)?.real === true).length;
   return history.length ? sent / history.length : 0;

@@ -9,19 +9,45 @@ and no overlap, items that ascend within the catalogue, finite numbers. Anything
 */
 
 const LONGEST_HEADER = 10_000;
-const KINDS = { biases: "F32", vectors: "F32", items: "I32" }; // in the order in which they are written
+
+/** @typedef {"biases" | "vectors" | "items"} Part */
+/** The tensors of a message and their types, in the order in which they are written.
+ * @type {[Part, string][]} */
+const PARTS = [
+  ["biases", "F32"],
+  ["vectors", "F32"],
+  ["items", "I32"],
+];
+
+/** Rows: which items, ascending; a row of factors (or of gradients) and a bias for each.
+ * @typedef {{ items: Int32Array, vectors: Float32Array, biases: Float32Array }} Update */
+
+/** Rows of the shared model, as of a round and a version.
+ * @typedef {Update & { roundNumber: number, version: number }} Broadcast */
 
 export class BadMessage extends Error {}
 
-/** The bytes of an Update: the same bytes that Python writes. */
-export function encodeUpdate({ items, vectors, biases }) {
-  const rows = items.length;
-  const shapes = { biases: [rows], vectors: [rows, rows ? vectors.length / rows : 0], items: [rows] };
+/** @type {(rows: number, factors: number) => Record<Part, number[]>} */
+function shapesOf(rows, factors) {
+  return { biases: [rows], vectors: [rows, factors], items: [rows] };
+}
+
+/** @type {(shape: number[]) => number} */
+function bytesOf(shape) {
+  return 4 * shape.reduce((product, length) => product * length, 1);
+}
+
+/** The bytes of an Update: the same bytes that Python writes.
+ * @type {(update: Update) => Uint8Array<ArrayBuffer>} */
+export function encodeUpdate(update) {
+  const rows = update.items.length;
+  const shapes = shapesOf(rows, rows ? update.vectors.length / rows : 0);
+  /** @type {Record<string, { dtype: string, shape: number[], data_offsets: [number, number] }>} */
   const header = {};
   let end = 0;
-  for (const [name, dtype] of Object.entries(KINDS)) {
+  for (const [name, dtype] of PARTS) {
     const start = end;
-    end += 4 * shapes[name].reduce((product, length) => product * length, 1);
+    end += bytesOf(shapes[name]);
     header[name] = { dtype, shape: shapes[name], data_offsets: [start, end] };
   }
   let text = JSON.stringify(header);
@@ -30,12 +56,15 @@ export function encodeUpdate({ items, vectors, biases }) {
   new DataView(body.buffer).setBigUint64(0, BigInt(text.length), true);
   body.set(new TextEncoder().encode(text), 8);
   const first = 8 + text.length;
-  for (const [name, array] of Object.entries({ biases, vectors, items }))
-    body.set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), first + header[name].data_offsets[0]);
+  for (const [name] of PARTS) {
+    const { buffer, byteOffset, byteLength } = update[name];
+    body.set(new Uint8Array(buffer, byteOffset, byteLength), first + header[name].data_offsets[0]);
+  }
   return body;
 }
 
-/** A Broadcast (or the rows of a model) from the wire, once it is sure to be one. */
+/** A Broadcast (or the rows of a model) from the wire, once it is sure to be one.
+ * @type {(buffer: ArrayBuffer, factors: number, nItems: number) => Broadcast} */
 export function decodeBroadcast(buffer, factors, nItems) {
   const { header, first } = readHeader(buffer);
   const about = header.__metadata__ || {};
@@ -47,15 +76,16 @@ export function decodeBroadcast(buffer, factors, nItems) {
   const rows = header.items?.shape?.[0];
   if (!Number.isInteger(rows) || rows < 0 || rows > nItems)
     throw new BadMessage(`The message claims ${rows} items; the catalogue has ${nItems}.`);
-  const shapes = { biases: [rows], vectors: [rows, factors], items: [rows] };
-  const arrays = {};
+  const shapes = shapesOf(rows, factors);
+  /** @type {[number, number][]} */
   const spans = [];
-  for (const [name, dtype] of Object.entries(KINDS)) {
+  /** @type {(name: Part, dtype: string) => ArrayBuffer} */
+  const contentOf = (name, dtype) => {
     const { dtype: found, shape, data_offsets: offsets } = header[name];
     if (found !== dtype) throw new BadMessage(`The tensor ${name} is of type ${found}; ${dtype} is needed.`);
     if (String(shape) !== String(shapes[name]))
       throw new BadMessage(`The tensor ${name} has the shape (${shape}); (${shapes[name]}) is needed.`);
-    const bytes = 4 * shapes[name].reduce((product, length) => product * length, 1);
+    const bytes = bytesOf(shapes[name]);
     const [start, end] = Array.isArray(offsets) ? offsets : [];
     if (
       !Number.isInteger(start) ||
@@ -66,9 +96,14 @@ export function decodeBroadcast(buffer, factors, nItems) {
     )
       throw new BadMessage(`The tensor ${name} does not lie within the message.`);
     spans.push([start, end]);
-    const content = buffer.slice(first + start, first + end);
-    arrays[name] = dtype === "F32" ? new Float32Array(content) : new Int32Array(content);
-  }
+    return buffer.slice(first + start, first + end);
+  };
+  const [biases, vectors, items] = PARTS.map(([name, dtype]) => contentOf(name, dtype));
+  const arrays = {
+    items: new Int32Array(items),
+    vectors: new Float32Array(vectors),
+    biases: new Float32Array(biases),
+  };
   spans.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
   const gapless = spans.every(([start], place) => start === (place ? spans[place - 1][1] : 0));
   if (!gapless || first + spans[2][1] !== buffer.byteLength)
@@ -77,6 +112,7 @@ export function decodeBroadcast(buffer, factors, nItems) {
   return { roundNumber: numberOf(about, "round"), version: numberOf(about, "version"), ...arrays };
 }
 
+/** @type {(buffer: ArrayBuffer) => { header: Record<string, any>, first: number }} */
 function readHeader(buffer) {
   if (!(buffer instanceof ArrayBuffer) || buffer.byteLength < 8)
     throw new BadMessage("The message is too short to be one.");
@@ -97,7 +133,8 @@ function readHeader(buffer) {
   return { header, first };
 }
 
-/** Refuse rows that are not of the form the protocol asks for. */
+/** Refuse rows that are not of the form the protocol asks for.
+ * @type {(rows: Update, nItems: number) => void} */
 export function checkRows({ items, vectors, biases }, nItems) {
   for (let place = 0; place < items.length; place++)
     if (items[place] < 0 || items[place] >= nItems || (place && items[place] <= items[place - 1]))
@@ -108,7 +145,8 @@ export function checkRows({ items, vectors, biases }, nItems) {
         throw new BadMessage("The message holds values that are not finite numbers.");
 }
 
-/** A whole number of the metadata: which round, which version. */
+/** A whole number of the metadata: which round, which version.
+ * @type {(about: Record<string, unknown>, name: string) => number} */
 function numberOf(about, name) {
   if (typeof about[name] !== "string" || !/^\d{1,15}$/.test(about[name]))
     throw new BadMessage(`A Broadcast says its ${name} as a whole number; found ${JSON.stringify(about[name])}.`);

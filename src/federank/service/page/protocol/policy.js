@@ -11,10 +11,18 @@ is a function of that profile and of draws.
 
 import { DENIABLE, STICKY, happens, holds, words } from "./draws.js";
 
-export const SHARING = ["as-published", "sticky", "deniable"];
-export const BASES = ["history", "shared"];
+/** What one person allows; `neverItems` are items, by number, that must never be sent because they are liked.
+ * @typedef {{ sharing: string, pi: number, basis: string, epsilon?: number | null, budget?: number | null,
+ *   neverItems?: number[] }} Policy */
 
-/** Whether this is a policy at all: what a server suggests, or an old database holds, may be anything. */
+/** What a device takes part with: items, which of them are its owner's, which may ever be sent, and whether always.
+ * @typedef {{ profile: Int32Array, real: boolean[], allowed: boolean[], lifelong: boolean }} Outward */
+
+const SHARING = ["as-published", "sticky", "deniable"];
+const BASES = ["history", "shared"];
+
+/** Whether this is a policy at all: what a server suggests, or an old database holds, may be anything.
+ * @type {(policy?: any) => policy is Policy} */
 export function isPolicy({ sharing, pi, basis, epsilon = null, budget = null } = {}) {
   if (!SHARING.includes(sharing) || !BASES.includes(basis) || !(pi >= 0 && pi <= 1)) return false;
   if (budget !== null && !(Number.isInteger(budget) && budget >= 0)) return false;
@@ -22,24 +30,28 @@ export function isPolicy({ sharing, pi, basis, epsilon = null, budget = null } =
   return Number.isFinite(epsilon) && epsilon > 0 && pi < 1 && basis === "shared" && budget === null;
 }
 
-/** q: the probability that an item which is not liked is sent all the same; 0 unless deniable. */
+/** q: the probability that an item which is not liked is sent all the same; 0 unless deniable.
+ * @type {(policy: Pick<Policy, "pi" | "epsilon">) => number} */
 export function decoyRate({ pi, epsilon = null }) {
   return epsilon === null ? 0 : (pi * Math.exp(-epsilon)) / (pi * Math.exp(-epsilon) + 1 - pi);
 }
 
-/** How many of the candidates are chosen, where `before` of them have left and `ever` items have left in all. */
+/** How many of the candidates are chosen, where `before` of them have left and `ever` items have left in all.
+ * @type {(policy: Policy, candidates: number, before: number, ever: number) => number} */
 export function mostChosen(policy, candidates, before, ever) {
   const most = mostAllowed(policy, candidates);
   // Where nothing is promised to stay, there is nothing to count.
   return isBounded(policy) ? Math.min(most, before + Math.max(0, most - ever)) : most;
 }
 
-/** Whether a policy promises that some of the history never leaves. */
+/** Whether a policy promises that some of the history never leaves.
+ * @type {(policy: Policy) => boolean} */
 export function isBounded({ sharing, pi, budget = null }) {
   return budget !== null || (sharing === "sticky" && pi < 1);
 }
 
-/** How many of the items that are on no never-list may ever leave. */
+/** How many of the items that are on no never-list may ever leave.
+ * @type {(policy: Policy, candidates: number) => number} */
 export function mostAllowed(policy, candidates) {
   // Whole products must stay whole: 0.07 x 100 is a little more than 7 to a computer.
   const most = policy.sharing === "sticky" ? Math.ceil(policy.pi * candidates - 1e-9) : candidates;
@@ -49,18 +61,19 @@ export function mostAllowed(policy, candidates) {
 /** One person's outward profile, from an ascending history.
 
 `sent` is what has left because it was liked, each item once, whether or not it is still there: what is stays chosen, ahead of
-new ones; and new ones are chosen only while fewer than the bound have ever left. */
+new ones; and new ones are chosen only while fewer than the bound have ever left.
+ * @type {(policy: Policy, seed: number, user: number, history: Int32Array, nItems: number, sent?: ArrayLike<number>) => Outward} */
 export function outward(policy, seed, user, history, nItems, sent = []) {
   const never = new Set(policy.neverItems);
   const candidates = history.filter((item) => !never.has(item));
   if (policy.sharing === "deniable") return deniable(policy, seed, user, candidates, nItems);
-  const before = new Set(sent);
+  const before = new Set(Array.from(sent));
   const drawn = Array.from(candidates, (item) => ({
     item,
     first: !before.has(item),
     word: words(seed, user, STICKY, 0, item)[0],
   }));
-  drawn.sort((one, other) => one.first - other.first || one.word - other.word);
+  drawn.sort((one, other) => Number(one.first) - Number(other.first) || one.word - other.word);
   const still = drawn.filter(({ first }) => !first).length;
   const may = new Set(
     drawn.slice(0, mostChosen(policy, candidates.length, still, before.size)).map(({ item }) => item),
@@ -74,6 +87,7 @@ export function outward(policy, seed, user, history, nItems, sent = []) {
   };
 }
 
+/** @type {(policy: Policy, seed: number, user: number, liked: Int32Array, nItems: number) => Outward} */
 function deniable(policy, seed, user, liked, nItems) {
   const q = decoyRate(policy);
   const profile = [];

@@ -3,20 +3,33 @@
 This file needs no other, so the worker wakes while the rest of the page is still being fetched.
 */
 
+/** @import { View } from "../device/view.js" */
+/** @import { Calls } from "../device/worker.js" */
+
+/** What a question gives, and what its answer holds.
+ * @template {keyof Calls} C
+ * @typedef {Parameters<Calls[C]>[0]} Given */
+/** @template {keyof Calls} C
+ * @typedef {Awaited<ReturnType<Calls[C]>>} Answer */
+
+/** The questions that are choices: their answer is how things stand afterwards.
+ * @typedef {{ [C in keyof Calls]: Answer<C> extends View ? C : never }[keyof Calls]} Choosing */
+
+/** Carries out a choice and shows what came of it.
+ * @typedef {<C extends Choosing>(call: C, given?: Given<C>) => Promise<void>} Act */
+
 const worker = new Worker(new URL("../device/worker.js", import.meta.url), { type: "module" });
+/** @type {Map<number, { resolve: (answer: any) => void, reject: (fault: Error) => void }>} */
 const waiting = new Map();
-const listeners = new Map();
+/** @type {((view: View) => void) | null} */
+let listener = null;
 let asked = 0;
 
 worker.onmessage = ({ data }) => {
-  if (data.event) {
-    listeners.get(data.event)?.(data);
-    return;
-  }
-  const { resolve, reject } = waiting.get(data.id);
+  if (data.event === "view") return listener?.(data.view);
+  const question = waiting.get(data.id);
   waiting.delete(data.id);
-  if (data.fault) reject(new Error(data.fault.message));
-  else resolve(data.answer);
+  return "fault" in data ? question?.reject(new Error(data.fault)) : question?.resolve(data.answer);
 };
 worker.onerror = () => {
   for (const { reject } of waiting.values())
@@ -24,7 +37,11 @@ worker.onerror = () => {
   waiting.clear();
 };
 
-/** Ask the worker something. */
+/** Ask the worker something.
+ * @template {keyof Calls} C
+ * @param {C} call
+ * @param {Given<C>} [given]
+ * @returns {Promise<Answer<C>>} */
 export function ask(call, given) {
   return new Promise((resolve, reject) => {
     waiting.set(++asked, { resolve, reject });
@@ -32,8 +49,11 @@ export function ask(call, given) {
   });
 }
 
-/** Be told whenever something changes by itself. */
-export const listen = (event, listener) => listeners.set(event, listener);
+/** Be told how things stand whenever something changes by itself.
+ * @type {(told: (view: View) => void) => void} */
+export function listen(told) {
+  listener = told;
+}
 
 /** The worker's first view of the device, asked for as early as can be. */
 export const waking = ask("wake");

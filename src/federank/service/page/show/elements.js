@@ -1,40 +1,104 @@
 /* Elements: the only way this page makes anything visible. Text is always text, never markup. */
 
-/** An HTML element with attributes, listeners (`on`) and children; strings become text. */
-export function element(tag, { on = {}, ...attributes } = {}, ...children) {
-  return furnished(document.createElement(tag), attributes, on, children);
+/** What an element may hold; nothing is left out.
+ * @typedef {Node | string | null | undefined} Child */
+
+/** Attributes by name (what is null or false is left out) and listeners by event.
+ * @typedef {Record<string, any> & { on?: Record<string, (event: any) => unknown> }} Attributes */
+
+/** An HTML element with attributes, listeners (`on`) and children; strings become text.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Attributes} [attributes]
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[K]} */
+export function element(tag, attributes = {}, ...children) {
+  return furnished(document.createElement(tag), attributes, children);
 }
 
-/** The same for a picture's parts. */
-export function drawn(tag, { on = {}, ...attributes } = {}, ...children) {
-  return furnished(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, on, children);
+/** The same for a picture's parts.
+ * @template {keyof SVGElementTagNameMap} K
+ * @param {K} tag
+ * @param {Attributes} [attributes]
+ * @param {...Child} children
+ * @returns {SVGElementTagNameMap[K]} */
+export function drawn(tag, attributes = {}, ...children) {
+  return furnished(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
-function furnished(made, attributes, on, children) {
+/** @template {Element} E
+ * @param {E} made
+ * @param {Attributes} attributes
+ * @param {Child[]} children
+ * @returns {E} */
+function furnished(made, { on = {}, ...attributes }, children) {
   for (const [name, value] of Object.entries(attributes))
     if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
   for (const [event, listener] of Object.entries(on)) made.addEventListener(event, listener);
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  made.append(...present(children));
   return made;
 }
 
-/** Fill an element anew. Who had the keyboard keeps it: focus goes to the new element of the same `data-key`, or near it. */
-export function fill(parent, ...children) {
-  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
-  const key = focused?.dataset.key;
-  const place = focused ? [...parent.querySelectorAll("[data-key]")].indexOf(focused) : -1;
-  parent.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
-  if (!key) return;
-  const keyed = [...parent.querySelectorAll("[data-key]")];
-  (keyed.find((made) => made.dataset.key === key) ?? keyed[Math.min(place, keyed.length - 1)])?.focus({
-    preventScroll: true,
-  });
+/** @type {(children: Child[]) => (Node | string)[]} */
+function present(children) {
+  return children.filter((child) => child !== null && child !== undefined);
 }
 
-export const byId = (id) => document.getElementById(id);
+/** Fill an element anew. Who had the keyboard keeps it: focus goes to the new element of the same `data-key`, or near it.
+ * @type {(parent: Element, ...children: Child[]) => void} */
+export function fill(parent, ...children) {
+  const focused = document.activeElement;
+  const before = keyedIn(parent);
+  const place = before.findIndex((made) => made === focused);
+  parent.replaceChildren(...present(children));
+  if (place < 0) return;
+  const { key } = before[place].dataset;
+  const after = keyedIn(parent);
+  const next = after.find((made) => made.dataset.key === key) ?? after[Math.min(place, after.length - 1)];
+  next?.focus({ preventScroll: true });
+}
 
-/** "1 place", "3 places". */
+/** @type {(parent: Element) => HTMLElement[]} */
+function keyedIn(parent) {
+  return [...parent.querySelectorAll("[data-key]")].filter((made) => made instanceof HTMLElement);
+}
+
+/** The element of the page that has this id, of a kind if one is named.
+ * @template {HTMLElement} [T=HTMLElement]
+ * @param {string} id
+ * @param {new () => T} [kind]
+ * @returns {T} */
+export function byId(id, kind) {
+  const found = document.getElementById(id);
+  if (!(found instanceof (kind ?? HTMLElement))) throw new Error(`This page lacks its part ${id}.`);
+  return /** @type {T} */ (found);
+}
+
+/** Whether a box of this id is there and open.
+ * @type {(id: string) => boolean} */
+export function isOpen(id) {
+  const box = document.getElementById(id);
+  return box instanceof HTMLDetailsElement && box.open;
+}
+
+/** "1 place", "3 places".
+ * @type {(count: number, noun: { one: string, many: string }) => string} */
 export const counted = (count, { one, many }) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
-/** "No places", "Places": the same with a capital letter. */
+/** "No places", "Places": the same with a capital letter.
+ * @type {(text: string) => string} */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** A table that can be scrolled, from the titles and kinds of its columns and the text of its cells.
+ * @type {(caption: string, columns: [title: string, kind?: string][], rows: string[][]) => HTMLElement} */
+export function table(caption, columns, rows) {
+  const head = columns.map(([title, kind = ""]) => element("th", { scope: "col", class: kind }, title));
+  const body = rows.map((cells) =>
+    element("tr", {}, ...cells.map((cell, place) => element("td", { class: columns[place][1] ?? "" }, cell))),
+  );
+  return element(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption, "data-key": caption },
+    element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body)),
+  );
+}

@@ -3,8 +3,13 @@
 import { byId, element, fill } from "./elements.js";
 import { short } from "./pictures.js";
 
-/** Show what `GET /status` told, or that it told nothing. */
+/** @import { Status } from "../device/federation.js" */
+/** @import { View } from "../device/view.js" */
+
+/** Show what `GET /status` says, or that it says nothing.
+ * @type {(status: Status, federation: View["federation"]) => void} */
 export function show(status, { name, items }) {
+  /** @type {[string, number | undefined][]} */
   const numbers = [
     ["Model version", status.version],
     ["Round", status.round],

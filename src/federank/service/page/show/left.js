@@ -1,17 +1,22 @@
 /* What has left this device: a picture, a sentence, the ledger by item and by round, and what could still be guessed. */
 
 import { ask } from "./ask.js";
-import { byId, counted, element, fill } from "./elements.js";
+import { byId, counted, element, fill, isOpen, table } from "./elements.js";
 import { disclosedPicture, legend } from "./pictures.js";
+
+/** @import { Choice, KeptEntry } from "../device/store.js" */
+/** @import { OwnItem, View } from "../device/view.js" */
 
 const MOST_ROWS = 200;
 let known = "";
 
-/** Show a view of the device. */
+/** Show a view of the device.
+ * @type {(view: View) => Promise<void>} */
 export async function show(view) {
   const { history, rounds, federation } = view;
   const { noun } = federation;
   const left = history.filter((item) => item.left).length;
+  /** @type {(item: OwnItem) => boolean} */
   const isDecoy = (item) => !item.left && !item.mayLeave && (item.asDecoy || item.leftAsDecoy);
   const decoys = history.filter(isDecoy).length;
   const mayLeave = history.filter((item) => item.mayLeave && !item.left).length + decoys;
@@ -35,26 +40,12 @@ export async function show(view) {
   await showGuesses(view);
 }
 
-function table(caption, columns, rows) {
-  const head = element(
-    "tr",
-    {},
-    ...columns.map(([title, kind = ""]) => element("th", { scope: "col", class: kind }, title)),
-  );
-  const body = rows.map((cells) =>
-    element("tr", {}, ...cells.map((cell, place) => element("td", { class: columns[place][1] ?? "" }, cell))),
-  );
-  return element(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)),
-  );
-}
-
+/** @type {(id: string, title: string, content: HTMLElement) => HTMLElement} */
 function openable(id, title, content) {
-  return element("details", { id, open: byId(id)?.open }, element("summary", { "data-key": id }, title), content);
+  return element("details", { id, open: isOpen(id) }, element("summary", { "data-key": id }, title), content);
 }
 
+/** @type {(view: View) => void} */
 function showTables({ ledger, rounds, federation }) {
   const { noun } = federation;
   if (!rounds.length)
@@ -64,6 +55,7 @@ function showTables({ ledger, rounds, federation }) {
     );
   const sent = ledger.filter((entry) => entry.times_liked > 0);
   const compared = ledger.filter((entry) => entry.times_compared > 0);
+  /** @type {(entry: KeptEntry) => string} */
   const span = ({ first_round: first, last_round: last }) => (first === last ? String(first) : `${first} – ${last}`);
   const titleOf = new Map(ledger.map((entry) => [entry.id, entry.title]));
   return fill(
@@ -122,9 +114,12 @@ function showTables({ ledger, rounds, federation }) {
   );
 }
 
-/** The ledger as a file on the person's own disk. */
+/** The ledger as a file on the person's own disk.
+ * @type {(ledger: View["ledger"]) => void} */
 function saveLedger(ledger) {
+  /** @type {(keyof KeptEntry)[]} */
   const names = ["id", "title", "first_round", "last_round", "times_liked", "times_compared", "real"];
+  /** @type {(value: unknown) => string} */
   const cell = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
   const text = [names.join(), ...ledger.map((entry) => names.map((name) => cell(entry[name])).join())].join("\r\n");
   const address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
@@ -132,6 +127,7 @@ function saveLedger(ledger) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
+/** @type {(view: View) => Promise<void>} */
 async function showGuesses(view) {
   const depends = JSON.stringify([view.rounds.length, view.version, view.history.map(({ id }) => id), view.choice]);
   if (depends === known) return;
@@ -176,7 +172,8 @@ async function showGuesses(view) {
   fill(byId("guesses"), ...paragraphs);
 }
 
-/** What was measured of this way of sharing (docs/privacy.md), in a sentence. */
+/** What was measured of this way of sharing (docs/privacy.md), in a sentence.
+ * @type {(choice: Choice) => string} */
 function inGeneral({ sharing, basis }) {
   if (sharing === "as-published")
     return "With a new coin every time, what is kept back today is sent some other day: measured on film ratings with the slider at 10 %, 86 % of people's items had left after twenty passes.";
@@ -187,9 +184,11 @@ function inGeneral({ sharing, basis }) {
   return "What you share is known for certain, and it shows a taste: from a third of your list others can be guessed, as any shop does.";
 }
 
+/** @type {(guesses: { order: number | null, orderByPopularity: number | null }) => string} */
 function orderWords({ order, orderByPopularity }) {
+  /** @type {(value: number) => string} */
   const per = (value) => `${Math.round(value * 100)} %`;
-  return order === null
+  return order === null || orderByPopularity === null
     ? ""
     : `It would rank one you kept back above one you do not have ${per(order)} of the time (popularity alone: ${per(orderByPopularity)}; chance: 50 %).`;
 }

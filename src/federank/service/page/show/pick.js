@@ -1,29 +1,37 @@
 /* The first step: pick what you like, by name, by category or from a file; and the list of what is yours. */
 
+import { sentenceOf } from "../faults.js";
 import { ask } from "./ask.js";
-import { byId, capital, counted, element, fill } from "./elements.js";
+import { byId, capital, counted, element, fill, isOpen } from "./elements.js";
+
+/** @import { OwnItem, ShownItem, View } from "../device/view.js" */
+/** @import { Act } from "./ask.js" */
 
 const MOST_FOUND = 24;
 const MOST_SUGGESTED = 12;
-let view = null;
-let act = null;
+/** @type {View} */
+let view;
+/** @type {Act} */
+let act;
 
-/** Listen to the search fields and the file chooser. `actions.act` carries out a choice and shows what came of it. */
+/** Listen to the search fields and the file chooser. `actions.act` carries out a choice and shows what came of it.
+ * @type {(actions: { act: Act }) => void} */
 export function prepare(actions) {
   act = actions.act;
-  let timer = null;
+  let timer = 0;
   byId("search").addEventListener("submit", (event) => event.preventDefault());
   byId("search-text").addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(showFound, 120);
+    timer = window.setTimeout(showFound, 120);
   });
   byId("search-category").addEventListener("change", showFound);
   byId("file").addEventListener("change", readFile);
 }
 
-/** Show a view of the device. */
+/** Show a view of the device.
+ * @type {(given: View) => Promise<void>} */
 export async function show(given) {
-  const first = view === null;
+  const first = !view;
   view = given;
   const { noun } = view.federation;
   byId("pick-lead").textContent = view.history.length
@@ -46,8 +54,8 @@ function showCategories() {
 let latest = 0;
 async function showFound() {
   const mine = ++latest;
-  const text = byId("search-text").value;
-  const category = byId("search-category").value;
+  const text = byId("search-text", HTMLInputElement).value;
+  const category = byId("search-category", HTMLSelectElement).value;
   const asked = text.trim() || category;
   const { total, items } = await ask("find", { text, category, most: asked ? MOST_FOUND : MOST_SUGGESTED });
   if (mine !== latest) return;
@@ -62,6 +70,7 @@ async function showFound() {
   fill(byId("found"), ...items.map(foundItem));
 }
 
+/** @type {(item: ShownItem) => HTMLElement} */
 function foundItem(item) {
   const change = () => (item.has ? act("remove", { id: item.id }) : act("add", { ids: [item.id], how: "picked" }));
   const mark = element("span", { class: "mark", "aria-hidden": "true" }, item.has ? "✓" : "+");
@@ -98,7 +107,7 @@ function showYours() {
     rows.length > most
       ? element(
           "details",
-          { id: "yours-rest", open: byId("yours-rest")?.open },
+          { id: "yours-rest", open: isOpen("yours-rest") },
           element("summary", {}, `${rows.length - most} more`),
           element("ul", { class: "rows" }, ...rows.slice(most)),
         )
@@ -106,6 +115,7 @@ function showYours() {
   return fill(byId("yours"), element("ul", { class: "rows" }, ...rows.slice(0, most)), rest, gone);
 }
 
+/** @type {(item: OwnItem) => string} */
 function whereaboutsOf({ left, leftAsDecoy, mayLeave, asDecoy }) {
   if (left) return "has left this device";
   if (mayLeave) return "may leave";
@@ -113,6 +123,7 @@ function whereaboutsOf({ left, leftAsDecoy, mayLeave, asDecoy }) {
   return asDecoy ? "may be sent as a decoy" : "stays here";
 }
 
+/** @type {(item: OwnItem) => HTMLElement} */
 function yoursRow(item) {
   const never = item.neverSelf || item.neverCategory !== null;
   const words = item.neverCategory !== null && !item.neverSelf ? `never shared: ${item.neverCategory}` : "Never share";
@@ -153,8 +164,9 @@ function yoursRow(item) {
   );
 }
 
-async function readFile(event) {
-  const [file] = event.target.files;
+async function readFile() {
+  const chooser = byId("file", HTMLInputElement);
+  const file = chooser.files?.[0];
   if (!file) return;
   const { noun } = view.federation;
   const box = byId("file-result");
@@ -184,8 +196,8 @@ async function readFile(event) {
       : null;
     fill(box, element("p", {}, sentence), unknown, button);
   } catch (fault) {
-    fill(box, element("p", { role: "alert" }, fault.message));
+    fill(box, element("p", { role: "alert" }, sentenceOf(fault)));
   } finally {
-    event.target.value = "";
+    chooser.value = "";
   }
 }

@@ -2,11 +2,15 @@
 
 import { drawn, element } from "./elements.js";
 
+/** A value over rounds, with a second, bad kind on top.
+ * @typedef {{ label: string | number, value: number, bad?: number }} Point */
+
 const CELL = 14;
 const GAP = 4;
 const MOST_CELLS = 240;
 
-/** One square per item: has left, may leave, stays. Of a very long history, a bar in proportion. */
+/** One square per item: has left, may leave, stays. Of a very long history, a bar in proportion.
+ * @type {(counts: { left: number, mayLeave: number, stays: number }, words: string) => SVGElement} */
 export function disclosedPicture({ left, mayLeave, stays }, words) {
   const total = left + mayLeave + stays;
   const counts =
@@ -40,8 +44,10 @@ export function disclosedPicture({ left, mayLeave, stays }, words) {
   );
 }
 
-/** What the squares mean. */
+/** What the squares mean.
+ * @type {(meanings: [kind: string, words: string][]) => HTMLElement} */
 export function legend(meanings) {
+  /** @type {(kind: string) => SVGElement} */
   const sample = (kind) =>
     drawn(
       "svg",
@@ -55,7 +61,8 @@ const WIDTH = 320;
 const HEIGHT = 130;
 const EDGE = 24;
 
-/** A chart of values over rounds: bars (with a second, bad kind on top) or a line. */
+/** A chart of values over rounds: bars (with a second, bad kind on top) or a line.
+ * @type {(title: string, points: Point[], how?: { line?: boolean, unit?: string }) => HTMLElement} */
 export function chart(title, points, { line = false, unit = "" } = {}) {
   const figure = element("figure", {}, element("figcaption", {}, element("strong", {}, title)));
   if (!points.length) {
@@ -63,9 +70,12 @@ export function chart(title, points, { line = false, unit = "" } = {}) {
     return figure;
   }
   const highest = Math.max(...points.map(({ value, bad = 0 }) => value + bad), 1e-9);
+  /** @type {(place: number) => number} */
   const across = (place) => EDGE + (place + 0.5) * ((WIDTH - EDGE) / points.length);
+  /** @type {(value: number) => number} */
   const up = (value) => HEIGHT - 18 - (value / highest) * (HEIGHT - 36);
   const wide = Math.max(1, ((WIDTH - EDGE) / points.length) * 0.7);
+  /** @type {(place: number, from: number, to: number, kind: string) => SVGElement} */
   const bar = (place, from, to, kind) =>
     drawn("rect", {
       class: kind,
@@ -85,9 +95,10 @@ export function chart(title, points, { line = false, unit = "" } = {}) {
         bar(place, 0, value, "chart-bar"),
         bar(place, value, value + bad, "chart-bar bad"),
       ]);
+  /** @type {(x: number, y: number, words: string, anchor?: string) => SVGElement} */
   const text = (x, y, words, anchor = "start") =>
     drawn("text", { class: "chart-text", x, y, "text-anchor": anchor }, words);
-  const latest = points.at(-1);
+  const latest = points[points.length - 1];
   const words = `${title}: ${points.length} rounds, latest ${short(latest.value)}${unit}, highest ${short(highest)}${unit}.`;
   figure.append(
     drawn(
@@ -103,7 +114,8 @@ export function chart(title, points, { line = false, unit = "" } = {}) {
   return figure;
 }
 
-/** A number in a few letters. */
+/** A number in a few letters.
+ * @type {(value: number | null | undefined) => string} */
 export function short(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (Number.isInteger(value) && Math.abs(value) < 1e4) return String(value);

@@ -3,15 +3,22 @@
 import { ask } from "./ask.js";
 import { byId, capital, element, fill } from "./elements.js";
 
+/** @import { ShownItem, View } from "../device/view.js" */
+/** @import { Act } from "./ask.js" */
+
 const HOW_MANY = 10;
-let act = null;
+/** @type {Act} */
+let act;
 let shown = "";
 
+/** `actions.act` carries out a choice and shows what came of it.
+ * @type {(actions: { act: Act }) => void} */
 export function prepare(actions) {
   act = actions.act;
 }
 
-/** Show a view of the device: asks for new recommendations only if something they depend on has changed. */
+/** Show a view of the device: asks for new recommendations only if something they depend on has changed.
+ * @type {(view: View) => Promise<void>} */
 export async function show(view) {
   const depends = JSON.stringify([view.version, view.history.map(({ id }) => id), view.dismissed]);
   if (depends === shown) return;
@@ -30,8 +37,10 @@ export async function show(view) {
   fill(byId("recommended"), ...items.map(card));
 }
 
+/** @type {(item: ShownItem) => HTMLElement} */
 function card(item) {
-  const answer = (words, label, call, given) =>
+  /** @type {(words: string, label: string, choose: () => Promise<void>) => HTMLElement} */
+  const answer = (words, label, choose) =>
     element(
       "button",
       {
@@ -39,7 +48,7 @@ function card(item) {
         class: "small",
         "data-key": `${words} ${item.id}`,
         "aria-label": `${label}: ${item.title}`,
-        on: { click: () => act(call, given) },
+        on: { click: choose },
       },
       words,
     );
@@ -55,9 +64,9 @@ function card(item) {
     element(
       "span",
       { class: "choices" },
-      answer("Yes", "Yes, I like this", "add", { ids: [item.id], how: "yes" }),
-      answer("No", "No, do not show this again", "dismiss", { id: item.id }),
-      answer("Been there", "I know this already and like it", "add", { ids: [item.id], how: "been there" }),
+      answer("Yes", "Yes, I like this", () => act("add", { ids: [item.id], how: "yes" })),
+      answer("No", "No, do not show this again", () => act("dismiss", { id: item.id })),
+      answer("Been there", "I know this already and like it", () => act("add", { ids: [item.id], how: "been there" })),
     ),
   );
 }

@@ -1,7 +1,10 @@
 /* Sharing: one slider and a sentence that says what it means; what must never leave; taking part and pausing. */
 
 import { byId, capital, counted, element, fill } from "./elements.js";
-import { isBounded, mostChosen } from "../protocol/policy.js";
+import { decoyRate, isBounded, mostChosen } from "../protocol/policy.js";
+
+/** @import { View } from "../device/view.js" */
+/** @import { Act } from "./ask.js" */
 
 const FIRST_EPSILON = 2;
 const KINDS = [
@@ -21,12 +24,16 @@ const KINDS = [
     "As in the research papers. Sooner or later nearly everything you have will have left, however low the slider.",
   ],
 ];
-let view = null;
-let act = null;
+/** @type {View} */
+let view;
+/** @type {Act} */
+let act;
 
+/** `actions.act` carries out a choice and shows what came of it.
+ * @type {(actions: { act: Act }) => void} */
 export function prepare(actions) {
   act = actions.act;
-  const slider = byId("share");
+  const slider = byId("share", HTMLInputElement);
   slider.addEventListener("input", () => sayWhatItMeans(Number(slider.value) / 100));
   slider.addEventListener("change", () =>
     act("setPolicy", { change: { pi: mostFor(view.choice.sharing, Number(slider.value) / 100) } }),
@@ -37,17 +44,19 @@ export function prepare(actions) {
   });
 }
 
-/** Deniable sharing of everything would deny nothing. */
+/** Deniable sharing of everything would deny nothing.
+ * @type {(sharing: string, pi: number) => number} */
 function mostFor(sharing, pi) {
   return sharing === "deniable" ? Math.min(pi, 0.95) : pi;
 }
 
-/** Show a view of the device. */
+/** Show a view of the device.
+ * @type {(given: View) => void} */
 export function show(given) {
   view = given;
   const { choice, chosen, federation, taking, progress, hurdle } = view;
-  const slider = byId("share");
-  slider.value = Math.round(choice.pi * 100);
+  const slider = byId("share", HTMLInputElement);
+  slider.value = String(Math.round(choice.pi * 100));
   sayWhatItMeans(choice.pi);
   byId("share-origin").textContent = chosen
     ? ""
@@ -62,6 +71,7 @@ export function show(given) {
   showKinds();
 }
 
+/** @type {(pi: number) => void} */
 function sayWhatItMeans(pi) {
   const per = Math.round(pi * 100);
   byId("share-value").textContent = `${per} %`;
@@ -69,7 +79,8 @@ function sayWhatItMeans(pi) {
   byId("share").setAttribute("aria-valuetext", `${per} per cent. ${byId("share-sentence").textContent}`);
 }
 
-/** What the slider at `pi` means for this person, in one sentence. */
+/** What the slider at `pi` means for this person, in one sentence.
+ * @type {(view: View, pi: number) => string} */
 export function meaningOf({ choice, sharing, history, federation }, pi) {
   const { noun } = federation;
   const many = history.length ? `your ${counted(history.length, noun)}` : `every 10 ${noun.many} you pick`;
@@ -78,12 +89,13 @@ export function meaningOf({ choice, sharing, history, federation }, pi) {
   if (choice.sharing === "as-published")
     return `Each of ${many} may leave every time it comes up, with a chance of ${Math.round(pi * 100)} %: over time, nearly all will.`;
   if (choice.sharing === "deniable") {
-    const q = (pi * Math.exp(-choice.epsilon)) / (pi * Math.exp(-choice.epsilon) + 1 - pi);
+    const q = decoyRate({ ...choice, pi });
     return `About ${Math.round(pi * n)} of ${many} may ever leave this device, among about ${counted(Math.round(q * federation.items), noun)} you did not choose. Settle your list first: what changes later can be noticed.`;
   }
   const { before, ever } = sharing;
   const may = mostChosen({ ...choice, pi }, n, before, ever);
   const basis = choice.basis === "shared" ? "" : " What is sent is still coloured by all of them.";
+  /** @type {(count: number) => string} */
   const has = (count) => (count === 1 ? "has" : "have");
   if (!may && ever)
     return `None of ${many} may leave any more: ${counted(ever, noun)} ${has(ever)} left already, and that counts for life.${basis}`;
@@ -154,7 +166,8 @@ function showKinds() {
   fill(box, element("legend", { class: "unseen" }, "How it is decided what may leave"), ...radios);
 }
 
-/** Words for the chip at the top of the page. It is read out when it changes, so it leaves out what each round says. */
+/** Words for the chip at the top of the page. It is read out when it changes, so it leaves out what each round says.
+ * @type {(view: View) => string} */
 export function standing({ taking, progress, hurdle }) {
   if (!taking) return "Not taking part: nothing is sent";
   return hurdle ?? (["waiting", "learning", "sent"].includes(progress.state) ? "Taking part" : progress.says);

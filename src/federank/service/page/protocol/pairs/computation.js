@@ -10,14 +10,33 @@ one inner product JavaScript's doubles are kept, so a result may differ from Pyt
 
 import { NEGATIVE, TRIPLE, absentItem, below, holds, words } from "../draws.js";
 
+/** @import { Broadcast } from "../messages.js" */
+
+/** What `GET /federation` says of the method.
+ * @typedef {{ factors: number, triples: number, order?: string, initial_scale: number, learning_rate: number,
+ *   user_regulariser: number, positive_regulariser: number, negative_regulariser: number }} PublishedRecipe */
+
+/** The same, worked out.
+ * @typedef {{ factors: number, triples: number, summed: boolean, initialScale: number, learningRate: number,
+ *   userRegulariser: number, positiveRegulariser: number, negativeRegulariser: number }} Recipe */
+
+/** Who learns: what names its draws, its own vector, and the items that positives are drawn from, ascending.
+ * @typedef {{ seed: number, user: number, vector: Float32Array, profile: Int32Array, triples: number }} Learner */
+
+/** What comes out of a round's pairs, one row each: before anybody decides what is sent.
+ * @typedef {{ places: Int32Array, positives: Int32Array, negatives: Int32Array, coins: Uint32Array,
+ *   slopes: Float32Array, positiveVectors: Float32Array, negativeVectors: Float32Array }} Gradients */
+
 const FARTHEST = 80; // 1 / (1 + e^80) is zero for every purpose
 
-/** 1 / (1 + e^x), for any x. */
+/** 1 / (1 + e^x), for any x.
+ * @type {(x: number) => number} */
 export function slope(x) {
   return Math.fround(1 / (1 + Math.exp(Math.min(Math.max(x, -FARTHEST), FARTHEST))));
 }
 
-/** What `GET /federation` says of the method, worked out: the regularisers are multiples of the learning rate. */
+/** What `GET /federation` says of the method, worked out: the regularisers are multiples of the learning rate.
+ * @type {(published: PublishedRecipe) => Recipe} */
 export function recipeFor(published) {
   const rate = published.learning_rate;
   return {
@@ -32,7 +51,8 @@ export function recipeFor(published) {
   };
 }
 
-/** One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin. */
+/** One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin.
+ * @type {(seed: number, user: number, roundNumber: number, counter: number, profile: ArrayLike<number>, nItems: number) => [number, number, number]} */
 export function drawPair(seed, user, roundNumber, counter, profile, nItems) {
   const [first, second, third, coin] = words(seed, user, TRIPLE, roundNumber, counter);
   const place = below(first, profile.length);
@@ -47,7 +67,8 @@ export function drawPair(seed, user, roundNumber, counter, profile, nItems) {
   return [place, negative, coin];
 }
 
-/** One device's part of a round: its own vector moves (`person.vector` is replaced), and item gradients come out. */
+/** One device's part of a round: its own vector moves (`person.vector` is replaced), and item gradients come out.
+ * @type {(recipe: Recipe, person: Learner, broadcast: Pick<Broadcast, "vectors" | "biases" | "roundNumber">) => Gradients} */
 export function compute(recipe, person, broadcast) {
   const { factors, learningRate, summed } = recipe;
   const { seed, user, profile, triples } = person;

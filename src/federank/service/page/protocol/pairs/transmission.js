@@ -7,15 +7,24 @@ of pi (as-published), or, where it was decided for life, all of it. A federation
 
 import { happens } from "../draws.js";
 
-/** Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item. */
+/** @import { Update } from "../messages.js" */
+/** @import { Gradients } from "./computation.js" */
+
+/** Who shares: what its owner allows.
+ * @typedef {{ pi: number, allowed: boolean[], lifelong: boolean }} Sharer */
+
+/** Whether the owner lets this positive item's gradient go; `allowed` is the decision for life on this item.
+ * @type {(allowed: boolean, coin: number, pi: number) => boolean} */
 export function maySend(allowed, coin, pi) {
   return allowed && happens(coin, pi);
 }
 
-/** The Update: gradients summed per item, without the positives that are held back. */
+/** The Update: gradients summed per item, without the positives that are held back.
+ * @type {(recipe: { factors: number }, person: Sharer, gradients: Gradients) => Update} */
 export function share({ factors }, person, gradients) {
   const { allowed } = person;
   const pi = person.lifelong ? 1 : person.pi;
+  /** @type {[item: number, table: Float32Array, t: number, bias: number][]} */
   const rows = [];
   gradients.positives.forEach((item, t) => {
     if (maySend(allowed[gradients.places[t]], gradients.coins[t], pi))
@@ -28,7 +37,7 @@ export function share({ factors }, person, gradients) {
   const vectors = new Float32Array(items.length * factors);
   const biases = new Float32Array(items.length);
   for (const [item, table, t, bias] of rows) {
-    const place = placeOf.get(item);
+    const place = placeOf.get(item) ?? 0;
     for (let f = 0; f < factors; f++) vectors[place * factors + f] += table[t * factors + f];
     biases[place] += bias;
   }
