@@ -35,8 +35,9 @@ def differences_by_hand(founded, rounds, n_items):
     return own - np.outer(taken_part, total / rounds), taken_part
 
 
-def test_the_tally_is_that_of_the_reference_engines_messages():
-    data, settings = random_world(), {"pi": 0.5, "clients_per_round": 4, "triples": 3}
+@pytest.mark.parametrize("server", ["plain", "adam"])
+def test_the_tally_is_that_of_the_reference_engines_messages(server):
+    data, settings = random_world(), {"pi": 0.5, "clients_per_round": 4, "triples": 3, "server": server}
     with words_wrap_around():
         expected, taken_part = differences_by_hand(federation(data, **settings), 30, data.n_items)
     observer = SumsObserver(federation(data, **settings), EVERYBODY)
@@ -45,7 +46,7 @@ def test_the_tally_is_that_of_the_reference_engines_messages():
     np.testing.assert_allclose(observer._differences, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("disguise", [{}, {"clip": 5.0}])
+@pytest.mark.parametrize("disguise", [{}, {"clip": 5.0}, {"server": "adam"}, {"server": "adam", "clip": 5.0}])
 def test_watching_plays_the_very_run(disguise):
     data, settings = random_world(), {"pi": 0.5, "clients_per_round": 4, "triples": 3, **disguise}
     watched, alone = federation(data, **settings), federation(data, **settings)

@@ -52,8 +52,9 @@ CONFIGURATIONS = {
     "not everybody is there": {"clients_per_round": "all", "online": 0.5, "triples": 3},
     "a sticky choice": {"clients_per_round": "all", "triples": 6, "sharing": "sticky", "basis": "history", "pi": 0.3},
     "a deniable choice": {"clients_per_round": "all", "triples": 6, "sharing": "deniable", "epsilon": 1.0, "pi": 0.3},
+    "adam": {"clients_per_round": "all", "triples": 6, "server": "adam", "item_pull": 3.0},
 }
-AS_COMPILED = {"everybody", "a deniable choice"}
+AS_COMPILED = {"everybody", "a deniable choice", "adam"}
 
 
 def founded(name="everybody"):

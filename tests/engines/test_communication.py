@@ -9,7 +9,6 @@ from federank.engines.pairs.communication import count_communication
 from federank.engines.pairs.reference import FleetInMemory
 from federank.engines.pairs.replay import replay
 from federank.protocol.messages import Update, broadcast_bytes, encode
-from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.recipes import PRESETS
 from federank.protocol.round import play_round
 
@@ -19,6 +18,7 @@ SETTINGS = {
     "masked": {"pi": 0.3, "triples": 4, "clients_per_round": 3},
     "dropout": {"dropout": 0.5, "triples": 2, "clients_per_round": 4},
     "online": {"online": 0.4, "clients_per_round": 2},
+    "adam": {"server": "adam", "online": 0.4, "clients_per_round": 2, "dropout": 0.5},
 }
 
 
@@ -27,7 +27,7 @@ class Downloads(Recorder):
 
     def __init__(self, fleet, n_items):
         super().__init__(fleet)
-        self.held = {}
+        self.held, self.recipe = {}, fleet.recipe
         self.fetched = []
         self.changed_in = np.full(n_items, -1)
 
@@ -38,7 +38,8 @@ class Downloads(Recorder):
             self.held[user] = broadcast.round_number
         updates = list(super().train(clients, broadcast))
         for update in updates:
-            self.changed_in[update.items] = broadcast.round_number
+            everything = not self.recipe.only_adds
+            self.changed_in[slice(None) if everything else update.items] = broadcast.round_number
         return updates
 
 
@@ -47,7 +48,7 @@ class Downloads(Recorder):
 def test_counts_are_those_of_the_recorded_traffic(name):
     founded = federation(DATA, **SETTINGS[name])
     fleet = Downloads(FleetInMemory(founded.recipe, DATA.profiles, founded.user_vectors[:, :4]), DATA.n_items)
-    shared = Shared(founded.item_vectors[:, :4].copy(), founded.item_biases.copy())
+    shared = founded.shared
     rounds = 90
     with np.errstate(over="ignore"):
         for _ in range(rounds):

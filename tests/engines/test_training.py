@@ -21,19 +21,19 @@ def vectors(model):
     return model.item_vectors, model.item_biases, model.user_vectors
 
 
-def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
+@pytest.mark.parametrize("server", ["plain", "adam"])
+def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(server, tmp_path):
+    settings = {"factors": 4, "pi": 0.5, "epochs": 6, "clients_per_round": 5, "server": server}
     kept = tmp_path / "run.checkpoint"
 
     def stop_in_the_third_epoch(epoch):
         if epoch == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    whole = FPL(factors=4, pi=0.5, epochs=6).fit(DATA)
+    whole = FPL(**settings).fit(DATA)
     with pytest.raises(Stopped):
-        FPL(factors=4, pi=0.5, epochs=6).fit(
-            DATA, conduct=Conduct(checkpoint=kept, after_epoch=stop_in_the_third_epoch)
-        )
-    resumed = FPL(factors=4, pi=0.5, epochs=6).fit(DATA, conduct=Conduct(checkpoint=kept, resume=True))
+        FPL(**settings).fit(DATA, conduct=Conduct(checkpoint=kept, after_epoch=stop_in_the_third_epoch))
+    resumed = FPL(**settings).fit(DATA, conduct=Conduct(checkpoint=kept, resume=True))
     for a, b in zip(vectors(whole), vectors(resumed), strict=True):
         np.testing.assert_array_equal(a, b)
 

@@ -79,6 +79,13 @@ def test_nobody_without_a_pair_to_draw_takes_part():
         ("user_regulariser", -1.0),
         ("online", 1.5),
         ("dropout", -0.5),
+        ("server", "clever"),
+        ("beta1", 1.0),
+        ("beta2", -0.1),
+        ("item_pull", -1.0),
+        ("item_pull", float("nan")),
+        ("triples", "0x profile"),
+        ("triples", "3xprofile"),
     ],
 )
 def test_a_setting_out_of_its_range_is_named_with_what_it_should_be(setting, value):
@@ -98,3 +105,13 @@ def test_every_user_needs_a_pi_of_their_own():
         worked_out(pi=np.ones(3))
     with pytest.raises(SettingError, match="from 0 to 1"):
         worked_out(pi=np.array([0, 0.5, 1, 2]))
+
+
+def test_pairs_may_be_several_times_ones_own_profile():
+    sizes = np.array([5, 3, 10, 2])
+    assert worked_out(sizes=sizes, n_items=30, triples="3x profile").triples.tolist() == [15, 9, 30, 6]
+
+
+def test_what_adam_remembers_is_refused_for_the_plain_step():
+    with pytest.raises(SettingError, match="but the server's step is plain and remembers nothing"):
+        FPLSettings(beta1=0.5)

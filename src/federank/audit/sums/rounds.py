@@ -2,7 +2,8 @@
 
 Plain rounds are played by the compiled engine's own function, one at a time, and leave their sum in its working space.
 Where Updates are clipped and noisy the engine keeps no sum; but the model moves by the learning rate times the sum, so
-the difference of two Broadcasts is the sum, and that is what is taken.
+the difference of two Broadcasts is the sum, and that is what is taken. Where the server takes another step than adding,
+the sum is asked for before it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from federank.engines.pairs.kernels import (
     sum_of_shard,
 )
 from federank.engines.pairs.replay import clients_of_round
+from federank.engines.pairs.stepped import next_sum, take_step
 
 
 class Tally(NamedTuple):
@@ -63,6 +65,21 @@ def watch_disguised(federation: Federation, rounds: int, row_of_user: IntVector,
         biases = (federation.item_biases - biases) / recipe.learning_rate
         total = ShardSum(vectors, biases, no_stamps, everything)
         _tally_sum(total, len(everything), clients, row_of_user, tally, dense)
+
+
+def watch_stepped(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
+    """The same where the server's step is another than adding: the sum is taken before it."""
+    everything, factors = np.arange(len(federation.item_biases), dtype=np.int32), federation.recipe.factors
+    dense, padded = np.zeros(len(everything), dtype=np.float32), np.zeros_like(federation.item_vectors)
+    sums, no_stamps = room_for_sums(1, *federation.item_vectors.shape), np.zeros(0, dtype=np.int64)
+    for _ in range(rounds):
+        clients = clients_of_round(federation.recipe, federation.round_number, len(row_of_user))
+        summed = next_sum(federation, sums)
+        take_step(federation, summed)
+        if summed is not None:
+            padded[:, :factors] = summed[0]
+            total = ShardSum(padded, summed[1].copy(), no_stamps, everything)
+            _tally_sum(total, len(everything), clients, row_of_user, tally, dense)
 
 
 @compiled

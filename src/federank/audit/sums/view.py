@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from federank.arrays import FloatMatrix, IntVector, RealVector
-from federank.audit.sums.rounds import Tally, watch_disguised, watch_plain
+from federank.audit.sums.rounds import Tally, watch_disguised, watch_plain, watch_stepped
 from federank.engines.pairs.federation import Federation
 
 _FEWEST_ROUNDS = 50
@@ -94,7 +94,9 @@ class SumsObserver:
         return unevenness
 
     def _play(self, rounds: int) -> None:
-        watch = watch_disguised if self.federation.recipe.clip > 0 else watch_plain
+        recipe = self.federation.recipe
+        adding = watch_disguised if recipe.clip > 0 else watch_plain
+        watch = adding if recipe.only_adds else watch_stepped
         watch(self.federation, rounds, self._row_of_user, self._tally)
         self.round_number += rounds
 

@@ -15,6 +15,7 @@ draw is named by its round, so the result is the same bits as if nothing had hap
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
@@ -35,6 +36,7 @@ from federank.engines.cluster.shard import Shard, part_of
 from federank.engines.pairs.clients import room_for_sum
 from federank.engines.pairs.federation import Federation
 from federank.engines.pairs.kernels import fold_touched
+from federank.engines.pairs.stepped import take_step
 from federank.protocol.messages import Broadcast, Update
 
 _SECONDS_TO_HOLD = 60.0
@@ -110,10 +112,13 @@ class Cluster:
             self._gather()
 
     def _play_round(self) -> None:
-        for updates in answers(self._ray, self._distribute()):
-            for update in updates:
-                self._fold(update)
-        self._federation.round_number += 1
+        if self._federation.recipe.only_adds:
+            for updates in answers(self._ray, self._distribute()):
+                for update in updates:
+                    self._fold(update)
+            self._federation.round_number += 1
+        else:
+            self._step(answers(self._ray, self._distribute()))
 
     def _distribute(self) -> list[Any]:
         """Hand every shard that has clients their names and a Broadcast; references to the Updates they will answer."""
@@ -148,6 +153,19 @@ class Cluster:
         fold_touched(federation.run, total, len(items))
         self._changed[items] = federation.round_number
 
+    def _step(self, answered: Iterator[list[Update]]) -> None:
+        """Aggregation by a step that needs the sum of all districts and moves every row."""
+        n_items, factors = len(self._federation.item_biases), self._federation.recipe.factors
+        vectors, biases = np.zeros((n_items, factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
+        rows = 0
+        for update in (update for updates in answered for update in updates):
+            vectors[update.items] += update.vectors
+            biases[update.items] += update.biases
+            rows += len(update.items)
+        if rows:
+            self._changed[:] = self._federation.round_number
+        take_step(self._federation, (vectors, biases) if rows else None)
+
     def _gather(self) -> None:
         parts = list(answers(self._ray, [shard.vectors.remote() for shard in self._shards]))
         for shard, vectors in enumerate(parts):
@@ -158,11 +176,12 @@ class Cluster:
         """This is the state that a loss goes back to; the vectors are the federation's own, which no round changes."""
         federation = self._federation
         self._held_round, self._held_at = federation.round_number, time.monotonic()
-        self._held = federation.item_vectors.copy(), federation.item_biases.copy()
+        self._held = {name: table.copy() for name, table in federation.tables().server.items()}
 
     def _go_back(self) -> None:
         federation = self._federation
-        federation.item_vectors[:], federation.item_biases[:] = self._held
+        for name, table in federation.tables().server.items():
+            table[:] = self._held[name]
         federation.round_number = self._held_round
 
     def _send_everything(self) -> None:

@@ -42,6 +42,8 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
     if recipe.deviation > 0 and recipe.noise_on_all_rows:  # then every Update has every row, and every row changes
         rows_up, rows_down = np.zeros(n_items + 1, dtype=np.int64), np.zeros(n_items + 1, dtype=np.int64)
         rows_up[n_items], rows_down[n_items] = uploads, downloads
+    elif not recipe.only_adds:  # then every round that an Update came in changes every row
+        rows_down[1:-1], rows_down[-1] = 0, rows_down[1:].sum()
     up = _total(rows_up, recipe.factors, update_bytes, rounds)
     down = _total(rows_down, recipe.factors, broadcast_bytes, rounds)
     training_interactions = len(profiles.items)

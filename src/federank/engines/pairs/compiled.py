@@ -7,6 +7,7 @@ import numpy as np
 from federank.engines.pairs.disguised import play_disguised
 from federank.engines.pairs.federation import Federation
 from federank.engines.pairs.kernels import new_crew, play_rounds, play_single_pairs, room_for_sums
+from federank.engines.pairs.stepped import get_ready, next_sum, take_step
 from federank.engines.workers import at_once
 from federank.protocol.pairs.recipes import Recipe
 
@@ -18,6 +19,14 @@ _MOST_SUM_BYTES = 2**30
 def play(federation: Federation, rounds: int, threads: int = 1) -> None:
     """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
     recipe = federation.recipe
+    n_items, width = federation.item_vectors.shape
+    if not recipe.only_adds:
+        sums = room_for_sums(shard_count(recipe, n_items, width), n_items, width)
+        if not rounds:
+            get_ready(federation, sums)
+        for _ in range(rounds):
+            take_step(federation, next_sum(federation, sums, threads))
+        return
     if recipe.clip > 0:
         play_disguised(federation, rounds)
         return
@@ -25,7 +34,6 @@ def play(federation: Federation, rounds: int, threads: int = 1) -> None:
     if recipe.clients_per_round == 1 and np.all(recipe.triples[recipe.participants] == 1):
         play_single_pairs(run, begin, rounds)
     else:
-        n_items, width = federation.item_vectors.shape
         sums = room_for_sums(shard_count(recipe, n_items, width), n_items, width)
         crew = new_crew(len(federation.user_vectors), min(threads, len(sums.counts)))
         at_once(lambda worker: play_rounds(run, sums, crew, worker, begin, rounds), crew.workers)

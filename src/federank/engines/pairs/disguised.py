@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, LongVector
+from federank.arrays import FloatMatrix, FloatVector, LongVector
 from federank.compiling import compiled
 from federank.engines.pairs.clients import room_for_sum
 from federank.engines.pairs.federation import Federation
@@ -20,17 +20,29 @@ from federank.protocol.pairs.noise import fill_with_noise
 
 
 def play_disguised(federation: Federation, rounds: int) -> None:
-    """Play this many rounds."""
-    own = room_for_sum(*federation.item_vectors.shape)
-    _play(federation.run, own, federation.round_number, rounds)
+    """Play this many rounds of a server that adds what it gets."""
+    _play_on(federation, rounds, adds=True)
     federation.round_number += rounds
 
 
+def disguised_sum(federation: Federation, rounds: int = 1) -> tuple[FloatMatrix, FloatVector] | None:
+    """The devices' part of the next round: the sum of their Updates, which is not folded in; None if none came."""
+    sums, answers = _play_on(federation, rounds, adds=False)
+    return (sums[:, :-1], sums[:, -1]) if answers else None
+
+
+def _play_on(federation: Federation, rounds: int, adds: bool) -> tuple[FloatMatrix, int]:
+    n_items, width = federation.item_vectors.shape
+    sums = np.empty((n_items, federation.recipe.factors + 1), dtype=np.float32)
+    own = room_for_sum(n_items, width)
+    return sums, _play(federation.run, own, sums, adds, federation.round_number, rounds)
+
+
 @compiled
-def _play(run: Run, own: ShardSum, first_round: int, rounds: int) -> None:
+def _play(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: int, rounds: int) -> int:
+    """Rounds, each folded in where the server `adds`; `sums` is then the last one's, and the answer how many sent."""
     recipe, _, Q, b, P, width = run
-    n_items, factors = len(b), recipe.factors
-    sums = np.empty((n_items, factors + 1), np.float32)
+    n_items, factors, answers = len(b), recipe.factors, 0
     noise = np.empty((n_items, factors + 1), np.float32)
     updates_with = np.empty(n_items, np.int64)
     chosen, marks = np.empty(len(P), np.int32), np.zeros(len(P), np.int64)
@@ -51,10 +63,12 @@ def _play(run: Run, own: ShardSum, first_round: int, rounds: int) -> None:
                 scale = np.float32(recipe.deviation * np.sqrt(parts))
                 for column in range(factors + 1):
                     sums[item, column] += scale * noise[item, column]
-        for item in range(n_items):
-            for column in range(factors):
-                Q[item, column] += recipe.learning_rate * sums[item, column]
-            b[item] += recipe.learning_rate * sums[item, factors]
+        if adds:
+            for item in range(n_items):
+                for column in range(factors):
+                    Q[item, column] += recipe.learning_rate * sums[item, column]
+                b[item] += recipe.learning_rate * sums[item, factors]
+    return answers
 
 
 @compiled

@@ -7,7 +7,7 @@ and `profiles` are the devices'. Rows are padded (see models/rows.py); the paddi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from federank.engines.pairs.triples import Histories, histories_of
 from federank.models.rows import padded_width
 from federank.protocol.draws import USER_FACTORS
 from federank.protocol.initial import first_items, normal_rows
-from federank.protocol.pairs.aggregation import Shared
+from federank.protocol.pairs.aggregation import Shared, first_moments, no_moments
 from federank.protocol.pairs.recipes import FPLSettings, Recipe
 
 
@@ -34,23 +34,13 @@ class Federation:
     item_biases: FloatVector
     user_vectors: FloatMatrix
     round_number: int = 0
+    mean: FloatMatrix = field(default_factory=no_moments)  # what the server's step remembers, where it does
+    square: FloatMatrix = field(default_factory=no_moments)
 
     @cached_property
     def histories(self) -> Histories:
         """The devices' profiles as the compiled engine wants them."""
         return histories_of(self.profiles, len(self.item_biases), self.recipe)
-
-    @property
-    def shared(self) -> Shared:
-        """What the server holds, as the protocol speaks of it: a copy."""
-        factors = self.recipe.factors
-        return Shared(self.item_vectors[:, :factors].copy(), self.item_biases.copy(), self.round_number)
-
-    def take(self, shared: Shared) -> None:
-        """Keep what the server holds now."""
-        self.item_vectors[:, : self.recipe.factors] = shared.vectors
-        self.item_biases[:] = shared.biases
-        self.round_number = shared.round_number
 
     @property
     def run(self) -> Run:
@@ -77,10 +67,23 @@ class Federation:
 
     def tables(self) -> Tables:
         """The arrays that change while rounds are played."""
+        remembered = {"mean": self.mean, "square": self.square} if self.recipe.adam else {}
         return Tables(
-            server={"item_vectors": self.item_vectors, "item_biases": self.item_biases},
+            server={"item_vectors": self.item_vectors, "item_biases": self.item_biases} | remembered,
             devices={"user_vectors": self.user_vectors},
         )
+
+    @property
+    def shared(self) -> Shared:
+        """What the server holds, as the protocol speaks of it: a copy."""
+        vectors = self.item_vectors[:, : self.recipe.factors].copy()
+        return Shared(vectors, self.item_biases.copy(), self.round_number, self.mean.copy(), self.square.copy())
+
+    def take(self, shared: Shared) -> None:
+        """Keep what the server holds now; tables stay where they are, so that whoever looks at them sees it."""
+        self.item_vectors[:, : self.recipe.factors] = shared.vectors
+        self.item_biases[:] = shared.biases
+        self.mean, self.square, self.round_number = shared.mean, shared.square, shared.round_number
 
     def why_diverged(self) -> str:
         """What is to blame if the factors are no longer finite numbers."""
@@ -101,4 +104,6 @@ class Federation:
             vectors,
             biases,
             normal_rows(len(profiles.starts) - 1, factors, seed=seed, purpose=USER_FACTORS, scale=scale, width=width),
+            mean=first_moments(recipe, n_items),
+            square=first_moments(recipe, n_items),
         )

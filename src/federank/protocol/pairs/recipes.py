@@ -15,14 +15,15 @@ In every configuration an epoch has X+ interactions between a client and the ser
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from federank.arrays import IntVector, LongVector, RealVector
-from federank.checks import number, one_of, positive, whole, within
+from federank.checks import number, one_of, positive, share, whole, within
 from federank.errors import SettingError
 from federank.protocol.choices import AS_HISTORIES_ARE, Outwards
 from federank.protocol.policy import BASES, Policy, default_basis
@@ -64,7 +65,8 @@ class FPLSettings:
     clients_per_round: str | int | float = "1"
     """How many devices take part in a round: a number, a share below 1 (0.1), or `all`."""
     triples: str | int = "1"
-    """Pairs a device trains on in a round: a number, `mean` = int(X+/U), or `profile` = its own history's size."""
+    """Pairs a device trains on in a round: a number, `mean` = int(X+/U), `profile` = its own history's size, or
+    `3x profile` = three times that."""
     epochs: int = 20
     """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
     seed: int = 1
@@ -110,6 +112,17 @@ class FPLSettings:
     """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
     dropout: float = 0.0
     """Probability that a device vanishes before its answer arrives: its update is lost, nothing else."""
+    server: Literal["plain", "adam"] = "plain"
+    """What the server does with the sum of a round: add it, times the learning rate (plain), or a step of Adam."""
+    beta1: float = 0.9
+    """How long the server remembers the direction of past sums (Adam)."""
+    beta2: float = 0.999
+    """How long the server remembers the size of past sums (Adam)."""
+    item_pull: float = 0.0
+    """Pull of all item vectors towards zero at the server, once a round, beside the sum of the Updates."""
+
+    later: ClassVar = ("server", "beta1", "beta2", "item_pull")
+    """What version 0.1.0 did not have: no part of a run's name while it is as by default (recommenders/identity.py)."""
 
     def __post_init__(self) -> None:
         whole("factors", self.factors, 1, 1024)
@@ -121,6 +134,7 @@ class FPLSettings:
             within(name, getattr(self, name), 0, math.inf)
         within("online", self.online, 0, 1)
         within("dropout", self.dropout, 0, 1)
+        self._check_server()
         if self.pi is None or isinstance(self.pi, float | int):
             within("pi", self.pi, 0, 1)
         one_of("order", self.order, ("as-published", "summed"))
@@ -136,10 +150,23 @@ class FPLSettings:
         self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
         one_of("mask", self.mask, ("per-triple", "per-row"))
         one_of("initial_biases", self.initial_biases, ("normal", "zero"))
-        if str(self.triples) not in ("mean", "profile"):
-            whole("triples", number("triples", self.triples, "a whole number, `mean` or `profile`"), 1)
+        if str(self.triples) not in ("mean", "profile") and not _times_profile(self.triples):
+            expected = "a whole number, `mean`, `profile` or `3x profile`"
+            whole("triples", number("triples", self.triples, expected), 1)
         if self.clients_per_round != "all":
             positive("clients_per_round", number("clients_per_round", self.clients_per_round, "a number or `all`"))
+
+    def _check_server(self) -> None:
+        one_of("server", self.server, ("plain", "adam"))
+        share("beta1", self.beta1)
+        share("beta2", self.beta2)
+        within("item_pull", self.item_pull, 0, math.inf)
+        for name in ("beta1", "beta2"):
+            if self.server == "plain" and getattr(self, name) != self.__dataclass_fields__[name].default:
+                raise SettingError(
+                    f"{name} is {getattr(self, name):g}, but the server's step is plain and remembers nothing; choose "
+                    "the server adam, or leave it out."
+                )
 
     def policy(self, pi: float) -> Policy:
         """What everybody allows who has made no choice of their own."""
@@ -175,6 +202,16 @@ class Recipe(NamedTuple):
     online: float
     trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]]  # rounds x users; no rows where there is none
     dropout: float
+    adam: bool  # the server's step; else the plain one
+    beta1: float
+    beta2: float
+    item_pull: float
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether the server does nothing with a sum but add it, times the learning rate: rows that no Update has stay
+        as they are."""
+        return not self.adam and self.item_pull == 0
 
 
 def recipe_for(
@@ -224,6 +261,10 @@ def recipe_for(
         online=settings.online,
         trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
         dropout=settings.dropout,
+        adam=settings.server == "adam",
+        beta1=settings.beta1,
+        beta2=settings.beta2,
+        item_pull=settings.item_pull,
     )
 
 
@@ -253,7 +294,13 @@ def _clients(wanted: str | int | float, population: int) -> int:
 
 
 def _triples(wanted: str | int, sizes: LongVector, own_sizes: LongVector) -> IntVector:
-    if wanted == "profile":
-        return own_sizes.astype(np.int32)
+    if wanted == "profile" or _times_profile(wanted):
+        return (own_sizes * (_times_profile(wanted) or 1)).astype(np.int32)
     number = max(1, int(sizes.sum()) // len(sizes)) if wanted == "mean" else int(wanted)
     return np.full(len(sizes), number, dtype=np.int32)
+
+
+def _times_profile(wanted: str | int) -> int:
+    """3 of `3x profile`; 0 where it is something else."""
+    times = re.fullmatch(r"([1-9]\d{0,3})x profile", str(wanted))
+    return int(times[1]) if times else 0

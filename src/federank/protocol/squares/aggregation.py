@@ -15,12 +15,12 @@ from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, Rea
 from federank.models.squares import gram_matrix
 from federank.protocol.draws import ITEM_FACTORS
 from federank.protocol.initial import normal_rows
+from federank.protocol.server_steps import Adam, adam_step
 from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
 from federank.protocol.squares.messages import SquaresBroadcast, SquaresUpdate, check_squares_update, dense
 from federank.protocol.squares.recipes import SquaresRecipe
 from federank.protocol.squares.server_steps import (
     SummedMessages,
-    adam_step,
     balanced,
     faded,
     item_weights,
@@ -132,4 +132,5 @@ def _fold_solved(
 def _fold_adam(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages) -> None:
     gradient = np.zeros_like(shared.vectors)
     gradient[block] = 2 * (shared.regulariser * shared.vectors[block] - sums.pulls[:, :-1])
-    shared.vectors = adam_step(recipe, shared.vectors, gradient, shared.mean, shared.square, shared.round_number + 1)
+    adam = Adam(recipe.learning_rate, recipe.beta1, recipe.beta2)
+    shared.vectors = adam_step(adam, shared.vectors, gradient, shared.mean, shared.square, shared.round_number + 1)

@@ -18,7 +18,7 @@ C is added to what is known of the others'; once everybody has spoken, what is k
 damping below 1 makes up for H not knowing of confidences. A cohort's sums are scaled up to everybody, and averaged in:
 H <- (1 - b) H + b h, and damping x b of the way, with b = max(1 / t, 1.5 / cohorts) at the t-th cohort.
 
-**adam** (Kingma and Ba, 2015): a step against the gradient -2 S + 2 lambda Y, as FCF published it.
+**adam** (protocol/server_steps.py): a step against the gradient -2 S + 2 lambda Y, as FCF published it.
 """
 
 from __future__ import annotations
@@ -123,23 +123,4 @@ def solved(
             "The sum of the devices' vectors cannot be solved from: it is singular. A regulariser above 0 is needed."
         ) from reason
     moved: FloatMatrix = (vectors + part * steps).astype(np.float32)
-    return moved
-
-
-def adam_step(
-    recipe: SquaresRecipe,
-    vectors: FloatMatrix,
-    gradient: FloatMatrix,
-    mean: FloatMatrix,
-    square: FloatMatrix,
-    steps: int,
-) -> FloatMatrix:
-    """The item vectors after one step of Adam, the `steps`-th; `mean` and `square` are brought forward in place."""
-    beta1, beta2 = np.float32(recipe.beta1), np.float32(recipe.beta2)
-    mean *= beta1
-    mean += gradient * (1 - beta1)
-    square *= beta2
-    square += gradient * gradient * (1 - beta2)
-    size = float(recipe.learning_rate) * np.sqrt(1 - recipe.beta2**steps) / (1 - recipe.beta1**steps)
-    moved: FloatMatrix = (vectors - size * mean / (np.sqrt(square) + 1e-8)).astype(np.float32)
     return moved
