@@ -22,9 +22,9 @@ import numpy as np
 from federank.data.interactions import Interactions
 from federank.protocol.messages import Update, decode_update, encode
 from federank.protocol.pairs.recipes import FPLSettings
-from federank.service.server.app import admin_app, public_app
-from federank.service.server.charter import read_charter
-from federank.service.server.establishing import establish
+from federank.service.server.federation.charter import read_charter
+from federank.service.server.federation.establishing import establish
+from federank.service.server.http.app import admin_app, public_app
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service
 from federank.service.server.settings import RoundSettings, TrustSettings
@@ -62,14 +62,14 @@ def small_world():
     return Interactions.from_columns(users, items, titles=titles, categories=categories, name="Testville")
 
 
-def found_small(address, rounds=None, data=None, **settings):
+def establish_small(address, rounds=None, data=None, **settings):
     """Found the small federation in a store; the operator's token."""
     database = Database(address)
     with database.connection() as connection:
         migrate(connection)
         chosen = FPLSettings(**({"factors": FACTORS, "triples": TRIPLES, "learning_rate": 0.5} | settings))
         token = establish(connection, chosen, data or small_world(), RoundSettings(**(rounds or {})))
-    database.let_go()
+    database.release()
     return token
 
 
@@ -152,7 +152,7 @@ class Running:
     async def until(self, condition):
         """Wait until the worker's view is such; a condition that never comes true fails by the runner's patience."""
         for _ in range(2000):
-            found = condition(self.service.view)
+            found = condition(self.service.latest)
             if found:
                 return found
             await asyncio.sleep(0.01)
@@ -168,7 +168,7 @@ class Running:
 @asynccontextmanager
 async def serving(address, rounds=None, trust=None, log=None, token=None, data=None, **settings):
     """A worker on a store, founded if need be."""
-    token = found_small(address, rounds, data, **settings) or token
+    token = establish_small(address, rounds, data, **settings) or token
     service = open_service(address, TrustSettings(**(NO_LIMITS | (trust or {}))), log or Log(None))
     await service.start()
     public = httpx.AsyncClient(transport=httpx.ASGITransport(public_app(service)), base_url="http://test", timeout=60)
@@ -187,7 +187,7 @@ def stored(address, query, *values):
         with database.connection() as connection:
             return connection.all(query, *values)
     finally:
-        database.let_go()
+        database.release()
 
 
 def recomputed(address):
@@ -210,7 +210,7 @@ def recomputed(address):
                     sums[0][item] += update.vectors[place]
                     sums[1][item] += update.biases[place]
             vectors, biases = vectors + rate * sums[0], biases + rate * sums[1]
-    database.let_go()
+    database.release()
     return vectors, biases
 
 

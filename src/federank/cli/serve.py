@@ -14,7 +14,7 @@ from federank.cli.reading import Reading, reads_data_option
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
-    from federank.service.server.opening import Demand
+    from federank.service.server.federation.opening import Demand
 
 _NO_LIMITS = {"device_rate": 0.0, "address_rate": 0.0, "enrolment_rate": 0.0}
 
@@ -151,11 +151,11 @@ def _serve(
     **values: Any,
 ) -> int:
     from federank.cli.settings_flags import given_settings
-    from federank.service.server.opening import open_store
+    from federank.service.server.federation.opening import open_store
+    from federank.service.server.http.tls import hosts_of
     from federank.service.server.processes import Serving, bind
     from federank.service.server.processes import serve as serve_federation
     from federank.service.server.settings import TrustSettings
-    from federank.service.server.tls import hosts_of
 
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
     demand = _demand(reading, values)
@@ -195,8 +195,8 @@ def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
     """What the flags ask of the store."""
     from federank.cli.settings_flags import given_settings
     from federank.protocol.pairs.recipes import FEDERATION_SETTINGS
-    from federank.service.server.charter import noun_of, suggested_policy
-    from federank.service.server.opening import Demand
+    from federank.service.server.federation.charter import noun_of, suggested_policy
+    from federank.service.server.federation.opening import Demand
     from federank.service.server.settings import RoundSettings
 
     return Demand(
@@ -244,7 +244,7 @@ def _refuse_names(proxies: str | None) -> None:
 def _certificate(
     certificate: Path | None, key: Path | None, make_one: bool, host: str
 ) -> tuple[Path | None, Path | None]:
-    from federank.service.server.tls import self_signed, server_context
+    from federank.service.server.http.tls import self_signed, server_context
 
     if make_one and (certificate is not None or key is not None):
         raise SettingError("--self-signed makes a certificate; leave it out where --tls-cert and --tls-key name one.")

@@ -55,7 +55,7 @@ def serve_neighbourhood(
         if find_spec(package) is None:
             raise SettingError(f'The service needs {package}: pip install "federank[service]".')
     from federank.recommenders.methods.fpl import FPL
-    from federank.service.server.establishing import establish
+    from federank.service.server.federation.establishing import establish
     from federank.service.server.processes import Serving, bind, serve
     from federank.service.server.settings import RoundSettings, TrustSettings
     from federank.service.server.store.database import Database
@@ -76,7 +76,7 @@ def serve_neighbourhood(
             with connection.transaction():
                 put_fact(connection, "suggested_policy", NEIGHBOURS_SHARE)
                 put_fact(connection, "noun", {"one": "place", "many": "places"})
-        database.let_go()
+        database.release()
         address = f"http://{host}:{public.getsockname()[1]}"
         say(f"Open {address} in a browser: {NEIGHBOURS} virtual neighbours take part with you.")
         say(f"The operator's page is http://127.0.0.1:{admin.getsockname()[1]}/admin, its token {token}")

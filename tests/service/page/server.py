@@ -12,7 +12,7 @@ from federank.data.city.city import city
 from federank.data.interactions import Interactions
 from federank.protocol.pairs.recipes import FPLSettings
 from federank.recommenders.methods.fpl import FPL
-from federank.service.server.establishing import establish
+from federank.service.server.federation.establishing import establish
 from federank.service.server.processes import Serving, bind, serve
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database

@@ -12,11 +12,11 @@ from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_
 
 from federank.errors import BadMessage, SettingError, StoreError
 from federank.protocol.wire import check_values, decode_parts, encode_parts
-from federank.service.server.charter import read_charter
-from federank.service.server.establishing import establish
 from federank.service.server.families.family import Family, Folded, Form, Kind
 from federank.service.server.families.registry import FAMILIES
-from federank.service.server.opening import Demand, open_store
+from federank.service.server.federation.charter import read_charter
+from federank.service.server.federation.establishing import establish
+from federank.service.server.federation.opening import Demand, open_store
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.restoring import jump_ahead

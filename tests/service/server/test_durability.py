@@ -16,7 +16,7 @@ import pytest
 from tests.service.federations import (
     PATIENT,
     Served,
-    found_small,
+    establish_small,
     in_a_loop,
     recomputed,
     same_bits,
@@ -108,7 +108,7 @@ def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twi
     if kind == "postgresql":
         store = request.getfixturevalue("postgresql_server").database()
     rounds = {"mode": mode, "target": 3, "fold_every": 3, "over_selection": 1.0, "minimum": 1, "deadline": 0.5}
-    found_small(store, rounds)
+    establish_small(store, rounds)
     server = Forked(store)
     devices = [Persistent(server.address, seed) for seed in range(1, 5)]
     for device in devices:
@@ -146,7 +146,7 @@ def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twi
 @pytest.mark.slow
 def test_another_worker_takes_over_when_the_one_that_leads_is_killed(postgresql_server, tmp_path):
     store = postgresql_server.database()
-    found_small(store, {"target": 1, "over_selection": 1.0} | PATIENT)
+    establish_small(store, {"target": 1, "over_selection": 1.0} | PATIENT)
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
@@ -216,7 +216,7 @@ async def test_a_database_that_goes_away_is_waited_for_and_nothing_is_lost(postg
                     await asyncio.sleep(0.05)
                 assert answer.status_code == 201, answer.text
             await running.version(1)
-            assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
+            assert same_bits(running.service.latest.model.vectors, recomputed(store)[0])
             assert stored(store, "SELECT reports FROM rounds WHERE number = 0") == [(4,)]
             assert (await running.client.get("/ready")).status_code == 200
     finally:
@@ -278,7 +278,7 @@ async def test_clocks_are_not_believed(sqlite_store, monkeypatch):
         real = time.time
         for jump in (0.0, 3e8, -3e8):
             monkeypatch.setattr(time, "time", lambda jump=jump: real() + jump)
-            before = running.service.view.folded
+            before = running.service.latest.folded
             device = await running.device()
             headers = {"Date": "Thu, 01 Jan 1970 00:00:00 GMT", "If-Modified-Since": "Fri, 31 Dec 2100 23:59:59 GMT"}
             assert (await device.send(await device.ticket(), some_update(1), **headers)).status_code == 201

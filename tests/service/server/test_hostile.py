@@ -6,7 +6,7 @@ import struct
 import httpx
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, PATIENT, Served, found_small, some_update, stored
+from tests.service.federations import ITEMS, PATIENT, Served, establish_small, some_update, stored
 
 from federank.protocol.messages import Update, encode
 
@@ -112,7 +112,7 @@ KINDS = (wrong_arrays, wrong_header, noise, too_long, too_many_rows, compressed,
 @pytest.mark.slow
 def test_ten_thousand_hostile_uploads_are_refused_and_leave_the_model_alone(tmp_path):
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
-    found_small(store, {"target": 1000, "over_selection": 1.0} | PATIENT)
+    establish_small(store, {"target": 1000, "over_selection": 1.0} | PATIENT)
     rng = np.random.default_rng(11)
     answers: dict[int, int] = {}
     with Served(store, "--rehearsal", "--quiet", folder=tmp_path).until_ready() as server, server.client() as client:

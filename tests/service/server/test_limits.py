@@ -11,14 +11,14 @@ from tests.service.federations import PATIENT, in_a_loop, serving, some_update
 
 from federank.data.interactions import Interactions
 from federank.protocol.messages import encode
-from federank.service.server.app import public_app
+from federank.service.server.http.app import public_app
+from federank.service.server.http.rate_limits import TokenBuckets, bucket_of
 from federank.service.server.processes import Serving, _plain, _uvicorn, bind, serving_from
-from federank.service.server.rate_limits import Buckets, bucket_of
 from federank.service.server.settings import TrustSettings
 
 
 def test_a_bucket_lets_a_burst_through_and_then_a_steady_rate():
-    buckets = Buckets(2.0)
+    buckets = TokenBuckets(2.0)
     assert all(buckets.take("somebody", 100.0) == 0.0 for _ in range(int(buckets.burst)))
     assert buckets.take("somebody", 100.0) == pytest.approx(0.5)
     assert buckets.take("somebody else", 100.0) == 0.0
@@ -27,7 +27,7 @@ def test_a_bucket_lets_a_burst_through_and_then_a_steady_rate():
 
 
 def test_who_was_away_for_long_has_saved_up_one_burst_and_no_more():
-    buckets = Buckets(2.0)
+    buckets = TokenBuckets(2.0)
     while buckets.take("somebody", 100.0) == 0.0:
         pass
     allowed = [buckets.take("somebody", 1e6) == 0.0 for _ in range(3 * int(buckets.burst))]
@@ -35,12 +35,12 @@ def test_who_was_away_for_long_has_saved_up_one_burst_and_no_more():
 
 
 def test_a_rate_of_zero_is_no_limit():
-    buckets = Buckets(0.0)
+    buckets = TokenBuckets(0.0)
     assert all(buckets.take("somebody", 1.0) == 0.0 for _ in range(1000))
 
 
 def test_buckets_do_not_grow_without_end():
-    buckets = Buckets(1.0, most=100)
+    buckets = TokenBuckets(1.0, most=100)
     for number in range(1000):
         buckets.take(str(number), 1.0)
     assert len(buckets._levels) <= 100
@@ -209,7 +209,7 @@ async def test_lengths_that_lie_store_nothing(sqlite_store):
         negative = await exchange(port, upload_head(device, ticket, -5) + body)
         assert negative.startswith(b"HTTP/1.1 400")
         await exchange(port, upload_head(device, ticket, len(body) + 50) + body, half_close=True)
-        assert running.service.view.round.reports == 0
+        assert running.service.latest.round.reports == 0
         assert (await device.send(ticket, some_update(1))).status_code == 201
 
 
@@ -245,9 +245,9 @@ async def test_a_device_that_hangs_up_while_it_waits_is_not_given_a_ticket(sqlit
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         request = f"GET /api/v1/work?wait=60 HTTP/1.1\r\nHost: t\r\nAuthorization: {gone.headers['Authorization']}"
         writer.write(f"{request}\r\n\r\n".encode())
-        await running.until(lambda _: running.service.work.waiting == 1)
+        await running.until(lambda _: running.service.dispatcher.waiting == 1)
         writer.close()
-        await running.until(lambda _: running.service.work.waiting == 0)
+        await running.until(lambda _: running.service.dispatcher.waiting == 0)
         await busy.send(ticket, some_update(1))
         assert (await patient.work(wait=10)).status_code == 200
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 from tests.service.federations import (
     PATIENT,
-    found_small,
+    establish_small,
     in_a_loop,
     persistent_life,
     recomputed,
@@ -71,7 +71,7 @@ def wire():
 def test_rounds_are_exact_over_a_slow_network_that_loses_packets(wire, tmp_path):
     one, two = wire
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
-    found_small(store, {"target": 3, "over_selection": 1.0} | PATIENT)
+    establish_small(store, {"target": 3, "over_selection": 1.0} | PATIENT)
     command = [sys.executable, "-m", "federank", "serve", "--store", store, "--host", "10.87.0.1", "--port", "8470"]
     flags = ["--admin-host", "10.87.0.1", "--rehearsal", "--keep-updates", "--quiet"]
     server = subprocess.Popen(["ip", "netns", "exec", one, *command, *flags], stdout=subprocess.DEVNULL)
@@ -137,7 +137,7 @@ async def test_devices_that_try_again_are_counted_once_over_a_wire_that_breaks(s
         assert wire.broken > 0
         await running.version(2)
         assert stored(sqlite_store, "SELECT COUNT(*) FROM uploads") == [(6,)]
-        assert same_bits(running.service.view.model.vectors, recomputed(sqlite_store)[0])
+        assert same_bits(running.service.latest.model.vectors, recomputed(sqlite_store)[0])
 
 
 async def _folded(store, rounds):

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.service.federations import KEEP, PATIENT, found_small, in_a_loop, serving, some_update, stored
+from tests.service.federations import KEEP, PATIENT, establish_small, in_a_loop, serving, some_update, stored
 
 from federank.service.server.store import statements
 from federank.service.server.store.database import Database
@@ -35,7 +35,7 @@ async def test_a_device_with_several_tickets_has_one_voice_in_a_fold(store):
         assert answers[1].json()["error"] == "reported"
         assert (await greedy.send(tickets[0], some_update(0))).status_code == 200, "a receipt stays true"
         assert stored(store, "SELECT COUNT(*) FROM uploads WHERE round = 2") == [(1,)]
-        assert running.service.view.model.version == 2
+        assert running.service.latest.model.version == 2
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ async def test_a_buffer_below_its_minimum_is_not_closed_and_nothing_is_lost(stor
 
 @pytest.fixture
 def connection(store):
-    found_small(store)
+    establish_small(store)
     database = Database(store)
     with database.connection() as connection:
         yield connection

@@ -15,13 +15,13 @@ from federank.service.server import rounds
 @in_a_loop
 async def test_a_round_ends_when_the_target_is_reached_and_moves_the_model_by_the_sum(store):
     async with serving(store, {"target": 3, "over_selection": 1.0} | PATIENT, KEEP) as running:
-        before = running.service.view.model
+        before = running.service.latest.model
         updates = [some_update(seed) for seed in range(3)]
         for update in updates:
             device = await running.device()
             assert (await device.take_part(update)).status_code == 201
         await running.version(1)
-        after = running.service.view.model
+        after = running.service.latest.model
         total = np.zeros_like(before.vectors, dtype=np.float64)
         for update in updates:
             total[update.items] += update.vectors
@@ -41,7 +41,7 @@ async def test_a_device_is_told_only_the_rows_that_changed(store):
         ticket = await device.ticket()
         told = load((await device.task(ticket, have=0)).content)
         assert told["items"].tolist() == update.items.tolist()
-        assert same_bits(told["vectors"], running.service.view.model.vectors[update.items])
+        assert same_bits(told["vectors"], running.service.latest.model.vectors[update.items])
         assert len(load((await device.task(ticket)).content)["items"]) == 12
         assert len(load((await device.task(ticket, have=1)).content)["items"]) == 0
         assert len(load((await device.task(ticket, have=99)).content)["items"]) == 12
@@ -50,12 +50,12 @@ async def test_a_device_is_told_only_the_rows_that_changed(store):
 @in_a_loop
 async def test_a_round_below_its_minimum_is_abandoned_without_a_trace(store):
     async with serving(store, {"target": 3, "minimum": 2, "deadline": 0.4}, KEEP) as running:
-        before = running.service.view.model
+        before = running.service.latest.model
         device = await running.device()
         ticket = await device.ticket()
         assert (await device.send(ticket, some_update(1))).status_code == 201
         await running.until(lambda view: view.abandoned == 1)
-        assert running.service.view.model is before
+        assert running.service.latest.model is before
         assert stored(store, "SELECT state, reports FROM rounds WHERE number = 0") == [("abandoned", 1)]
         assert stored(store, "SELECT LENGTH(body) FROM uploads") == [(0,)]
         again = await device.send(ticket, some_update(1))
@@ -73,7 +73,7 @@ async def test_an_upload_after_the_end_of_its_round_is_late_and_counts_for_nothi
         assert (answer.status_code, answer.json()["error"]) == (410, "late")
         assert (await slow.task(late_ticket)).status_code == 410
         assert stored(store, "SELECT COUNT(*) FROM uploads") == [(1,)]
-        assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
+        assert same_bits(running.service.latest.model.vectors, recomputed(store)[0])
 
 
 @in_a_loop
@@ -137,7 +137,7 @@ async def test_those_who_wait_are_served_when_the_next_round_opens(store):
         first, second = await running.device(), await running.device()
         ticket = await first.ticket()
         waiting = asyncio.create_task(second.work(wait=30))
-        await running.until(lambda _: running.service.work.waiting == 1)
+        await running.until(lambda _: running.service.dispatcher.waiting == 1)
         await first.send(ticket, some_update(1))
         told = (await waiting).json()
         assert (told["round"], told["version"]) == (1, 1)
@@ -167,7 +167,7 @@ async def test_many_that_wait_are_all_served_in_their_turn(sqlite_store):
 async def test_a_deadline_begins_with_the_first_ticket(sqlite_store):
     async with serving(sqlite_store, {"target": 2, "minimum": 1, "deadline": 0.3}) as running:
         await asyncio.sleep(0.8)
-        assert running.service.view.round.number == 0, "nobody was there, so no time has passed"
+        assert running.service.latest.round.number == 0, "nobody was there, so no time has passed"
         device = await running.device()
         await device.take_part(some_update(1))
         await running.version(1)
@@ -192,7 +192,7 @@ async def test_buffered_updates_are_folded_every_so_many_and_may_be_some_version
         answer = await slower.send(far_behind, some_update(8))
         assert (answer.status_code, answer.json()["error"]) == (410, "late")
         assert stored(store, "SELECT reports FROM rounds WHERE state = 'folded' ORDER BY number") == [(2,), (2,)]
-        assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
+        assert same_bits(running.service.latest.model.vectors, recomputed(store)[0])
 
 
 @pytest.mark.slow
@@ -205,20 +205,20 @@ async def test_a_buffer_below_its_minimum_is_kept_and_not_thrown_away(sqlite_sto
             await device.take_part(some_update(seed))
             await asyncio.sleep(0.4)
         await running.version(1)
-        assert running.service.view.abandoned == 0
+        assert running.service.latest.abandoned == 0
         assert stored(sqlite_store, "SELECT reports FROM rounds WHERE number = 0") == [(2,)]
 
 
 @in_a_loop
 async def test_rows_that_are_too_long_are_shortened_and_counted(store):
     async with serving(store, {"target": 1} | PATIENT, {"most_norm": 1.0}) as running:
-        before = running.service.view.model
+        before = running.service.latest.model
         device = await running.device()
         items = np.array([2, 5], dtype=np.int32)
         vectors = np.array([[1e30, 0, 0], [0.5, 0, 0]], dtype=np.float32)
         await device.take_part(Update(items, vectors, np.zeros(2, dtype=np.float32)))
         await running.version(1)
-        moved = running.service.view.model.vectors - before.vectors
+        moved = running.service.latest.model.vectors - before.vectors
         np.testing.assert_allclose(moved[items], [[0.5, 0, 0], [0.25, 0, 0]], rtol=1e-5, atol=1e-6)
         assert stored(store, "SELECT clipped FROM rounds WHERE number = 0") == [(1,)]
 
@@ -235,7 +235,7 @@ async def test_folded_updates_are_not_kept_unless_the_operator_wants_them(store)
 @pytest.mark.parametrize("paused", [False, True])
 @in_a_loop
 async def test_folded_updates_are_in_no_file_of_the_store_after_a_while(sqlite_store, tmp_path, monkeypatch, paused):
-    monkeypatch.setattr(rounds, "CUT_SECONDS", 0.2)
+    monkeypatch.setattr(rounds, "LONGEST_DIRTY_SECONDS", 0.2)
     update = some_update(1)
     secret = update.vectors.tobytes()
 
@@ -289,7 +289,7 @@ async def test_rounds_go_on_where_they_were_after_a_restart(store):
         assert (await two.send(other_ticket, some_update(2))).status_code == 201, "tickets outlive a restart"
         await running.version(1)
         assert stored(store, "SELECT number, state, reports FROM rounds ORDER BY number")[0] == (0, "folded", 2)
-        assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
+        assert same_bits(running.service.latest.model.vectors, recomputed(store)[0])
 
 
 @in_a_loop
@@ -307,7 +307,7 @@ async def test_a_round_that_was_closed_but_not_folded_is_folded_by_whoever_comes
     database.close()
     async with serving(store, rounds, KEEP) as running:
         await running.version(1)
-        assert same_bits(running.service.view.model.vectors, recomputed(store)[0])
+        assert same_bits(running.service.latest.model.vectors, recomputed(store)[0])
 
 
 @in_a_loop
@@ -334,7 +334,7 @@ async def test_a_restored_backup_gives_out_no_number_twice(store):
         assert len(told["items"]) == 12, "whatever a device had, every row is new to it"
         await device.send(work["ticket"], some_update(3))
         await running.version(2 + LEAP)
-        assert running.service.view.folded == 2
+        assert running.service.latest.folded == 2
 
 
 @pytest.mark.slow
@@ -355,12 +355,12 @@ async def test_the_model_is_the_first_one_plus_the_accepted_updates_whatever_hap
                         accepted += sent.status_code == 201
             await asyncio.sleep(0.4)
     async with serving(store, rounds, KEEP) as running:
-        model = running.service.view.model
+        model = running.service.latest.model
         await running.service.stop()
         vectors, biases = recomputed(store)
-        assert same_bits(model.vectors, vectors) or running.service.view.model.version > model.version
-        assert same_bits(running.service.view.model.vectors, vectors)
-        assert same_bits(running.service.view.model.tables["biases"], biases)
+        assert same_bits(model.vectors, vectors) or running.service.latest.model.version > model.version
+        assert same_bits(running.service.latest.model.vectors, vectors)
+        assert same_bits(running.service.latest.model.tables["biases"], biases)
     assert stored(store, "SELECT COUNT(*) FROM uploads") == [(accepted,)]
 
 
@@ -371,13 +371,13 @@ async def test_a_round_adds_up_in_the_order_of_digests_where_the_order_tells(sto
     item = np.zeros(1, dtype=np.int32)
     updates = [Update(item, np.full((1, 3), value, dtype=np.float32), np.zeros(1, np.float32)) for value in parts]
     async with serving(store, {"target": 4, "over_selection": 1.0} | PATIENT, {"most_norm": 1e9}) as running:
-        before = running.service.view.model.vectors[0, 0]
+        before = running.service.latest.model.vectors[0, 0]
         # They arrive in the reverse of the stated order.
         in_order = sorted(updates, key=lambda update: hashlib.sha256(encode(update)).digest())
         for update in reversed(in_order):
             assert (await (await running.device()).take_part(update)).status_code == 201
         await running.version(1)
-        after = running.service.view.model.vectors[0, 0]
+        after = running.service.latest.model.vectors[0, 0]
     sums = [np.float32(0), np.float32(0)]
     for place, order in enumerate((in_order, in_order[::-1])):
         for update in order:

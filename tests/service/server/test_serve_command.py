@@ -10,11 +10,11 @@ import stat
 import httpx
 import pytest
 from click.testing import CliRunner
-from tests.service.federations import PATIENT, Device, Served, found_small, some_update, stored
+from tests.service.federations import PATIENT, Device, Served, establish_small, some_update, stored
 
 from federank.cli import federank
 from federank.errors import FedeRankError
-from federank.service.server.tls import TLSError, self_signed, server_context
+from federank.service.server.http.tls import TLSError, self_signed, server_context
 
 
 def refused(*flags):
@@ -62,7 +62,7 @@ def test_what_cannot_be_is_refused_before_anything_begins(flags, sentence, tmp_p
 
 
 def test_settings_of_another_federation_are_refused(sqlite_store):
-    found_small(sqlite_store)
+    establish_small(sqlite_store)
     assert "factors = 3, not 7" in refused("--store", sqlite_store, "--factors", "7")
     assert "not Elsewhere" in refused("--store", sqlite_store, "--name", "Elsewhere")
     assert "another catalogue" in refused("--store", sqlite_store, "--data", "city")
@@ -80,7 +80,7 @@ def test_a_port_in_use_is_told_before_a_federation_is_founded_whose_token_nobody
 
 
 def test_settings_of_rounds_can_be_changed_at_a_later_start(sqlite_store, monkeypatch):
-    found_small(sqlite_store, {"target": 5, "deadline": 7.0})
+    establish_small(sqlite_store, {"target": 5, "deadline": 7.0})
     monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     assert "but 5 reports end a round" in refused("--store", sqlite_store, "--minimum", "6")
     flags = ("--port", "0", "--store", sqlite_store, "--target", "9", "--suggest-pi", "0.3")
@@ -103,7 +103,7 @@ def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, 
 
 
 def test_a_minimum_is_held_against_the_target_that_the_store_has(sqlite_store, monkeypatch):
-    found_small(sqlite_store, {"target": 60})
+    establish_small(sqlite_store, {"target": 60})
     monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
     flags = ("--port", "0", "--store", sqlite_store, "--minimum", "50")
     assert CliRunner().invoke(federank, ["serve", *flags]).exit_code == 0
@@ -124,7 +124,7 @@ def test_a_made_certificate_is_for_its_owner_alone_and_used_again(tmp_path):
 
 
 def test_a_made_certificate_whose_time_is_over_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("federank.service.server.tls.VALID_DAYS", -0.5)
+    monkeypatch.setattr("federank.service.server.http.tls.VALID_DAYS", -0.5)
     self_signed(tmp_path, ("localhost",))
     with pytest.raises(TLSError, match="was valid until"):
         self_signed(tmp_path, ("localhost",))
@@ -140,7 +140,7 @@ async def take_part(address, seed, verify=True):
 @pytest.mark.slow
 def test_a_federation_is_served_over_tls_and_only_over_tls(tmp_path):
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
-    found_small(store, {"target": 2} | PATIENT)
+    establish_small(store, {"target": 2} | PATIENT)
     with Served(store, "--self-signed", "--quiet", folder=tmp_path) as server:
         assert server.address.startswith("https://")
         trusting = ssl.create_default_context(cafile=tmp_path / "federank-cert.pem")
@@ -158,7 +158,7 @@ def test_a_federation_is_served_over_tls_and_only_over_tls(tmp_path):
 def test_two_workers_share_a_store_and_one_that_dies_is_replaced(store, tmp_path):
     import psutil
 
-    found_small(store, {"target": 1, "over_selection": 1.0} | PATIENT)
+    establish_small(store, {"target": 1, "over_selection": 1.0} | PATIENT)
     with Served(store, "--workers", "2", "--rehearsal", "--keep-updates", folder=tmp_path) as server:
         server.until_ready()
         workers = psutil.Process(server.process.pid).children()

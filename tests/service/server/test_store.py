@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.service.federations import ITEMS, found_small, small_world, some_update
+from tests.service.federations import ITEMS, establish_small, small_world, some_update
 
 from federank.errors import ModelError, SettingError
 from federank.protocol.messages import Update, encode
 from federank.protocol.pairs.recipes import FPLSettings, recipe_for
-from federank.service.server.charter import read_charter
-from federank.service.server.establishing import establish, renew_admin_token
 from federank.service.server.families.pairs import PAIRS, shortened
-from federank.service.server.published import EncodedRows, Published, first_model
+from federank.service.server.federation.charter import read_charter
+from federank.service.server.federation.establishing import establish, renew_admin_token
+from federank.service.server.federation.published import EncodedRows, Published, first_model
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store import statements as stored
 from federank.service.server.store import versions
@@ -32,7 +32,7 @@ KEY = b"k" * 32
 
 @pytest.fixture
 def database(store):
-    found_small(store)
+    establish_small(store)
     database = Database(store)
     yield database
     database.close()
@@ -141,7 +141,7 @@ def test_a_round_is_folded_exactly_once(database):
 def test_an_upload_on_its_way_in_is_waited_for_by_the_closing_of_its_round(postgresql_server):
     """Only PostgreSQL lets two transactions write at once."""
     address = postgresql_server.database()
-    found_small(address)
+    establish_small(address)
     one, two = Database(address), Database(address)
     reports = []
     with one.connection() as connection:
@@ -252,7 +252,7 @@ def test_a_federation_is_established_once(database):
 
 
 def test_the_mean_of_the_data_is_taken_as_the_number_of_triples(sqlite_store):
-    found_small(sqlite_store, triples="mean")
+    establish_small(sqlite_store, triples="mean")
     database = Database(sqlite_store)
     with database.connection() as connection:
         assert read_charter(connection).settings.triples == 6
@@ -261,7 +261,7 @@ def test_the_mean_of_the_data_is_taken_as_the_number_of_triples(sqlite_store):
 
 def test_a_server_cannot_follow_sizes_of_histories_it_does_not_know(sqlite_store):
     with pytest.raises(SettingError, match="does not know the sizes"):
-        found_small(sqlite_store, triples="profile")
+        establish_small(sqlite_store, triples="profile")
 
 
 @pytest.mark.slow
@@ -312,7 +312,7 @@ def test_a_store_of_no_known_kind_is_refused():
 
 
 def test_a_store_s_file_and_those_beside_it_are_their_owner_s_alone(sqlite_store, tmp_path):
-    found_small(sqlite_store)
+    establish_small(sqlite_store)
     database = Database(sqlite_store)
     with database.connection() as connection, connection.transaction():
         stored.put_fact(connection, "name", 1)

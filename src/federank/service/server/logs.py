@@ -19,11 +19,11 @@ class Log:
     def __init__(self, stream: TextIO | None = sys.stderr) -> None:
         self._stream = stream
 
-    def say(self, event: str, **told: Any) -> None:
+    def say(self, event: str, **facts: Any) -> None:
         """One line."""
         if self._stream is None:
             return
-        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "event": event, **told}
+        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "event": event, **facts}
         try:
             self._stream.write(json.dumps(line) + "\n")
             self._stream.flush()

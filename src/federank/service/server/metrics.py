@@ -16,7 +16,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from federank.service.server.view import View
+from federank.service.server.latest import Latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 REMEMBERED = 1000
@@ -37,14 +37,14 @@ class Metrics:
         self._uploads = Counter("federank_uploads", "Uploads by outcome.", ["outcome"], registry=self._registry)
         self._bytes = Counter("federank_bytes", "Bytes of messages.", ["direction"], registry=self._registry)
         self._clipped = Counter("federank_clipped_rows", "Rows of Updates that were too long.", registry=self._registry)
-        self._latest: dict[str, deque[float]] = {}
+        self._times: dict[str, deque[float]] = {}
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """A request was answered."""
         self._requests.labels(route, str(status)).inc()
         if not route.endswith("/work"):  # whose time is the device's own wish to wait
             self._seconds.labels(route).observe(seconds)
-            self._latest.setdefault(route, deque(maxlen=REMEMBERED)).append(seconds)
+            self._times.setdefault(route, deque(maxlen=REMEMBERED)).append(seconds)
 
     def upload(self, outcome: str, size: int = 0, clipped: int = 0) -> None:
         """An upload was accepted, or refused for a reason."""
@@ -59,34 +59,34 @@ class Metrics:
 
     def latency(self) -> dict[str, dict[str, float]]:
         """Of this process's latest requests, by route: how many, and the time in ms that half and 99 % stayed below."""
-        told = {}
-        for route, latest in self._latest.items():
-            half, nearly_all = np.percentile(np.fromiter(latest, float), (50, 99)) * 1000
-            told[route] = {"requests": len(latest), "p50": round(float(half), 2), "p99": round(float(nearly_all), 2)}
-        return told
+        latency = {}
+        for route, times in self._times.items():
+            half, nearly_all = np.percentile(np.fromiter(times, float), (50, 99)) * 1000
+            latency[route] = {"requests": len(times), "p50": round(float(half), 2), "p99": round(float(nearly_all), 2)}
+        return latency
 
-    def text(self, view: View, waiting: int) -> bytes:
+    def text(self, latest: Latest, waiting: int) -> bytes:
         """Everything, as Prometheus reads it."""
         registry = CollectorRegistry()
-        _federation_gauges(registry, view, waiting)
+        _federation_gauges(registry, latest, waiting)
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
             return generate_latest(registry)
         return generate_latest(registry) + generate_latest(self._registry)
 
 
-def _federation_gauges(registry: CollectorRegistry, view: View, waiting: int) -> None:
-    now = view.round
+def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int) -> None:
+    now = latest.round
     values: dict[str, tuple[str, Any]] = {
-        "version": ("Version of the published model.", view.model.version if view.model else 0),
+        "version": ("Version of the published model.", latest.model.version if latest.model else 0),
         "round": ("Number of the newest round.", now.number if now else 0),
         "round_open": ("Whether a round is open.", int(bool(now and now.state == "open"))),
         "reports": ("Reports in the newest round.", now.reports if now else 0),
-        "devices": ("Devices enrolled.", view.devices),
+        "devices": ("Devices enrolled.", latest.devices),
         "waiting_devices": ("Devices that wait for work at this worker.", waiting),
-        "rounds_folded": ("Rounds folded.", view.folded),
-        "rounds_abandoned": ("Rounds abandoned.", view.abandoned),
-        "store_age_seconds": ("Since the store last answered.", time.monotonic() - view.fresh),
+        "rounds_folded": ("Rounds folded.", latest.folded),
+        "rounds_abandoned": ("Rounds abandoned.", latest.abandoned),
+        "store_age_seconds": ("Since the store last answered.", time.monotonic() - latest.fresh),
     }
     for name, (about, value) in values.items():
         gauge = _AloneGauge(f"federank_{name}", about, registry=registry)

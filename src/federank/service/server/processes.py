@@ -28,7 +28,7 @@ from federank.service.server.logs import Log
 from federank.service.server.settings import TrustSettings
 
 BACKLOG = 4096
-KEEP_ALIVE_SECONDS = 75
+KEEP_ALIVE_TIMEOUT = 75
 SPARE_FILES = 100
 """Open files that are kept free for the store when connections take all the others."""
 
@@ -81,7 +81,7 @@ def asyncio_run(serving: Serving, public: socket.socket, admin: socket.socket) -
 
 
 async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
-    from federank.service.server.app import admin_app, public_app
+    from federank.service.server.http.app import admin_app, public_app
     from federank.service.server.service import open_service
 
     log = Log(None if serving.quiet else sys.stderr)
@@ -92,7 +92,7 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     await service.start()
-    model = service.view.model
+    model = service.latest.model
     log.say("serving", version=None if model is None else model.version, items=service.charter.n_items)
     tasks = [
         asyncio.create_task(server.serve(sockets=[bound]))
@@ -101,7 +101,7 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     await asyncio.wait([asyncio.create_task(stopping.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
     for server in servers:
         server.should_exit = True
-    service.work.end()
+    service.dispatcher.end()
     await asyncio.gather(*tasks, return_exceptions=True)
     await service.stop()
     log.say("stopped")
@@ -111,7 +111,7 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
 def _uvicorn(app: Any, serving: Serving) -> Any:
     import uvicorn
 
-    from federank.service.server.connections import patient
+    from federank.service.server.http.connections import protocol_with_timeouts
 
     class Server(uvicorn.Server):
         """uvicorn, with the signals left to us."""
@@ -122,7 +122,7 @@ def _uvicorn(app: Any, serving: Serving) -> Any:
 
     config = uvicorn.Config(
         app,
-        http=patient(serving.trust.header_seconds, serving.trust.body_seconds),
+        http=protocol_with_timeouts(serving.trust.header_seconds, serving.trust.body_seconds),
         limit_concurrency=max(10, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_FILES),
         ws="none",
         lifespan="off",
@@ -133,12 +133,12 @@ def _uvicorn(app: Any, serving: Serving) -> Any:
         date_header=False,
         proxy_headers=serving.proxies is not None,
         forwarded_allow_ips=serving.proxies,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_TIMEOUT,
         timeout_graceful_shutdown=5,
     )
     config.load()
     if serving.certificate and serving.key:
-        from federank.service.server.tls import server_context
+        from federank.service.server.http.tls import server_context
 
         config.ssl = server_context(serving.certificate, serving.key)
     return Server(config)
@@ -175,7 +175,7 @@ def _start_worker(
     serving: Serving, public: socket.socket, admin: socket.socket, counts: str
 ) -> subprocess.Popen[bytes]:
     sockets = [public.fileno(), admin.fileno()]
-    told = json.dumps({"serving": _plain(serving), "sockets": sockets, "parent": os.getpid()})
+    message = json.dumps({"serving": _plain(serving), "sockets": sockets, "parent": os.getpid()})
     # The settings go through a pipe: a store's address may hold a password, which has no place in a list of processes.
     worker = subprocess.Popen(
         [sys.executable, "-m", "federank.service.server.worker"],
@@ -185,7 +185,7 @@ def _start_worker(
     )
     assert worker.stdin is not None
     with suppress(BrokenPipeError):
-        worker.stdin.write(told.encode())
+        worker.stdin.write(message.encode())
         worker.stdin.close()
     return worker
 
@@ -197,14 +197,14 @@ def _plain(serving: Serving) -> dict[str, Any]:
     """
     trust, workers = serving.trust, serving.workers
     part = replace(trust, address_rate=trust.address_rate / workers, enrolment_rate=trust.enrolment_rate / workers)
-    told = asdict(replace(serving, trust=part, workers=1))
-    return {name: str(value) if isinstance(value, Path) else value for name, value in told.items()}
+    values = asdict(replace(serving, trust=part, workers=1))
+    return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 
-def serving_from(told: dict[str, Any]) -> Serving:
+def serving_from(values: dict[str, Any]) -> Serving:
     """The same settings in a worker's process."""
-    paths = {name: None if told[name] is None else Path(told[name]) for name in ("certificate", "key")}
-    return Serving(**{**told, **paths, "trust": TrustSettings(**told["trust"])})
+    paths = {name: None if values[name] is None else Path(values[name]) for name in ("certificate", "key")}
+    return Serving(**{**values, **paths, "trust": TrustSettings(**values["trust"])})
 
 
 def _allow_many_connections() -> None:

@@ -22,13 +22,13 @@ import numpy as np
 
 from federank.arrays import FloatMatrix
 from federank.protocol.round import play_round
-from federank.service.server.charter import Charter
 from federank.service.server.families.family import Family, Form
-from federank.service.server.leader import Leadership
+from federank.service.server.federation.charter import Charter
+from federank.service.server.federation.published import Published
 from federank.service.server.logs import Log
-from federank.service.server.published import Published
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
+from federank.service.server.store.leader_lock import LeaderLock
 from federank.service.server.store.statements import (
     bodies_in_order,
     close_round,
@@ -44,8 +44,8 @@ from federank.service.server.store.versions import model_to_fold, publish
 
 LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""
-CUT_SECONDS = 10.0
-"""How long the store's log may hold bytes of Updates that were folded or given up (see `Connection.cut_log`)."""
+LONGEST_DIRTY_SECONDS = 10.0
+"""How long the store's log may hold bytes of Updates that were folded or given up (see `Connection.truncate_log`)."""
 
 
 class Abandoned(Exception):
@@ -91,10 +91,10 @@ class OpenRound(NamedTuple):
 class RemoteFleet:
     """Devices that come when they come; what they sent is in the store."""
 
-    def __init__(self, connection: Connection, version: int, family: Family, form: Form, conductor: Conductor) -> None:
+    def __init__(self, connection: Connection, version: int, family: Family, form: Form, leader: Leader) -> None:
         self._connection = connection
         self._family = family
-        self._conductor = conductor
+        self._leader = leader
         self._form = form
         self._version = version
         self.opened = 0.0
@@ -103,12 +103,12 @@ class RemoteFleet:
         """Open the round to whoever asks."""
         if state_of_round(self._connection, round_number) is None:
             while get_fact(self._connection, "paused"):
-                self._conductor.cut_log(self._connection)
-                self._conductor.wait(LOOK_SECONDS * 4)
+                self._leader.truncate_log(self._connection)
+                self._leader.wait(LOOK_SECONDS * 4)
         rules = RoundSettings(**get_fact(self._connection, "rounds"))
         open_round(self._connection, round_number, self._version)
         self.opened = time.monotonic()
-        self._conductor.tell_news()
+        self._leader.announce()
         return OpenRound(round_number, rules)
 
     def train(self, clients: OpenRound, broadcast: Published) -> Iterator[Any]:
@@ -139,18 +139,18 @@ class RemoteFleet:
                 return
             if may_end and waited >= rules.deadline:
                 return
-            self._conductor.cut_log(self._connection)
+            self._leader.truncate_log(self._connection)
             self._count_until(rules.enough, number, min(LOOK_SECONDS, max(0.001, rules.deadline - waited)))
 
     def _count_until(self, enough: int, number: int, seconds: float) -> None:
         """Between two looks at everything, count only, whenever this process has stored something."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            if self._conductor.wait(left) and count_reports(self._connection, number) >= enough:
+            if self._leader.wait(left) and count_reports(self._connection, number) >= enough:
                 return
 
 
-class Conductor:
+class Leader:
     """The thread that leads, or stands by to lead."""
 
     def __init__(
@@ -160,17 +160,17 @@ class Conductor:
         form: Form,
         keep_updates: bool,
         log: Log,
-        tell_news: Callable[[], None],
+        announce: Callable[[], None],
     ) -> None:
         self._database, self._charter, self._form, self._keep = database, charter, form, keep_updates
-        self._leadership = Leadership(database)
+        self._lock = LeaderLock(database)
         self._log = log
-        self.tell_news = tell_news
-        self._nudged = threading.Event()
+        self.announce = announce
+        self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._stand_by, name="rounds", daemon=True)
         self.leads = False
-        self._log_to_cut: float | None = None  # when the oldest bytes that linger in the store's log were overwritten
+        self._log_dirty_since: float | None = None  # overwritten bytes are in the store's log since then
 
     def start(self) -> None:
         """Begin to lead, or to stand by."""
@@ -179,40 +179,40 @@ class Conductor:
     def stop(self) -> None:
         """End; the open round stays open."""
         self._stopping.set()
-        self._nudged.set()
+        self._woken.set()
         self._thread.join()
 
-    def nudge(self) -> None:
+    def wake(self) -> None:
         """Something was stored: look at once."""
-        self._nudged.set()
+        self._woken.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait for news from this process, at most so long; whether there was any."""
         if self._stopping.is_set():
             raise Stopped
-        nudged = self._nudged.wait(seconds)
-        self._nudged.clear()
-        return nudged
+        woken = self._woken.wait(seconds)
+        self._woken.clear()
+        return woken
 
-    def lingers(self) -> None:
-        """Bytes of Updates were overwritten, and are still in the store's log."""
-        if self._log_to_cut is None:
-            self._log_to_cut = time.monotonic()
+    def mark_log_dirty(self) -> None:
+        """Bytes of Updates were overwritten, and are still in the store's log for a while."""
+        if self._log_dirty_since is None:
+            self._log_dirty_since = time.monotonic()
 
-    def cut_log(self, connection: Connection) -> None:
-        """Cut the store's log, when it is time to; if somebody is in the way, a second later."""
+    def truncate_log(self, connection: Connection) -> None:
+        """Truncate the store's log, when it is time to; if somebody is in the way, retry a second later."""
         now = time.monotonic()
-        if self._log_to_cut is not None and now - self._log_to_cut >= CUT_SECONDS:
-            self._log_to_cut = None if connection.cut_log() else now - CUT_SECONDS + 1.0
+        if self._log_dirty_since is not None and now - self._log_dirty_since >= LONGEST_DIRTY_SECONDS:
+            self._log_dirty_since = None if connection.truncate_log() else now - LONGEST_DIRTY_SECONDS + 1.0
 
     def _stand_by(self) -> None:
         while not self._stopping.is_set():
             try:
                 with self._database.connection() as connection:
-                    if self._leadership.taken(connection):
+                    if self._lock.acquire(connection):
                         self.leads = True
                         self._log.say("leads")
-                        self._conduct(connection)
+                        self._lead(connection)
             except Stopped:
                 break
             except (StoreAway, OSError) as reason:
@@ -221,12 +221,12 @@ class Conductor:
                 self._log.fault("rounds", fault)
             self.leads = False
             self._stopping.wait(0.3)
-        self._leadership.give_up()
-        self._database.let_go()
+        self._lock.release()
+        self._database.release()
 
-    def _conduct(self, connection: Connection) -> None:
+    def _lead(self, connection: Connection) -> None:
         shared = PublishedModel(self._charter, connection)
-        self.lingers()  # whoever led before may have been cut off
+        self.mark_log_dirty()  # whoever led before may have been cut off
         while True:
             before = shared.published
             fleet = RemoteFleet(connection, before.version, self._charter.family, self._form, self)
@@ -235,17 +235,17 @@ class Conductor:
             except Abandoned:
                 self._log.say("round abandoned", round=shared.round_number)
                 shared.round_number += 1
-                self.lingers()
-                self.tell_news()
+                self.mark_log_dirty()
+                self.announce()
                 continue
             number = shared.round_number - 1
             model = shared.published
-            told = {"drift": _drift(before, model), "seconds": time.monotonic() - fleet.opened}
-            publish(connection, number, model, told, self._keep)
-            self.lingers()
-            self.cut_log(connection)
-            self._log.say("round folded", round=number, version=model.version, **told)
-            self.tell_news()
+            measured = {"drift": _drift(before, model), "seconds": time.monotonic() - fleet.opened}
+            publish(connection, number, model, measured, self._keep)
+            self.mark_log_dirty()
+            self.truncate_log(connection)
+            self._log.say("round folded", round=number, version=model.version, **measured)
+            self.announce()
 
 
 def _drift(before: Published, after: Published) -> float:

@@ -7,18 +7,18 @@ from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from federank.service.server.charter import Charter, read_charter
+from federank.service.server.dispatcher import Dispatcher
+from federank.service.server.federation.charter import Charter, read_charter
+from federank.service.server.federation.published import EncodedRows
+from federank.service.server.http.rate_limits import TokenBuckets
+from federank.service.server.latest import Latest
 from federank.service.server.logs import Log
 from federank.service.server.metrics import Metrics
-from federank.service.server.published import EncodedRows
-from federank.service.server.rate_limits import Buckets
-from federank.service.server.rounds import Conductor
+from federank.service.server.rounds import Leader
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.statements import count_refusals, device_of
 from federank.service.server.store.writer import REFUSALS, Writer
-from federank.service.server.view import View
-from federank.service.server.work import Work
 
 MOST_KNOWN = 200_000
 REFUSALS_SECONDS = 0.5
@@ -32,13 +32,13 @@ class Service:
         self.form = charter.family.form(charter.settings, charter.n_items, trust.most_norm)
         self.metrics = Metrics()
         self.encoded = EncodedRows(charter.encode)
-        self.view = View(database, log)
-        self.conductor = Conductor(database, charter, self.form, trust.keep_updates, log, self.view.nudge)
-        self.writer = Writer(database, after=self.conductor.nudge)
-        self.work = Work(self.view, self.writer, charter.ticket_key, log)
-        self.device_buckets = Buckets(trust.device_rate)
-        self.address_buckets = Buckets(trust.address_rate)
-        self.enrolment_buckets = Buckets(trust.enrolment_rate, least_burst=20.0)
+        self.latest = Latest(database, log)
+        self.leader = Leader(database, charter, self.form, trust.keep_updates, log, self.latest.wake)
+        self.writer = Writer(database, after=self.leader.wake)
+        self.dispatcher = Dispatcher(self.latest, self.writer, charter.ticket_key, log)
+        self.device_limit = TokenBuckets(trust.device_rate)
+        self.address_limit = TokenBuckets(trust.address_rate)
+        self.enrolment_limit = TokenBuckets(trust.enrolment_rate, least_burst=20.0)
         self.admin_hash = charter.admin_hash
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="reader")
         self._known: OrderedDict[bytes, str] = OrderedDict()
@@ -51,21 +51,21 @@ class Service:
         loop = asyncio.get_running_loop()
 
         def on_news() -> None:
-            loop.call_soon_threadsafe(self.work.wake)
+            loop.call_soon_threadsafe(self.dispatcher.wake)
 
-        self.view.on_news = on_news
-        self.view.start()
-        self._departures = self.view.departures
+        self.latest.on_news = on_news
+        self.latest.start()
+        self._departures = self.latest.departures
         self.writer.start()
-        self.conductor.start()
-        self._tasks = [asyncio.create_task(self.work.hand_out()), asyncio.create_task(self._report_refusals())]
+        self.leader.start()
+        self._tasks = [asyncio.create_task(self.dispatcher.hand_out()), asyncio.create_task(self._report_refusals())]
 
     async def stop(self) -> None:
         """End; an open round stays open in the store."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for part in (self.conductor, self.view, self.writer):
+        for part in (self.leader, self.latest, self.writer):
             await asyncio.to_thread(part.stop)
         self._readers.shutdown(wait=True)
         self.database.close()
@@ -81,8 +81,8 @@ class Service:
 
     async def device_of_token(self, token_hash: bytes) -> str | None:
         """Whose token this is; remembered while nobody has left."""
-        if self.view.departures != self._departures:
-            self._departures = self.view.departures
+        if self.latest.departures != self._departures:
+            self._departures = self.latest.departures
             self._known.clear()
         device = self._known.get(token_hash)
         if device is None:
@@ -109,7 +109,7 @@ class Service:
     async def _report_refusals(self) -> None:
         while True:
             await asyncio.sleep(REFUSALS_SECONDS)
-            counts, number = dict(self._refusals), self.view.round.number if self.view.round else 0
+            counts, number = dict(self._refusals), self.latest.round.number if self.latest.round else 0
             if not counts:
                 continue
             self._refusals.clear()
@@ -128,7 +128,7 @@ def open_service(address: str, trust: TrustSettings, log: Log) -> Service:
     database = Database(address)
     with database.connection() as connection:
         charter = _charter(connection)
-    database.let_go()
+    database.release()
     return Service(database, charter, trust, log)
 
 

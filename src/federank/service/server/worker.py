@@ -17,14 +17,14 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> int:
     """Serve until told to stop, or until the parent has gone."""
-    told = json.load(sys.stdin)
+    task = json.load(sys.stdin)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != told["parent"]:
+        if os.getppid() != task["parent"]:
             return 0  # it went before we could ask to be told
-    public, admin = (socket.socket(fileno=number) for number in told["sockets"])
+    public, admin = (socket.socket(fileno=number) for number in task["sockets"])
     try:
-        return asyncio_run(serving_from(told["serving"]), public, admin)
+        return asyncio_run(serving_from(task["serving"]), public, admin)
     except FedeRankError as mistake:
         sys.stderr.write(f"federank: {mistake}\n")
         return 2

@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.service.server.endpoints.public import newest, status_of
+from federank.service.server.http.rate_limits import read_body
+from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.metrics import CONTENT_TYPE
-from federank.service.server.rate_limits import read_body
-from federank.service.server.responses import Refusal, answer_bytes, answer_json
 from federank.service.server.service import Service
-from federank.service.server.store.database import Connection
+from federank.service.server.store.overview import latest_rounds
 from federank.service.server.store.statements import ask_to_close, get_fact, put_fact
 from federank.service.server.store.writer import FACTS
 from federank.service.server.tickets import hash_of_token
@@ -39,19 +39,19 @@ async def check_operator(service: Service, request: Request) -> None:
 
 async def metrics(service: Service, request: Request) -> Response:  # noqa: ARG001
     """Counts and sizes for Prometheus."""
-    return answer_bytes(service.metrics.text(service.view, service.work.waiting), {}, CONTENT_TYPE)
+    return bytes_response(service.metrics.text(service.latest, service.dispatcher.waiting), {}, CONTENT_TYPE)
 
 
 async def overview(service: Service, request: Request) -> Response:
     """The latest rounds: reports, dropouts, refusals by reason, bytes, drift, duration; and latency."""
     await check_operator(service, request)
-    rounds, rejected = await service.read(_rounds)
-    return answer_json(
+    rounds, rejected = await service.read(lambda connection: latest_rounds(connection, SHOWN_ROUNDS))
+    return json_response(
         status_of(service)
         | {
-            "paused": service.view.paused,
-            "waiting": service.work.waiting,
-            "leads": service.conductor.leads,
+            "paused": service.latest.paused,
+            "waiting": service.dispatcher.waiting,
+            "leads": service.leader.leads,
             "rounds": rounds,
             "rejected": rejected,
             "latency_ms": service.metrics.latency(),
@@ -59,53 +59,13 @@ async def overview(service: Service, request: Request) -> Response:
     )
 
 
-def _rounds(connection: Connection) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    rows = connection.all(
-        "SELECT r.number, r.version, r.state, r.reports, r.bytes, r.clipped, r.drift, r.seconds, g.granted"
-        " FROM rounds r LEFT JOIN grants g ON g.round = r.number ORDER BY r.number DESC LIMIT ?",
-        SHOWN_ROUNDS,
-    )
-    first = int(rows[-1][0]) if rows else 0
-    refused: dict[int, dict[str, int]] = {}
-    for number, reason, count in connection.all(
-        "SELECT round, reason, count FROM refusals WHERE round >= ? ORDER BY round, reason", first
-    ):
-        refused.setdefault(int(number), {})[str(reason)] = int(count)
-    totals = connection.all("SELECT reason, SUM(count) FROM refusals GROUP BY reason ORDER BY reason")
-    told = []
-    for number, version, state, reports, size, clipped, drift, seconds, granted in rows:
-        if state in ("open", "closed"):
-            row = connection.one(
-                "SELECT COUNT(*), COALESCE(SUM(size), 0), COALESCE(SUM(clipped), 0) FROM uploads WHERE round = ?",
-                number,
-            )
-            reports, size, clipped = row or (0, 0, 0)
-        dropouts = max(0, int(granted or 0) - int(reports)) if state in ("folded", "abandoned") else 0
-        told.append(
-            {
-                "number": int(number),
-                "version": int(version),
-                "state": str(state),
-                "granted": int(granted or 0),
-                "reports": int(reports),
-                "dropouts": dropouts,
-                "rejected": refused.get(int(number), {}),
-                "bytes": int(size),
-                "clipped": int(clipped),
-                "drift": float(drift),
-                "seconds": round(float(seconds), 3),
-            }
-        )
-    return told, {str(reason): int(count) for reason, count in totals}
-
-
 async def close(service: Service, request: Request) -> Response:
     """End the open round now, as if its time were up."""
     await check_operator(service, request)
-    now = service.view.round
+    now = service.latest.round
     if now is None or now.state != "open":
         raise Refusal(409, "not-open", "No round is open.")
-    rounds = service.view.rounds
+    rounds = service.latest.rounds
     # A round below its minimum may be abandoned; what a buffer holds was acknowledged, and is kept until it is folded.
     least = rounds.minimum if rounds.mode == "buffered" else 0
     few = await service.writer.write(lambda connection: ask_to_close(connection, now.number, least), FACTS)
@@ -115,7 +75,7 @@ async def close(service: Service, request: Request) -> Response:
             "too-few",
             f"The buffer holds {few} of the {least} Updates that a fold needs at least; it stays open.",
         )
-    return answer_json({"round": now.number, "closing": True}, 202)
+    return json_response({"round": now.number, "closing": True}, 202)
 
 
 def _is_finite(value: Any) -> bool:
@@ -134,9 +94,9 @@ async def publish_accuracy(service: Service, request: Request) -> Response:
     version = given.get("version", newest(service).version)
     if not numbers or len(numbers) > 20 or not fine or not isinstance(version, int):
         raise Refusal(422, "malformed", 'Give names of metrics with finite numbers, such as {"precision@10": 0.12}.')
-    told = numbers | {"version": version}
-    await service.writer.write(lambda connection: put_fact(connection, "accuracy", told), FACTS)
-    return answer_json(told)
+    accuracy = numbers | {"version": version}
+    await service.writer.write(lambda connection: put_fact(connection, "accuracy", accuracy), FACTS)
+    return json_response(accuracy)
 
 
 async def pause(service: Service, request: Request) -> Response:
@@ -146,7 +106,7 @@ async def pause(service: Service, request: Request) -> Response:
     if not isinstance(paused, bool):
         raise Refusal(422, "malformed", 'Say {"paused": true} or {"paused": false}.')
     await service.writer.write(lambda connection: put_fact(connection, "paused", paused), FACTS)
-    return answer_json({"paused": paused})
+    return json_response({"paused": paused})
 
 
 async def _json(service: Service, request: Request) -> dict[str, Any]:

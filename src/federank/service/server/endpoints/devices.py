@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from federank.errors import BadMessage
 from federank.service.server.endpoints.public import newest, whole_number
-from federank.service.server.rate_limits import bucket_of, read_body, refuse_haste
-from federank.service.server.responses import Refusal, answer_bytes, answer_json
+from federank.service.server.http.rate_limits import bucket_of, enforce_rate_limit, read_body
+from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import Outcome, Upload, enrol, keep_upload, leave
@@ -35,13 +35,13 @@ _REFUSED: dict[Outcome, tuple[int, str]] = {
 
 async def enrol_device(service: Service, request: Request) -> Response:
     """A new device: a random id and a token, shown this once."""
-    refuse_haste(service.enrolment_buckets, _address(request))
+    enforce_rate_limit(service.enrolment_limit, _address(request))
     await read_body(request, SMALL_BODY, service.trust.body_seconds)
     device, token = new_device(), new_token()
     token_hash = hash_of_token(token)
     await service.writer.write(lambda connection: enrol(connection, device, token_hash), TALLIES)
     service.remember(token_hash, device)
-    return answer_json({"device": device, "token": token}, 201)
+    return json_response({"device": device, "token": token}, 201)
 
 
 async def leave_federation(service: Service, request: Request) -> Response:
@@ -62,15 +62,15 @@ async def work(service: Service, request: Request) -> Response:
             pass
 
     # Even a device that will not wait is given the moment that asking the store takes.
-    ticket = await service.work.wait(device, max(seconds, 0.25), gone)
+    ticket = await service.dispatcher.wait(device, max(seconds, 0.25), gone)
     if ticket is None:
         return Response(None, 204)
-    return answer_json(
+    return json_response(
         {
             "ticket": str(ticket),
             "round": ticket.round_number,
             "version": ticket.version,
-            "deadline_seconds": round(service.view.seconds_left(), 3),
+            "deadline_seconds": round(service.latest.seconds_left(), 3),
             "most_rows": service.form.most_rows,
         }
     )
@@ -80,10 +80,10 @@ async def task(service: Service, request: Request) -> Response:
     """The Broadcast of a ticket: the rows changed since the version that the device has."""
     device, _ = await who_asks(service, request)
     ticket = _ticket(service, request, device)
-    now = service.view.round
-    model = service.view.models.get(ticket.version)
+    now = service.latest.round
+    model = service.latest.models.get(ticket.version)
     ended = (
-        service.view.rounds.mode == "rounds"
+        service.latest.rounds.mode == "rounds"
         and now is not None
         and (now.number, now.state != "open") > (ticket.round_number, False)
     )
@@ -94,11 +94,14 @@ async def task(service: Service, request: Request) -> Response:
         raise Refusal(410, "late", "The round of this ticket has ended; wait for the next.")
     content = service.encoded.since(model, whole_number(request, "have"), ticket.round_number)
     service.metrics.download(len(content))
-    return answer_bytes(content, {"X-Model-Version": str(model.version), "Cache-Control": "no-store"})
+    return bytes_response(content, {"X-Model-Version": str(model.version), "Cache-Control": "no-store"})
 
 
 async def upload(service: Service, request: Request) -> Response:
-    """An Update: stored durably before it is acknowledged; the receipt is its digest."""
+    """An Update: stored durably before it is acknowledged; the receipt is its digest.
+
+    Idempotent: the same bytes with the same ticket are stored once, and get the same receipt.
+    """
     device, _ = await who_asks(service, request)
     try:
         ticket = _ticket(service, request, device)
@@ -110,7 +113,7 @@ async def upload(service: Service, request: Request) -> Response:
         service.refused(refusal.slug)
         raise
     content = Upload(device, ticket, service.charter.ticket_key, "plain", hashlib.sha256(body).digest(), body, clipped)
-    staleness = None if service.view.rounds.mode == "rounds" else service.view.rounds.staleness
+    staleness = None if service.latest.rounds.mode == "rounds" else service.latest.rounds.staleness
 
     def keep(connection: Connection) -> tuple[Outcome, int]:
         return keep_upload(connection, content, staleness)
@@ -121,9 +124,9 @@ async def upload(service: Service, request: Request) -> Response:
         service.refused(outcome)
         raise Refusal(status, outcome, message)
     service.metrics.upload(outcome, len(body), clipped)
-    service.work.has_reported(device, number)
-    told = {"receipt": content.digest.hex(), "round": number, "stored": True}
-    return answer_json(told, 201 if outcome == "stored" else 200)
+    service.dispatcher.has_reported(device, number)
+    receipt = {"receipt": content.digest.hex(), "round": number, "stored": True}
+    return json_response(receipt, 201 if outcome == "stored" else 200)
 
 
 async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
@@ -135,7 +138,7 @@ async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
     device = await service.device_of_token(token_hash)
     if device is None:
         raise _nobody()
-    refuse_haste(service.device_buckets, device)
+    enforce_rate_limit(service.device_limit, device)
     return device, token_hash
 
 

@@ -68,7 +68,7 @@ _JSON = "application/json"
 
 
 def _operation(entry: Entry) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "operationId": _identity(entry),
         "summary": " ".join((entry.endpoint.__doc__ or "").split()),
         "responses": {str(status): _answer(status, kind) for status, kind in entry.answers}
@@ -88,15 +88,15 @@ def _operation(entry: Entry) -> dict[str, Any]:
         for name, about in entry.query
     ]
     if parameters:
-        told["parameters"] = parameters
+        described["parameters"] = parameters
     if entry.sends:
-        told["requestBody"] = {
+        described["requestBody"] = {
             "required": entry.sends != _JSON or entry.who == "operator",
             "content": _content(entry.sends),
         }
     if entry.who in _TOKENS:
-        told["security"] = [{_TOKENS[entry.who]: []}]
-    return told
+        described["security"] = [{_TOKENS[entry.who]: []}]
+    return described
 
 
 def _identity(entry: Entry) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from federank.service.server.published import Published
-from federank.service.server.responses import JSON, Refusal, answer_bytes, answer_json
+from federank.service.server.federation.published import Published
+from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response
 from federank.service.server.service import Service
 
 API = 1
@@ -19,8 +19,8 @@ API = 1
 
 async def federation(service: Service, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
     """What this federation is: method, recipe, rounds, limits."""
-    charter, rounds, form = service.charter, service.view.rounds, service.form
-    return answer_json(
+    charter, rounds, form = service.charter, service.latest.rounds, service.form
+    return json_response(
         {
             "api": API,
             "founding": charter.founding,
@@ -47,12 +47,12 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
 
 async def status(service: Service, request: Request) -> Response:  # noqa: ARG001
     """How the federation is doing."""
-    return answer_json(status_of(service))
+    return json_response(status_of(service))
 
 
 def status_of(service: Service) -> dict[str, Any]:
     """Version, round and counts, as this worker sees them."""
-    view = service.view
+    view = service.latest
     now = view.round
     return {
         "founding": service.charter.founding,
@@ -74,8 +74,8 @@ async def catalogue(service: Service, request: Request) -> Response:
     if _has_already(request, headers["ETag"]):
         return Response(None, 304, headers)
     if _takes_gzip(request):
-        return answer_bytes(kept.compressed, headers | {"Content-Encoding": "gzip"}, JSON)
-    return answer_bytes(kept.content, headers, JSON)
+        return bytes_response(kept.compressed, headers | {"Content-Encoding": "gzip"}, JSON)
+    return bytes_response(kept.content, headers, JSON)
 
 
 async def model(service: Service, request: Request) -> Response:
@@ -91,32 +91,32 @@ async def model(service: Service, request: Request) -> Response:
     }
     if _has_already(request, headers["ETag"]):
         return Response(None, 304, headers)
-    number = service.view.round.number if service.view.round else 0
+    number = service.latest.round.number if service.latest.round else 0
     content = service.encoded.since(now, have, number)
     if _takes_gzip(request):
         content = await asyncio.to_thread(_compressed, content)
         headers["Content-Encoding"] = "gzip"
     service.metrics.download(len(content))
-    return answer_bytes(content, headers)
+    return bytes_response(content, headers)
 
 
 async def health(service: Service, request: Request) -> Response:  # noqa: ARG001
     """Whether the process is alive."""
-    return answer_json({"alive": True})
+    return json_response({"alive": True})
 
 
 async def ready(service: Service, request: Request) -> Response:  # noqa: ARG001
     """Whether the process can serve: the model is there and the store answers."""
-    if service.view.model is None or not service.view.is_fresh():
+    if service.latest.model is None or not service.latest.is_fresh():
         raise Refusal(503, "away", "The store has not answered for some seconds; not ready.", {"Retry-After": "2"})
-    return answer_json({"ready": True})
+    return json_response({"ready": True})
 
 
 def newest(service: Service) -> Published:
     """The published model."""
-    if service.view.model is None:
+    if service.latest.model is None:
         raise Refusal(503, "starting", "The model has not been read yet; try again soon.", {"Retry-After": "1"})
-    return service.view.model
+    return service.latest.model
 
 
 def whole_number(request: Request, name: str) -> int | None:

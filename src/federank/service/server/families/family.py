@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from federank.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.protocol.wire import Array
-from federank.service.server.published import Published
+from federank.service.server.federation.published import Published
 
 
 class Form(NamedTuple):

@@ -21,7 +21,7 @@ from federank.protocol.messages import Broadcast, Update, decode_update, encode,
 from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.recipes import DEVICE_SETTINGS, FEDERATION_SETTINGS, FPLSettings, Recipe, recipe_for
 from federank.service.server.families.family import Family, Folded, Form, Kind
-from federank.service.server.published import Published
+from federank.service.server.federation.published import Published
 
 HEADER_ROOM = 1024
 """Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""

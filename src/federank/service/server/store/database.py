@@ -24,10 +24,10 @@ from federank.errors import StoreAway as StoreAway
 from federank.errors import StoreError as StoreError
 from federank.service.server.store.address import may_be_misread, without_password
 
-BUSY_SECONDS = 10.0
-CONNECT_SECONDS = 3
-STATEMENT_SECONDS = 15
-CUTTING_SECONDS = 0.2
+BUSY_TIMEOUT = 10.0
+CONNECT_TIMEOUT = 3
+STATEMENT_TIMEOUT = 15
+TRUNCATE_TIMEOUT = 0.2
 
 
 class Connection:
@@ -47,24 +47,24 @@ class Connection:
 
     def run(self, statement: str, *values: Any) -> int:
         """Run a statement; how many rows it has changed."""
-        with self._told_as_away():
-            return int(self.raw.execute(_spoken(statement, self.dialect), values).rowcount)
+        with self._as_unavailable():
+            return int(self.raw.execute(_in_dialect(statement, self.dialect), values).rowcount)
 
     def all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows that a query answers with."""
-        with self._told_as_away():
-            return list(self.raw.execute(_spoken(statement, self.dialect), values).fetchall())
+        with self._as_unavailable():
+            return list(self.raw.execute(_in_dialect(statement, self.dialect), values).fetchall())
 
     def one(self, statement: str, *values: Any) -> tuple[Any, ...] | None:
         """The first row that a query answers with."""
-        with self._told_as_away():
-            row: tuple[Any, ...] | None = self.raw.execute(_spoken(statement, self.dialect), values).fetchone()
+        with self._as_unavailable():
+            row: tuple[Any, ...] | None = self.raw.execute(_in_dialect(statement, self.dialect), values).fetchone()
             return row
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All statements within take effect together, durably, or none does."""
-        with self._told_as_away():
+        with self._as_unavailable():
             # SQLite takes the right to write at once, so that two writers wait for each other instead of failing.
             self.raw.execute("BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN")
         try:
@@ -73,7 +73,7 @@ class Connection:
             with suppress(Exception):
                 self.raw.execute("ROLLBACK")
             raise
-        with self._told_as_away():
+        with self._as_unavailable():
             try:
                 self.raw.execute("COMMIT")
             except BaseException:
@@ -89,18 +89,18 @@ class Connection:
         """The same for rows that this transaction is about to change."""
         return "" if self.dialect == "sqlite" else " FOR UPDATE"
 
-    def cut_log(self) -> bool:
+    def truncate_log(self) -> bool:
         """Empty the log beside a SQLite file, where what was overwritten lingers; whether nobody was in the way.
 
         PostgreSQL has no such means: see docs/operating.md for what remains there, and for how long.
         """
         if self.dialect != "sqlite":
             return True
-        self.run(f"PRAGMA busy_timeout = {round(1000 * CUTTING_SECONDS)}")
+        self.run(f"PRAGMA busy_timeout = {round(1000 * TRUNCATE_TIMEOUT)}")
         try:
             row = self.one("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
-            self.run(f"PRAGMA busy_timeout = {round(1000 * BUSY_SECONDS)}")
+            self.run(f"PRAGMA busy_timeout = {round(1000 * BUSY_TIMEOUT)}")
         return row is not None and row[0] == 0
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class Connection:
             self.raw.close()
 
     @contextmanager
-    def _told_as_away(self) -> Iterator[None]:
+    def _as_unavailable(self) -> Iterator[None]:
         try:
             yield
         except self._away as reason:
@@ -151,10 +151,10 @@ class Database:
         try:
             yield found
         except StoreAway:
-            self.let_go()
+            self.release()
             raise
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Close this thread's connection."""
         found: Connection | None = getattr(self._threads, "connection", None)
         if found is not None:
@@ -173,10 +173,10 @@ class Database:
         with suppress(OSError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            raw = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            _log_ahead(raw)
+            raw = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
+            _turn_on_wal(raw)
             raw.execute("PRAGMA synchronous = FULL")  # a commit has reached the disk before it is acknowledged
-            raw.execute("PRAGMA secure_delete = ON")  # a folded Update is overwritten; see `cut_log` for its copy
+            raw.execute("PRAGMA secure_delete = ON")  # a folded Update is overwritten; see `truncate_log` for its copy
         except away as reason:
             raise StoreAway(f"The store {self.path} cannot be opened ({reason}).") from reason
         return Connection(raw, "sqlite", away)
@@ -191,8 +191,8 @@ class Database:
             raw = psycopg.connect(
                 self.address,
                 autocommit=True,
-                connect_timeout=CONNECT_SECONDS,
-                options=f"-c statement_timeout={STATEMENT_SECONDS * 1000} -c synchronous_commit=on",
+                connect_timeout=CONNECT_TIMEOUT,
+                options=f"-c statement_timeout={STATEMENT_TIMEOUT * 1000} -c synchronous_commit=on",
                 keepalives_idle=5,
                 keepalives_interval=2,
                 keepalives_count=3,
@@ -219,14 +219,14 @@ def _first_line(reason: Exception) -> str:
 
 
 @cache
-def _spoken(statement: str, dialect: str) -> str:
+def _in_dialect(statement: str, dialect: str) -> str:
     """A statement in the words of a dialect."""
     return statement if dialect == "sqlite" else statement.replace("?", "%s")
 
 
-def _log_ahead(raw: sqlite3.Connection) -> None:
+def _turn_on_wal(raw: sqlite3.Connection) -> None:
     """Write-ahead logging. Where two connections turn it on at once SQLite refuses one of them without waiting."""
-    end = time.monotonic() + BUSY_SECONDS
+    end = time.monotonic() + BUSY_TIMEOUT
     while True:
         try:
             raw.execute("PRAGMA journal_mode = WAL")

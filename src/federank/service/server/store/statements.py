@@ -48,8 +48,8 @@ class Newest(NamedTuple):
 
 def get_fact(connection: Connection, name: str) -> Any:
     """What is kept under a name; None where nothing is."""
-    row = connection.one("SELECT value FROM facts WHERE name = ?", name)
-    return None if row is None else json.loads(bytes(row[0]))
+    content = get_content(connection, name)
+    return None if content is None else json.loads(content)
 
 
 def put_fact(connection: Connection, name: str, value: Any) -> None:
@@ -59,6 +59,23 @@ def put_fact(connection: Connection, name: str, value: Any) -> None:
         name,
         json.dumps(value).encode(),
     )
+
+
+def get_content(connection: Connection, name: str) -> bytes | None:
+    """The bytes that are kept under a name."""
+    row = connection.one("SELECT value FROM facts WHERE name = ?", name)
+    return None if row is None else bytes(row[0])
+
+
+def put_content(connection: Connection, name: str, content: bytes) -> None:
+    """Keep bytes under a name that is not used yet."""
+    connection.run("INSERT INTO facts (name, value) VALUES (?, ?)", name, content)
+
+
+def lock_facts(connection: Connection) -> None:
+    """Keep others from writing facts until the transaction ends; with SQLite a transaction does that by itself."""
+    if connection.dialect == "postgresql":
+        connection.run("LOCK TABLE facts IN EXCLUSIVE MODE")
 
 
 def enrol(connection: Connection, device: str, token_hash: bytes) -> None:
@@ -161,7 +178,7 @@ def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes
 
 
 def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -> tuple[Outcome, int]:
-    """Store an upload in the open round, within the caller's transaction; what became of it, and its round.
+    """Store an upload in the open round, within the caller's transaction; what became of it, and its round. Idempotent.
 
     Without `staleness` the ticket must be of the open round; with it, of a version at most so many behind.
     """

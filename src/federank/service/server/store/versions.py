@@ -10,7 +10,7 @@ from __future__ import annotations
 from safetensors.numpy import load
 
 from federank.protocol.wire import encode_parts
-from federank.service.server.published import Published, whole_model
+from federank.service.server.federation.published import Published, whole_model
 from federank.service.server.store.database import Connection, StoreAway
 
 WHOLE_EVERY = 64
@@ -19,7 +19,9 @@ REMEMBERED_ROUNDS = 1000
 """For so many rounds a receipt is remembered, so that a late retry is told what became of its upload."""
 
 
-def publish(connection: Connection, number: int, model: Published, told: dict[str, float], keep_updates: bool) -> None:
+def publish(
+    connection: Connection, number: int, model: Published, measured: dict[str, float], keep_updates: bool
+) -> None:
     """Write the version that a closed round has led to, and end the round; all at once."""
     with connection.transaction():
         folded = connection.run(
@@ -28,8 +30,8 @@ def publish(connection: Connection, number: int, model: Published, told: dict[st
             " bytes = (SELECT COALESCE(SUM(size), 0) FROM uploads WHERE round = rounds.number),"
             " clipped = (SELECT COALESCE(SUM(clipped), 0) FROM uploads WHERE round = rounds.number)"
             " WHERE number = ? AND state = 'closed'",
-            told["drift"],
-            told["seconds"],
+            measured["drift"],
+            measured["seconds"],
             number,
         )
         if folded != 1:
@@ -63,6 +65,12 @@ def _insert_version(connection: Connection, number: int, model: Published, *, wh
         model.changed.astype("<i8").tobytes() if whole else b"",
         encode_parts(model.state) if model.state else None,
     )
+
+
+def newest_version(connection: Connection) -> int:
+    """The number of the newest version; -1 where there is none."""
+    row = connection.one("SELECT MAX(version) FROM versions")
+    return -1 if row is None or row[0] is None else int(row[0])
 
 
 def newest_model(connection: Connection, known: Published | None = None) -> Published | None:

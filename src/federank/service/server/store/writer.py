@@ -1,8 +1,8 @@
-"""Group commit: one thread writes for everybody, as many wishes at a time as have gathered.
+"""Group commit: one thread writes for everybody, as many jobs at a time as have gathered.
 
-A commit that has reached the disk costs the same for one upload as for fifty. So requests hand their wishes to this
+A commit that has reached the disk costs the same for one upload as for fifty. So requests hand their jobs to this
 thread and wait; it takes all that are there, carries them out in one transaction, and answers when that is durable.
-While it waits for the disk, the next wishes gather. If the transaction fails, none of them has happened, and each is
+While it waits for the disk, the next jobs gather. If the transaction fails, none of them has happened, and each is
 told so.
 
 Rows that the writers of all workers change (counts, above all) are changed last, and in one order: so no two of them
@@ -21,11 +21,11 @@ from federank.service.server.store.database import Connection, Database, StoreAw
 
 MOST_TOGETHER = 256
 ROUNDS, REFUSALS, FACTS, TALLIES = range(4)
-"""What a wish changes, in the order in which a transaction comes to it."""
+"""What a job changes, in the order in which a transaction comes to it."""
 Answer = TypeVar("Answer")
 
 
-class _Wish(NamedTuple):
+class _Job(NamedTuple):
     act: Callable[[Connection], Any]
     answer: asyncio.Future[Any]
     changes: int
@@ -37,7 +37,7 @@ class Writer:
     def __init__(self, database: Database, after: Callable[[], None] = lambda: None) -> None:
         self._database = database
         self._after = after
-        self._wishes: queue.SimpleQueue[_Wish | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="writer", daemon=True)
         self.commits = 0
 
@@ -47,59 +47,59 @@ class Writer:
 
     def stop(self) -> None:
         """Write what is left, and end."""
-        self._wishes.put(None)
+        self._jobs.put(None)
         self._thread.join()
 
     async def write(self, act: Callable[[Connection], Answer], changes: int = ROUNDS) -> Answer:
         """Carry something out in the next transaction; the answer comes once it is durable."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._wishes.put(_Wish(act, answer, changes))
+        self._jobs.put(_Job(act, answer, changes))
         return await answer
 
     def _write(self) -> None:
         ending = False
         while not ending:
-            wishes: list[_Wish] = []
-            first = self._wishes.get()
+            jobs: list[_Job] = []
+            first = self._jobs.get()
             while first is not None:
-                wishes.append(first)
-                if len(wishes) == MOST_TOGETHER or self._wishes.empty():
+                jobs.append(first)
+                if len(jobs) == MOST_TOGETHER or self._jobs.empty():
                     break
-                first = self._wishes.get()
+                first = self._jobs.get()
             ending = first is None
-            if wishes:
-                self._write_together(wishes)
-        self._database.let_go()
+            if jobs:
+                self._write_together(jobs)
+        self._database.release()
 
-    def _write_together(self, wishes: list[_Wish]) -> None:
-        wishes.sort(key=lambda wish: wish.changes)
+    def _write_together(self, jobs: list[_Job]) -> None:
+        jobs.sort(key=lambda job: job.changes)
         try:
             with self._database.connection() as connection, connection.transaction():
-                answers = [wish.act(connection) for wish in wishes]
+                answers = [job.act(connection) for job in jobs]
             self.commits += 1
-            told: list[tuple[_Wish, Any, Exception | None]] = [
-                (wish, answer, None) for wish, answer in zip(wishes, answers, strict=True)
+            outcomes: list[tuple[_Job, Any, Exception | None]] = [
+                (job, answer, None) for job, answer in zip(jobs, answers, strict=True)
             ]
             self._after()
         except StoreAway as reason:
-            told = [(wish, None, reason) for wish in wishes]
-        except Exception as fault:  # a fault of ours in one wish must not end the thread
-            self._database.let_go()
-            told = [(wish, None, fault) for wish in wishes]
-        _tell(told)
+            outcomes = [(job, None, reason) for job in jobs]
+        except Exception as fault:  # a fault of ours in one job must not end the thread
+            self._database.release()
+            outcomes = [(job, None, fault) for job in jobs]
+        _tell(outcomes)
 
 
-def _tell(told: list[tuple[_Wish, Any, Exception | None]]) -> None:
-    loop = told[0][0].answer.get_loop()
+def _tell(outcomes: list[tuple[_Job, Any, Exception | None]]) -> None:
+    loop = outcomes[0][0].answer.get_loop()
 
     def settle() -> None:
-        for wish, answer, fault in told:
-            if wish.answer.done():
+        for job, answer, fault in outcomes:
+            if job.answer.done():
                 continue  # whoever asked has gone
             if fault is None:
-                wish.answer.set_result(answer)
+                job.answer.set_result(answer)
             else:
-                wish.answer.set_exception(fault)
+                job.answer.set_exception(fault)
 
     if not loop.is_closed():
         loop.call_soon_threadsafe(settle)

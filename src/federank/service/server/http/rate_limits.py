@@ -1,9 +1,9 @@
-"""Limits: how often somebody may ask, and how much they may send.
+"""Rate limits: how often somebody may ask, and how much they may send.
 
 Requests are counted by token buckets: a bucket holds a burst, fills at a steady rate, and a request takes one from it.
 There is one per device and one per address, in this process's memory only; addresses are kept nowhere else. Of an IPv6
 address the first half counts: the other half is its owner's to choose anew for every request. A body is counted while
-it is read, whatever its length was announced as, and has a time in which to arrive.
+it is read, whatever its length was announced as, and has a timeout.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ipaddress import IPv6Address, IPv6Network
 
 from starlette.requests import ClientDisconnect, Request
 
-from federank.service.server.responses import Refusal
+from federank.service.server.http.responses import Refusal
 
 BURST_SECONDS = 10.0
 """A bucket holds what so many seconds of its rate would bring, and no less than `LEAST_BURST`."""
@@ -23,7 +23,7 @@ LEAST_BURST = 5.0
 MOST_BUCKETS = 100_000
 
 
-class Buckets:
+class TokenBuckets:
     """One bucket for each name; a rate of 0 is no limit."""
 
     def __init__(self, rate: float, least_burst: float = LEAST_BURST, most: int = MOST_BUCKETS) -> None:
@@ -71,15 +71,15 @@ def bucket_of(address: str) -> str:
     return str(IPv6Network((int(parsed) >> 64 << 64, 64)))
 
 
-def refuse_haste(buckets: Buckets, name: str) -> None:
-    """Refuse a request that comes too soon after others of this name."""
+def enforce_rate_limit(buckets: TokenBuckets, name: str) -> None:
+    """Refuse a request that comes too soon after others of this name, and say when to retry."""
     seconds = buckets.take(name)
     if seconds:
         wait = str(max(1, round(seconds + 0.5)))
         raise Refusal(429, "too-many", f"Too many requests; try again in {wait} s.", {"Retry-After": wait})
 
 
-async def read_body(request: Request, most_bytes: int, seconds: float) -> bytes:
+async def read_body(request: Request, most_bytes: int, timeout: float) -> bytes:
     """A request's body, if it is not too long, comes in time, and is sent as it is."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
@@ -90,14 +90,14 @@ async def read_body(request: Request, most_bytes: int, seconds: float) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(timeout):
             async for part in request.stream():
                 size += len(part)
                 if size > most_bytes:
                     raise _too_large(most_bytes)
                 parts.append(part)
     except TimeoutError:
-        raise Refusal(408, "slow", f"The body did not arrive within {seconds:g} s.", {"Connection": "close"}) from None
+        raise Refusal(408, "slow", f"The body did not arrive within {timeout:g} s.", {"Connection": "close"}) from None
     except ClientDisconnect:
         raise Refusal(400, "cut", "The connection ended before the body was whole.") from None
     return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -11,18 +11,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from federank.service.server.federation.published import Published
 from federank.service.server.logs import Log
-from federank.service.server.published import Published
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.statements import Newest, get_fact, newest_round, tallies
-from federank.service.server.store.versions import newest_model
+from federank.service.server.store.versions import newest_model, newest_version
 
 LOOK_SECONDS = 0.1
 RARELY_SECONDS = 1.0
 
 
-class View:
+class Latest:
     """The newest state of the federation that this worker has seen."""
 
     def __init__(self, database: Database, log: Log, on_news: Callable[[], None] = lambda: None) -> None:
@@ -39,7 +39,7 @@ class View:
         self.fresh = 0.0  # when the store last answered
         self._rarely = -RARELY_SECONDS
         self._skipped = 0  # numbers that were left out (see store/restoring.py)
-        self._nudged = threading.Event()
+        self._woken = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._follow, name="view", daemon=True)
 
@@ -47,18 +47,18 @@ class View:
         """Look once, then keep looking."""
         with self._database.connection() as connection:
             self.look(connection)
-        self._database.let_go()
+        self._database.release()
         self._thread.start()
 
     def stop(self) -> None:
         """Look no more."""
         self._stopping = True
-        self._nudged.set()
+        self._woken.set()
         self._thread.join()
 
-    def nudge(self) -> None:
+    def wake(self) -> None:
         """Something has changed: look at once."""
-        self._nudged.set()
+        self._woken.set()
 
     def is_fresh(self) -> bool:
         """Whether the store has answered lately."""
@@ -97,8 +97,7 @@ class View:
         return changed
 
     def _has_newer(self, connection: Connection) -> bool:
-        row = connection.one("SELECT MAX(version) FROM versions")
-        return bool(row and self.model and row[0] is not None and int(row[0]) > self.model.version)
+        return self.model is not None and newest_version(connection) > self.model.version
 
     def _take_in(self, model: Published | None) -> None:
         if model is None:
@@ -127,9 +126,9 @@ class View:
             except Exception as fault:
                 self._log.fault("view", fault)
                 pause = 0.5
-            self._nudged.wait(pause)
-            self._nudged.clear()
-        self._database.let_go()
+            self._woken.wait(pause)
+            self._woken.clear()
+        self._database.release()
 
 
 def _state(newest: Newest | None) -> str | None:

@@ -1,8 +1,8 @@
-"""Connections that have patience, but not without end.
+"""Connections with timeouts.
 
 A sender that dribbles its headers, or opens a connection and says nothing, would hold it for ever; so would a receiver
-that never reads its answer. This protocol gives every request a time in which its headers must have arrived, and every
-answer a time in which some of it must have been taken; the body's time is kept by `limits.read_body`.
+that never reads its answer. This protocol gives every request a timeout for its headers, and every response one in
+which some of it must have been taken; the body's timeout is kept by `rate_limits.read_body`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
-def patient(seconds: float, reading_seconds: float) -> type[asyncio.Protocol]:
-    """The HTTP protocol with this much patience for headers, and for a receiver that has stopped to read."""
+def protocol_with_timeouts(header_timeout: float, reading_timeout: float) -> type[asyncio.Protocol]:
+    """The HTTP protocol with a timeout for headers, and one for a receiver that has stopped to read."""
 
-    class Patient(HttpToolsProtocol):
+    class TimedProtocol(HttpToolsProtocol):
         """HTTP/1.1, cut off when headers take too long, or nobody reads."""
 
         _deadline: asyncio.TimerHandle | None = None
@@ -24,7 +24,7 @@ def patient(seconds: float, reading_seconds: float) -> type[asyncio.Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._deadline = self.loop.call_later(seconds, self._cut_off)
+            self._deadline = self.loop.call_later(header_timeout, self._cut_off)
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()
@@ -41,7 +41,7 @@ def patient(seconds: float, reading_seconds: float) -> type[asyncio.Protocol]:
 
         def _watch(self, waiting: int) -> None:
             self._stop_watching()
-            self._stalled = self.loop.call_later(reading_seconds, self._see_progress, waiting)
+            self._stalled = self.loop.call_later(reading_timeout, self._see_progress, waiting)
 
         def _see_progress(self, waited: int) -> None:
             waiting = self.transport.get_write_buffer_size()
@@ -58,7 +58,7 @@ def patient(seconds: float, reading_seconds: float) -> type[asyncio.Protocol]:
         def on_message_begin(self) -> None:
             super().on_message_begin()
             if self._deadline is None:  # a further request on the same connection
-                self._deadline = self.loop.call_later(seconds, self._cut_off)
+                self._deadline = self.loop.call_later(header_timeout, self._cut_off)
 
         def on_headers_complete(self) -> None:
             self._stop_waiting()
@@ -74,4 +74,4 @@ def patient(seconds: float, reading_seconds: float) -> type[asyncio.Protocol]:
             if not self.transport.is_closing():
                 self.transport.abort()
 
-    return Patient
+    return TimedProtocol

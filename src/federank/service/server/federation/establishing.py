@@ -11,13 +11,13 @@ from typing import Any
 
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.service.server.catalogue import catalogue_of
 from federank.service.server.families.family import Family
 from federank.service.server.families.pairs import PAIRS
-from federank.service.server.published import first_model
+from federank.service.server.federation.catalogue import catalogue_of
+from federank.service.server.federation.published import first_model
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import get_fact, put_fact
+from federank.service.server.store.statements import get_fact, lock_facts, put_content, put_fact
 from federank.service.server.store.versions import put_whole
 from federank.service.server.tickets import hash_of_token, new_token
 
@@ -51,14 +51,13 @@ def establish(
         "ticket_key": secrets.token_hex(32),
     }
     with connection.transaction():
-        if connection.dialect == "postgresql":
-            connection.run("LOCK TABLE facts IN EXCLUSIVE MODE")
+        lock_facts(connection)
         if get_fact(connection, "charter") is not None:
             return None
         put_fact(connection, "charter", charter)
         put_fact(connection, "admin", hash_of_token(token).hex())
         put_fact(connection, "rounds", asdict(rounds))
-        connection.run("INSERT INTO facts (name, value) VALUES ('catalogue', ?)", catalogue.content)
+        put_content(connection, "catalogue", catalogue.content)
         put_whole(connection, 0, model)
     return token
 

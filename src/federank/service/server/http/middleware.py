@@ -1,29 +1,25 @@
-"""The two applications: one for devices and browsers, one for the operator. Both stand behind the same guard.
+"""The middleware: what every request passes on its way in, and every response on its way out.
 
-The guard is what every request passes: it counts the address's requests, adds the headers that keep a browser safe,
-measures, and turns whatever goes wrong into a refusal: a sentence, never a stack trace.
+It enforces the address's rate limit, finds the route, adds the headers that keep a browser safe, measures, and turns
+whatever goes wrong into a refusal: a sentence, never a stack trace.
 """
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, Router
-from starlette.staticfiles import StaticFiles
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from federank.errors import StoreAway
 from federank.service.server.endpoints.openapi import openapi_document
-from federank.service.server.endpoints.routes import ADMIN_ROUTES, PUBLIC, PUBLIC_ROUTES, Endpoint, Entry
-from federank.service.server.rate_limits import bucket_of, refuse_haste
-from federank.service.server.responses import Refusal, answer_json, away
+from federank.service.server.endpoints.routes import PUBLIC, Endpoint, Entry
+from federank.service.server.http.rate_limits import bucket_of, enforce_rate_limit
+from federank.service.server.http.responses import Refusal, json_response, unavailable
 from federank.service.server.service import Service
-from federank.service.server.store.database import StoreAway
 
-PAGE = Path(__file__).parents[1] / "page"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -39,18 +35,6 @@ SAFETY: list[tuple[bytes, bytes]] = [
 _ONLY_TLS = (b"strict-transport-security", b"max-age=31536000")
 
 
-def public_app(service: Service) -> Guard:
-    """What devices and browsers talk to."""
-    return Guard(
-        service, Table(PUBLIC_ROUTES, "FedeRank federation"), Router([Route("/admin.html", _nothing), _page()])
-    )
-
-
-def admin_app(service: Service) -> Guard:
-    """What the operator talks to."""
-    return Guard(service, Table(ADMIN_ROUTES, "FedeRank operator"), Router([Route("/admin", _admin_page), _page()]))
-
-
 class Table:
     """The routes by their paths: looked up, not searched for. A path has at most one part that varies, a ticket."""
 
@@ -58,7 +42,7 @@ class Table:
         document = openapi_document(entries, title)
 
         async def describe(service: Service, request: Request) -> Response:  # noqa: ARG001
-            return answer_json(document)
+            return json_response(document)
 
         self.routes: dict[str, dict[str, Endpoint]] = {f"{PUBLIC}/openapi.json": {"GET": describe}}
         for entry in entries:
@@ -79,19 +63,7 @@ class Table:
 _TASKS = f"{PUBLIC}/tasks/"
 
 
-def _page() -> BaseRoute:
-    return Mount("/", StaticFiles(directory=PAGE, html=True, check_dir=False))
-
-
-async def _admin_page(_: Request) -> Response:
-    return FileResponse(PAGE / "admin.html") if (PAGE / "admin.html").is_file() else await _nothing(_)
-
-
-async def _nothing(_: Request) -> Response:
-    raise HTTPException(404)
-
-
-class Guard:
+class Middleware:
     """What every request passes on its way in, and every answer on its way out."""
 
     def __init__(self, service: Service, table: Table, page: ASGIApp) -> None:
@@ -115,21 +87,21 @@ class Guard:
             await send(message)
 
         try:
-            await self._answer(found, scope, receive, send_safely)
+            await self._respond(found, scope, receive, send_safely)
         except Exception as reason:
             if status:  # the answer was under way: all that is left is to cut it off
                 self._service.log.fault("answer", reason)
                 raise
-            await self._refusal(reason).answer()(scope, receive, send_safely)
+            await self._refusal(reason).response()(scope, receive, send_safely)
         finally:
             route = found[0] if found else "unknown" if scope["path"].startswith(("/api/", "/admin/api/")) else "page"
             self._service.metrics.request(route, status, time.perf_counter() - began)
 
-    async def _answer(
+    async def _respond(
         self, found: tuple[str, dict[str, str]] | None, scope: Scope, receive: Receive, send: Send
     ) -> None:
         client = scope.get("client")
-        refuse_haste(self._service.address_buckets, bucket_of(client[0]) if client else "unknown")
+        enforce_rate_limit(self._service.address_limit, bucket_of(client[0]) if client else "unknown")
         if found is None:
             scope["app"] = self  # so that the router raises where it knows no route
             await self._page(scope, receive, send)
@@ -146,7 +118,7 @@ class Guard:
         if isinstance(reason, Refusal):
             return reason
         if isinstance(reason, StoreAway):
-            return away()
+            return unavailable()
         if isinstance(reason, HTTPException):
             return _http_refusal(reason)
         self._service.log.fault("request", reason)

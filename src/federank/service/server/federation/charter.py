@@ -13,12 +13,12 @@ from federank.arrays import IntVector
 from federank.checks import within
 from federank.errors import SettingError
 from federank.protocol.policy import Policy, default_basis
-from federank.service.server.catalogue import Catalogue, read_catalogue
 from federank.service.server.families.family import Family
 from federank.service.server.families.registry import family_of
-from federank.service.server.published import Published
+from federank.service.server.federation.catalogue import Catalogue, read_catalogue
+from federank.service.server.federation.published import Published
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import get_fact
+from federank.service.server.store.statements import get_content, get_fact
 
 NOUNS = {"city": "place/places", "ml": "film/films"}
 """What the items of known data sets are called, by the beginning of the set's name."""
@@ -60,14 +60,14 @@ def read_charter(connection: Connection) -> Charter | None:
     kept = get_fact(connection, "charter")
     if kept is None:
         return None
-    row = connection.one("SELECT value FROM facts WHERE name = 'catalogue'")
-    assert row is not None, "charter and catalogue are written together"
+    catalogue = get_content(connection, "catalogue")
+    assert catalogue is not None, "charter and catalogue are written together"
     family = family_of(kept.get("method", "fpl"))  # before there were others, none was named
     return Charter(
         name=kept["name"],
         family=family,
         settings=family.settings(**kept["settings"]),
-        catalogue=read_catalogue(bytes(row[0])),
+        catalogue=read_catalogue(catalogue),
         n_items=kept["items"],
         ticket_key=bytes.fromhex(kept["ticket_key"]),
         admin_hash=bytes.fromhex(get_fact(connection, "admin")),

@@ -14,10 +14,10 @@ from typing import Any
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.recommenders.stored.model_folder import load_model
-from federank.service.server.catalogue import catalogue_of
-from federank.service.server.charter import Charter, read_charter, usual_noun
-from federank.service.server.establishing import establish, renew_admin_token
 from federank.service.server.families.registry import FAMILIES
+from federank.service.server.federation.catalogue import catalogue_of
+from federank.service.server.federation.charter import Charter, read_charter, usual_noun
+from federank.service.server.federation.establishing import establish, renew_admin_token
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.restoring import jump_ahead
@@ -70,7 +70,7 @@ def open_store(address: str, demand: Demand) -> str | None:
                         put_fact(connection, name, value)
             return renew_admin_token(connection) if demand.new_admin_token and token is None else token
     finally:
-        database.let_go()
+        database.release()
 
 
 def _begin(connection: Connection, demand: Demand) -> str | None:

@@ -1,7 +1,7 @@
-"""Who conducts the rounds: one worker of all, chosen by a lock that a crash releases.
+"""Who leads: one worker of all plays the rounds, chosen by a lock that a crash releases.
 
 With SQLite it is a lock on a file beside the store, which the operating system drops when the process ends, however it
-ends. With PostgreSQL it is an advisory lock of the connection that conducts: gone when the connection is.
+ends. With PostgreSQL it is an advisory lock of the leader's connection: gone when the connection is.
 
 The lock only spares work. That a round is folded once is seen to by the store (store/statements.py), even if two
 workers should both believe that they lead.
@@ -18,15 +18,15 @@ from federank.service.server.store.database import Connection, Database
 _LOCK_OF_ROUNDS = 7361906
 
 
-class Leadership:
-    """The right to conduct the rounds, once it is taken."""
+class LeaderLock:
+    """The right to lead, once it is acquired."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._file: int | None = None
 
-    def taken(self, connection: Connection) -> bool:
-        """Whether this worker leads now; it tries to."""
+    def acquire(self, connection: Connection) -> bool:
+        """Try to lead; whether this worker does."""
         if connection.dialect == "postgresql":
             row = connection.one("SELECT pg_try_advisory_lock(?)", _LOCK_OF_ROUNDS)
             return bool(row and row[0])
@@ -41,7 +41,7 @@ class Leadership:
         self._file = file
         return True
 
-    def give_up(self) -> None:
+    def release(self) -> None:
         """Let another worker lead."""
         if self._file is not None:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Work: devices wait, a round opens, and as many as are wanted are handed its tickets.
+"""The dispatcher: devices wait in a long poll, a round opens, and as many as are wanted are handed its tickets.
 
 Those who wait are taken in a random order, so that who takes part depends on nothing but being there. All that wait at
 a moment are served by one transaction. A device that has reported in a round waits for the next one.
@@ -10,22 +10,22 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
+from federank.service.server.latest import Latest
 from federank.service.server.logs import Log
 from federank.service.server.store.database import Connection, StoreAway
 from federank.service.server.store.statements import grant
 from federank.service.server.store.writer import Writer
 from federank.service.server.tickets import Ticket, make_ticket
-from federank.service.server.view import View
 
 LEAST_WAVE, MOST_WAVE = 64, 1024
 """How many of those who wait are served by one transaction."""
 
 
-class Work:
+class Dispatcher:
     """Who waits for a task, and who has been given the open round's."""
 
-    def __init__(self, view: View, writer: Writer, ticket_key: bytes, log: Log) -> None:
-        self._view, self._writer, self._key, self._log = view, writer, ticket_key, log
+    def __init__(self, latest: Latest, writer: Writer, ticket_key: bytes, log: Log) -> None:
+        self._latest, self._writer, self._key, self._log = latest, writer, ticket_key, log
         self._waiting: dict[str, asyncio.Future[Ticket | None]] = {}
         self._news = asyncio.Event()
         self._hoping: set[str] = set()  # those who wait and have not been told that this round is not for them
@@ -89,21 +89,21 @@ class Work:
                 self._news.set()
 
     async def _serve_all(self) -> None:
-        now = self._view.round
+        now = self._latest.round
         if now is None or now.state != "open":
             return
-        if self._view.paused and self._view.rounds.mode == "buffered":
+        if self._latest.paused and self._latest.rounds.mode == "buffered":
             return  # a buffer's next round is open already: the pause is kept here
         if now.number != self._round:
             self._round, self._given, self._reported, self._no_room = now.number, {}, set(), False
             self._hoping = set(self._waiting)
-        devices = self._next_devices(self._view.rounds.most_tickets - now.granted)
+        devices = self._next_devices(self._latest.rounds.most_tickets - now.granted)
         tickets = {make_ticket(self._key, device, now.number, now.version): device for device in devices}
         if not tickets:
             return
         wanted = list(tickets)
         again = {ticket for ticket, device in tickets.items() if self._given.get(device) == ticket}
-        most = self._view.rounds.most_tickets
+        most = self._latest.rounds.most_tickets
 
         def take(connection: Connection) -> tuple[list[Ticket], set[bytes]]:
             return grant(connection, now.number, wanted, again, most)
