@@ -54,6 +54,17 @@ def test_the_noise_of_a_round_has_the_same_deviation_on_both_engines(play, noise
 
 
 @pytest.mark.parametrize("play", [compiled.play, reference.play], ids=["compiled", "reference"])
+@pytest.mark.parametrize("noise_on", ["all-rows", "sums", "sent-rows"])
+def test_a_device_that_drops_out_sends_no_noise(play, noise_on):
+    lost = federation(DATA, clip=1.0, noise=2.0, noise_on=noise_on, dropout=1.0, **EVERYONE)
+    vectors, biases = lost.item_vectors.copy(), lost.item_biases.copy()
+    play(lost, 3)
+    np.testing.assert_array_equal(lost.item_vectors, vectors)
+    np.testing.assert_array_equal(lost.item_biases, biases)
+    assert lost.round_number == 3
+
+
+@pytest.mark.parametrize("play", [compiled.play, reference.play], ids=["compiled", "reference"])
 def test_noise_on_sent_rows_is_as_strong_as_the_number_of_updates_with_that_row(play):
     found = [_noise_of_a_round(play, "sent-rows", seed) for seed in range(40)]
     assert not any(noise[~touched].any() for noise, touched in found)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.protocol.test_round import Recorder
+from tests.protocol.pairs.test_round import Recorder
 from tests.worlds import federation, random_world
 
 from federank.engines.pairs.communication import count_communication

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.worlds import federation, two_tastes
 
 from federank.errors import SettingError
 from federank.protocol.pairs.recipes import PRESETS, FPLSettings, recipe_for
@@ -32,6 +33,16 @@ def test_an_epoch_has_as_many_interactions_with_the_server_as_there_are_in_train
     for clients in (1, 2, 3, "all"):
         recipe = worked_out(clients_per_round=clients)
         assert recipe.clients_per_round * recipe.rounds_per_epoch == pytest.approx(20, abs=recipe.clients_per_round)
+
+
+def test_an_epoch_is_as_long_as_whole_histories_are_though_little_of_them_is_shared():
+    # What people take part with must not change how often they are asked, nor tell how much they hold back.
+    data = two_tastes()
+    shares_little = {"pi": 0.25, "sharing": "sticky", "basis": "shared", "clients_per_round": 4}
+    recipe = federation(data, **shares_little).recipe
+    assert len(recipe.outward.items) < len(data) / 2
+    assert recipe.rounds_per_epoch == len(data) // 4
+    assert federation(data, **shares_little | {"triples": "mean"}).recipe.triples.tolist() == [8] * data.n_users
 
 
 def test_everyone_can_train_on_as_many_pairs_as_their_history_has():

@@ -6,13 +6,11 @@ from tests.rated_worlds import rated_world, rating_federation
 
 from federank.data.interactions import Interactions
 from federank.engines.ratings import reference as rating_reference
-from federank.errors import BadMessage
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ratings.aggregation import SharedFactors
 from federank.protocol.ratings.computation import compute_ratings
 from federank.protocol.ratings.distribution import choose_raters
 from federank.protocol.ratings.messages import (
-    RatingUpdate,
     encode_rating_message,
     rating_broadcast_bytes,
     rating_update_bytes,
@@ -130,39 +128,6 @@ def test_the_counted_bytes_are_those_of_real_messages():
     assert len(encode_rating_message(shared.distribute(federation.recipe))) == rating_broadcast_bytes(
         n_items, 4, implicit=True
     )
-
-
-def test_the_server_steps_by_the_mean_of_what_it_was_sent():
-    recipe = rating_federation(rated_world(), factors=1, style="batch", learning_rate=0.5).recipe
-    shared = SharedFactors(np.zeros((3, 1), np.float32), np.zeros((0, 1), np.float32))
-    nothing = np.empty(0, np.int32), np.empty((0, 1), np.float32)
-    sent = [
-        RatingUpdate(np.int32([0, 1]), np.float32([[2], [4]]), *nothing),
-        RatingUpdate(np.int32([1]), np.float32([[8]]), *nothing),
-    ]
-    shared.aggregate(recipe, sent)
-    assert shared.vectors[:, 0].tolist() == [-1, -3, 0]
-    assert shared.round_number == 1
-
-
-@pytest.mark.parametrize(
-    ("update", "sentence"),
-    [
-        (RatingUpdate(np.int32([1, 0]), np.ones((2, 1), "f4"), np.int32([]), np.ones((0, 1), "f4")), "must ascend"),
-        (RatingUpdate(np.int32([9]), np.ones((1, 1), "f4"), np.int32([]), np.ones((0, 1), "f4")), "within 0 to 2"),
-        (RatingUpdate(np.int32([1]), np.ones((1, 2), "f4"), np.int32([]), np.ones((0, 1), "f4")), r"of shape \(1, 1\)"),
-        (RatingUpdate(np.int64([1]), np.ones((1, 1), "f4"), np.int32([]), np.ones((0, 1), "f4")), "32-bit"),
-        (RatingUpdate(np.int32([1]), np.full((1, 1), np.nan, "f4"), np.int32([]), np.ones((0, 1), "f4")), "not finite"),
-        (RatingUpdate(np.int32([1]), np.ones((1, 1), "f4"), np.int32([1]), np.ones((1, 1), "f4")), "rows of W too"),
-    ],
-)
-def test_an_update_that_breaks_the_protocol_changes_nothing(update, sentence):
-    recipe = rating_federation(rated_world(), factors=1).recipe
-    shared = SharedFactors(np.zeros((3, 1), np.float32), np.zeros((0, 1), np.float32))
-    with pytest.raises(BadMessage, match=sentence):
-        shared.aggregate(recipe, [update])
-    assert not shared.vectors.any()
-    assert shared.round_number == 0
 
 
 def test_everyone_takes_part_in_batch_style_and_one_at_a_time_in_stochastic_style():
