@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from federank.data.city.city import city
 from federank.data.interactions import Interactions
@@ -27,7 +25,7 @@ from federank.errors import SettingError
 NEIGHBOURS = 30
 NEIGHBOURS_SHARE = {"sharing": "sticky", "pi": 0.3, "basis": "shared"}
 ROUND = {"target": 8, "over_selection": 1.5, "deadline": 20.0}
-ASKS_A_SECOND = 4.0
+REQUESTS_A_SECOND = 4.0
 """How often the neighbours ask for work, all together: a round every two seconds or so."""
 
 
@@ -81,7 +79,7 @@ def serve_neighbourhood(
         say(f"Open {address} in a browser: {NEIGHBOURS} virtual neighbours take part with you.")
         say(f"The operator's page is http://127.0.0.1:{admin.getsockname()[1]}/admin, its token {token}")
         say("Nothing of it is kept. End it with Ctrl-C.")
-        neighbours = subprocess.Popen([sys.executable, "-m", __name__, json.dumps({"address": address, "seed": seed})])
+        neighbours = subprocess.Popen([sys.executable, "-m", __name__, address, str(seed)])
         trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0)
         try:
             return serve(Serving(store=store, trust=trust, quiet=True), public, admin)
@@ -90,10 +88,10 @@ def serve_neighbourhood(
             neighbours.wait()
 
 
-def _live_on(told: dict[str, Any]) -> None:
+def _live_on(address: str, seed: int) -> None:
     with suppress(KeyboardInterrupt):
-        live(told["address"], city(seed=told["seed"]), NEIGHBOURS, rate=ASKS_A_SECOND)
+        live(address, city(seed=seed), NEIGHBOURS, rate=REQUESTS_A_SECOND)
 
 
 if __name__ == "__main__":
-    _live_on(json.loads(sys.argv[1]))
+    _live_on(sys.argv[1], int(sys.argv[2]))

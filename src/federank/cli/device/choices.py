@@ -107,16 +107,16 @@ def any_wish(wishes: dict[str, Any]) -> bool:
 
 def policy_line(policy: Policy) -> str:
     """A policy in words."""
-    words = [f"{policy.sharing} sharing, pi {policy.pi:g}, computed from the {policy.basis}"]
-    words[0] += " profile" if policy.basis == "shared" else ""
+    parts = [f"{policy.sharing} sharing, pi {policy.pi:g}, computed from the {policy.basis}"]
+    parts[0] += " profile" if policy.basis == "shared" else ""
     if policy.epsilon is not None:
-        words.append(f"epsilon {policy.epsilon:g}")
+        parts.append(f"epsilon {policy.epsilon:g}")
     if policy.budget is not None:
-        words.append(f"at most {policy.budget} {_items(policy.budget)} ever")
+        parts.append(f"at most {policy.budget} {_items(policy.budget)} ever")
     if policy.never_items:
         how = "never, or only as decoys" if policy.sharing == "deniable" else "never"
-        words.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} {how}")
-    return ", ".join(words) + (", paused" if policy.paused else "")
+        parts.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} {how}")
+    return ", ".join(parts) + (", paused" if policy.paused else "")
 
 
 def _items(n: int) -> str:

@@ -50,8 +50,8 @@ class Finder:
     def number(self, text: str) -> int | None:
         """The number of the item with this id, or with this title if only one has it."""
         text = shown(text)  # as the catalogue's own names are kept
-        found = self._ids.get(text)
-        return self._titles.get(text.casefold().strip()) if found is None else found
+        by_id = self._ids.get(text)
+        return self._titles.get(text.casefold().strip()) if by_id is None else by_id
 
 
 def never_items(catalogue: Catalogue, items: list[str], categories: list[str]) -> frozenset[int]:
@@ -88,11 +88,11 @@ def _items(path: Path) -> list[str]:
         raise BadFile(f"{path} is empty; a CSV with a column `item` is needed, with ids or titles.")
     header = [cell.strip().casefold() for cell in rows[0]]
     if "item" in header:
-        place = header.index("item")
+        column = header.index("item")
         for line, row in enumerate(rows[1:], start=2):
-            if len(row) <= place:
+            if len(row) <= column:
                 raise BadFile(f"{path}, row {line}: there is no value in the column `item`.")
-        return [row[place].strip() for row in rows[1:] if row[place].strip()]
+        return [row[column].strip() for row in rows[1:] if row[column].strip()]
     if len(header) > 1:
         raise BadFile(f"{path} has the columns {', '.join(rows[0])}; one of them must be called `item`.")
     return [row[0].strip() for row in rows]

@@ -94,8 +94,8 @@ def _in_catalogue(data: Interactions, ids: list[str]) -> tuple[Profiles, int]:
     own = [str(item) for item in data.item_ids.tolist()]
     if own == ids:
         return data.profiles, 0
-    place = {item: number for number, item in enumerate(ids)}
-    numbers = np.array([place.get(item, -1) for item in own], dtype=np.int32)
+    number_of = {item: number for number, item in enumerate(ids)}
+    numbers = np.array([number_of.get(item, -1) for item in own], dtype=np.int32)
     known = numbers[data.items] >= 0
     if not known.any():
         raise DataError(f"None of the items of {data.name} is in the federation's catalogue; is it the same data?")

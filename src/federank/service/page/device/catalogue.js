@@ -54,10 +54,10 @@ export function find(catalogue, text, category, most, popularity) {
   const found = [];
   for (const number of among) {
     const title = plain[number];
-    const place = title.indexOf(wanted);
-    if (place < 0) continue;
+    const index = title.indexOf(wanted);
+    if (index < 0) continue;
     // The whole title, then its beginning, then the beginning of a word, then anywhere.
-    const rank = title === wanted ? 0 : place === 0 ? 1 : title[place - 1] === " " ? 2 : 3;
+    const rank = title === wanted ? 0 : index === 0 ? 1 : title[index - 1] === " " ? 2 : 3;
     found.push({ rank, number });
   }
   found.sort(
@@ -73,8 +73,8 @@ function mostPopular(among, most, popularity) {
   const best = [];
   for (const number of among) {
     if (best.length === most && popularity[number] <= popularity[best[most - 1]]) continue;
-    const place = best.findIndex((other) => popularity[other] < popularity[number]);
-    best.splice(place < 0 ? best.length : place, 0, number);
+    const index = best.findIndex((other) => popularity[other] < popularity[number]);
+    best.splice(index < 0 ? best.length : index, 0, number);
     if (best.length > most) best.pop();
   }
   return best;

@@ -51,7 +51,7 @@ export async function request(path, { token, timeout = 30_000, signal, ...option
       headers,
       signal: AbortSignal.any(signals),
       credentials: "omit",
-      cache: path === "catalogue" ? "default" : "no-store", // the model has a better place: store.js
+      cache: path === "catalogue" ? "default" : "no-store", // the model is kept in store.js
       redirect: "error",
       referrerPolicy: "no-referrer",
     });
@@ -99,10 +99,10 @@ export async function bytesOf(response, largest) {
     throw new NoAnswer("The connection broke while the server was answering.");
   }
   const body = new Uint8Array(size);
-  let place = 0;
+  let index = 0;
   for (const piece of pieces) {
-    body.set(piece, place);
-    place += piece.length;
+    body.set(piece, index);
+    index += piece.length;
   }
   return body;
 }

@@ -1,6 +1,6 @@
 /* The device: the person's history and choices, the public model, and what follows from them. Lives in the worker.
 
-What is kept is in the database (store.js); what is here is a copy of it, and numbers in the place of ids: histories are
+What is kept is in the database (store.js); what is here is a copy of it, and numbers instead of ids: histories are
 kept by the catalogue's ids, so that they survive a catalogue that is put in another order. Another tab may change the
 database at any time, so everything is read anew before a round.
 */
@@ -47,9 +47,9 @@ export function layOver(model, shape, { items, vectors, biases, version }) {
     throw new BadAnswer(
       `The server sent ${items.length} of the ${shape.items} rows of the model; all are needed at first.`,
     );
-  items.forEach((item, place) => {
-    model.vectors.set(vectors.subarray(place * factors, (place + 1) * factors), item * factors);
-    model.biases[item] = biases[place];
+  items.forEach((item, index) => {
+    model.vectors.set(vectors.subarray(index * factors, (index + 1) * factors), item * factors);
+    model.biases[item] = biases[index];
   });
   model.version = version;
 }
@@ -165,7 +165,7 @@ export class Device {
     return { sharing, pi, basis, epsilon, budget, neverIds: [], neverCategories: [] };
   }
 
-  /** The same with items in the place of ids and categories.
+  /** The same with items instead of ids and categories.
    * @returns {Policy} */
   get policy() {
     const { neverIds, neverCategories, ...policy } = this.choice;
@@ -177,7 +177,7 @@ export class Device {
   /** What has left because it was its owner's, by number; what the catalogue no longer has gets a number that none has. */
   get sent() {
     const gone = this.kept.ledger.filter(({ id, real }) => real === true && !this.catalogue.numberOf.has(id));
-    return [...gone.map((_, place) => -1 - place), ...reallyLiked(this.entries)];
+    return [...gone.map((_, index) => -1 - index), ...reallyLiked(this.entries)];
   }
 
   /** What this device takes part with; what has already left stays chosen, ahead of what is new, and counts for life.

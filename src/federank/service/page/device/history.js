@@ -91,7 +91,7 @@ function namesInTable(text) {
   );
   const rows = cells(text.replace(/^\uFEFF/, ""), separator);
   const header = (rows[0] ?? []).map((cell) => cell.trim().toLowerCase());
-  const column = COLUMNS.map((name) => header.indexOf(name)).find((place) => place >= 0);
+  const column = COLUMNS.map((name) => header.indexOf(name)).find((index) => index >= 0);
   return column === undefined ? rows.map((row) => row[0] ?? "") : rows.slice(1).map((row) => row[column] ?? "");
 }
 
@@ -103,11 +103,11 @@ function cells(text, separator) {
   const rows = [row];
   let cell = "";
   let quoted = false;
-  for (let place = 0; place < text.length; place++) {
-    const mark = text[place];
+  for (let index = 0; index < text.length; index++) {
+    const mark = text[index];
     if (quoted) {
       if (mark !== '"') cell += mark;
-      else if (text[place + 1] === '"') cell += text[++place];
+      else if (text[index + 1] === '"') cell += text[++index];
       else quoted = false;
     } else if (mark === '"' && !cell) quoted = true;
     else if (mark === separator) (row.push(cell), (cell = ""));

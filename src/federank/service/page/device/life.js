@@ -134,7 +134,7 @@ async function holdBack(device, say) {
   const { items } = device.catalogue;
   const may = new Set(
     Array.from(
-      profile.filter((_, place) => allowed[place]),
+      profile.filter((_, index) => allowed[index]),
       (item) => items[item].id,
     ),
   );

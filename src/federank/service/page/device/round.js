@@ -38,7 +38,7 @@ export async function play(device, task) {
   return {
     body: encodeUpdate(update),
     rows,
-    liked: Array.from(update.items.filter((_, place) => update.biases[place] > 0)),
+    liked: Array.from(update.items.filter((_, index) => update.biases[index] > 0)),
     vector: person.vector,
     from: device.learntFrom(outward.profile),
     changed: [...record(device.entries, task.round, outward, update).values()],

@@ -91,7 +91,7 @@ export async function readEverything(database) {
     ...stores.slice(1).map((store) => settled(transaction.objectStore(store).getAll())),
   ]);
   const [history, dismissed, ledger, rounds, pending] = lists;
-  const named = Object.fromEntries(keys.map((key, place) => [key, values[place]]));
+  const named = Object.fromEntries(keys.map((key, index) => [key, values[index]]));
   return { ...named, history, dismissed, ledger, rounds, pending };
 }
 

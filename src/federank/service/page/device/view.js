@@ -74,8 +74,8 @@ function nounOf(noun) {
  * @type {(device: Device, progress: Progress) => Promise<View>} */
 export async function viewOf(device, progress) {
   const outward = await device.outward();
-  const real = new Set(outward.profile.filter((_, place) => outward.real[place] && outward.allowed[place]));
-  const decoys = new Set(outward.profile.filter((_, place) => !outward.real[place]));
+  const real = new Set(outward.profile.filter((_, index) => outward.real[index] && outward.allowed[index]));
+  const decoys = new Set(outward.profile.filter((_, index) => !outward.real[index]));
   const kept = new Map(device.kept.history.map((owned) => [owned.id, owned]));
   const history = Array.from(device.history, (number) => {
     const entry = device.entries.get(number);

@@ -104,8 +104,8 @@ export function normalRow(columns, seed, row, purpose, scale) {
   for (let block = 0; 4 * block < columns; block++) {
     const [a, b, c, d] = words(seed, row, purpose, 0, block);
     const four = [...normalPair(a, b), ...normalPair(c, d)];
-    for (let place = 0; place < 4 && 4 * block + place < columns; place++)
-      values[4 * block + place] = scale * four[place];
+    for (let index = 0; index < 4 && 4 * block + index < columns; index++)
+      values[4 * block + index] = scale * four[index];
   }
   return values;
 }

@@ -14,11 +14,11 @@ Updates reads the very same. The ledger is written before an Update is sent, bec
 /** Take note of an Update: the entries it changes, as new records beside the old ones (a Map by item).
  * @type {(entries: Map<number, Entry>, roundNumber: number, outward: Outward, update: Update) => Map<number, Entry>} */
 export function record(entries, roundNumber, outward, update) {
-  const real = new Map(Array.from(outward.profile, (item, place) => [item, outward.real[place]]));
+  const real = new Map(Array.from(outward.profile, (item, index) => [item, outward.real[index]]));
   const changed = new Map();
-  update.items.forEach((item, place) => {
+  update.items.forEach((item, index) => {
     const old = entries.get(item);
-    const bias = update.biases[place];
+    const bias = update.biases[index];
     changed.set(item, {
       item,
       first_round: Math.min(old?.first_round ?? roundNumber, roundNumber),

@@ -105,7 +105,7 @@ export function decodeBroadcast(buffer, factors, nItems) {
     biases: new Float32Array(biases),
   };
   spans.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
-  const gapless = spans.every(([start], place) => start === (place ? spans[place - 1][1] : 0));
+  const gapless = spans.every(([start], index) => start === (index ? spans[index - 1][1] : 0));
   if (!gapless || first + spans[2][1] !== buffer.byteLength)
     throw new BadMessage("The tensors of the message overlap, or leave bytes that belong to none of them.");
   checkRows(arrays, nItems);
@@ -136,12 +136,12 @@ function readHeader(buffer) {
 /** Refuse rows that are not of the form the protocol asks for.
  * @type {(rows: Update, nItems: number) => void} */
 export function checkRows({ items, vectors, biases }, nItems) {
-  for (let place = 0; place < items.length; place++)
-    if (items[place] < 0 || items[place] >= nItems || (place && items[place] <= items[place - 1]))
+  for (let index = 0; index < items.length; index++)
+    if (items[index] < 0 || items[index] >= nItems || (index && items[index] <= items[index - 1]))
       throw new BadMessage(`The items of a message must ascend without repeats within 0 to ${nItems - 1}.`);
   for (const values of [vectors, biases])
-    for (let place = 0; place < values.length; place++)
-      if (!Number.isFinite(values[place]))
+    for (let index = 0; index < values.length; index++)
+      if (!Number.isFinite(values[index]))
         throw new BadMessage("The message holds values that are not finite numbers.");
 }
 

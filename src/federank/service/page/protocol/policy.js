@@ -5,7 +5,7 @@
     deniable       every item of the catalogue answers once, for life: a liked one is sent with probability pi, any other
                    one with a smaller q, with epsilon = ln( pi (1 - q) / (q (1 - pi)) )
 
-With the basis `shared` the device takes part with its outward profile in the place of its history, so that all that leaves
+With the basis `shared` the device takes part with its outward profile instead of its history, so that all that leaves
 is a function of that profile and of draws.
 */
 

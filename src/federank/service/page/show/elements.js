@@ -49,12 +49,12 @@ function present(children) {
 export function fill(parent, ...children) {
   const focused = document.activeElement;
   const before = keyedIn(parent);
-  const place = before.findIndex((made) => made === focused);
+  const index = before.findIndex((made) => made === focused);
   parent.replaceChildren(...present(children));
-  if (place < 0) return;
-  const { key } = before[place].dataset;
+  if (index < 0) return;
+  const { key } = before[index].dataset;
   const after = keyedIn(parent);
-  const next = after.find((made) => made.dataset.key === key) ?? after[Math.min(place, after.length - 1)];
+  const next = after.find((made) => made.dataset.key === key) ?? after[Math.min(index, after.length - 1)];
   next?.focus({ preventScroll: true });
 }
 
@@ -94,7 +94,7 @@ export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 export function table(caption, columns, rows) {
   const head = columns.map(([title, kind = ""]) => element("th", { scope: "col", class: kind }, title));
   const body = rows.map((cells) =>
-    element("tr", {}, ...cells.map((cell, place) => element("td", { class: columns[place][1] ?? "" }, cell))),
+    element("tr", {}, ...cells.map((cell, index) => element("td", { class: columns[index][1] ?? "" }, cell))),
   );
   return element(
     "div",

@@ -17,15 +17,15 @@ export function disclosedPicture({ left, mayLeave, stays }, words) {
     total <= MOST_CELLS
       ? [left, mayLeave, stays]
       : [left, mayLeave, stays].map((count) => Math.round((count / total) * MOST_CELLS));
-  const kinds = ["cell-left", "cell-may", "cell-stays"].flatMap((kind, place) => Array(counts[place]).fill(kind));
+  const kinds = ["cell-left", "cell-may", "cell-stays"].flatMap((kind, index) => Array(counts[index]).fill(kind));
   const columns = Math.max(1, Math.min(kinds.length, 20));
   const rows = Math.ceil(kinds.length / columns);
   const step = CELL + GAP;
-  const cells = kinds.map((kind, place) =>
+  const cells = kinds.map((kind, index) =>
     drawn("rect", {
       class: kind,
-      x: 1 + (place % columns) * step,
-      y: 1 + Math.floor(place / columns) * step,
+      x: 1 + (index % columns) * step,
+      y: 1 + Math.floor(index / columns) * step,
       width: CELL,
       height: CELL,
       rx: 3,
@@ -70,16 +70,16 @@ export function chart(title, points, { line = false, unit = "" } = {}) {
     return figure;
   }
   const highest = Math.max(...points.map(({ value, bad = 0 }) => value + bad), 1e-9);
-  /** @type {(place: number) => number} */
-  const across = (place) => EDGE + (place + 0.5) * ((WIDTH - EDGE) / points.length);
+  /** @type {(index: number) => number} */
+  const across = (index) => EDGE + (index + 0.5) * ((WIDTH - EDGE) / points.length);
   /** @type {(value: number) => number} */
   const up = (value) => HEIGHT - 18 - (value / highest) * (HEIGHT - 36);
   const wide = Math.max(1, ((WIDTH - EDGE) / points.length) * 0.7);
-  /** @type {(place: number, from: number, to: number, kind: string) => SVGElement} */
-  const bar = (place, from, to, kind) =>
+  /** @type {(index: number, from: number, to: number, kind: string) => SVGElement} */
+  const bar = (index, from, to, kind) =>
     drawn("rect", {
       class: kind,
-      x: across(place) - wide / 2,
+      x: across(index) - wide / 2,
       y: up(to),
       width: wide,
       height: Math.max(0, up(from) - up(to)),
@@ -88,12 +88,12 @@ export function chart(title, points, { line = false, unit = "" } = {}) {
     ? [
         drawn("polyline", {
           class: "chart-line",
-          points: points.map(({ value }, place) => `${across(place)},${up(value)}`).join(" "),
+          points: points.map(({ value }, index) => `${across(index)},${up(value)}`).join(" "),
         }),
       ]
-    : points.flatMap(({ value, bad = 0 }, place) => [
-        bar(place, 0, value, "chart-bar"),
-        bar(place, value, value + bad, "chart-bar bad"),
+    : points.flatMap(({ value, bad = 0 }, index) => [
+        bar(index, 0, value, "chart-bar"),
+        bar(index, value, value + bad, "chart-bar bad"),
       ]);
   /** @type {(x: number, y: number, words: string, anchor?: string) => SVGElement} */
   const text = (x, y, words, anchor = "start") =>
