@@ -6,6 +6,9 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check
 WORKERS ?= auto
 
+# Tests start hundreds of Python processes: what Python has compiled is kept, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo visit test check check-page check-javascript bench docs clean
 
 demo: $(VENV)/.product

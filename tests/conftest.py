@@ -5,9 +5,12 @@ import shutil
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.scheduling import WholeFiles, in_order
 
 # No time limits, and the same examples every time: a test's outcome depends on the code alone.
 settings.register_profile("federank", deadline=None, derandomize=True)
@@ -34,6 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=in_order)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeFiles:
+    """Workers take whole files (scheduling.py)."""
+    config.option.loadscopereorder = False  # in our order, and not by how many tests a file has
+    return WholeFiles(config, log)
 
 
 def _program(name: str, found: Path | None) -> Path:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
 
 from federank.audit.scoring import judge
 from federank.audit.view import Guess
@@ -52,6 +51,8 @@ def test_what_was_held_back_is_judged_apart():
     profile=st.sets(st.integers(0, 7), min_size=1, max_size=7),
 )
 def test_the_area_under_the_curve_is_scikit_learns(scores, profile):
+    from sklearn.metrics import roc_auc_score
+
     owned = np.isin(np.arange(8), list(profile))
     marks = marks_of(scores, size=3, profile=np.flatnonzero(owned).astype(np.int32))
     assert marks["auc"] == pytest.approx(roc_auc_score(owned, np.array(scores, dtype=np.float32)))

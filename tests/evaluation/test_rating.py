@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
 from federank.errors import DataError, SettingError
 from federank.evaluation.rating import mae, mean_difference, rmse, standard_deviation_range
@@ -14,6 +13,8 @@ pairs = st.lists(st.tuples(st.floats(-10, 10), st.floats(1, 5)), min_size=1, max
 
 @given(rows=pairs)
 def test_errors_are_those_of_scikit_learn(rows):
+    from sklearn.metrics import mean_absolute_error, root_mean_squared_error
+
     guesses, truths = rows.T
     assert mae(guesses, truths) == pytest.approx(mean_absolute_error(truths, guesses))
     assert rmse(guesses, truths) == pytest.approx(root_mean_squared_error(truths, guesses))

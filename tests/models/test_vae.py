@@ -17,7 +17,10 @@ from federank.models.vae import (
 
 pytestmark = pytest.mark.slow  # JAX takes seconds to wake up
 
-jax = pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
+
+@pytest.fixture(autouse=True)
+def jax():
+    return pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def loss_by_hand(network, histories, noise, beta):
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.7])
-def test_the_loss_is_its_formula(network, histories, beta):
+def test_the_loss_is_its_formula(jax, network, histories, beta):
     key = jax.random.key(5)
     noise = np.asarray(jax.random.normal(key, (histories.shape[0], 3)))
     found = loss(network, unit_length(histories).toarray(), histories.toarray(), key, beta)
@@ -57,7 +60,7 @@ def test_scores_are_the_network_without_dropout_or_noise(network, histories):
     np.testing.assert_allclose(network_scores(network, histories), np.tanh(means @ C + c) @ D + d, rtol=1e-4, atol=1e-6)
 
 
-def test_steps_lower_the_loss(network, histories):
+def test_steps_lower_the_loss(jax, network, histories):
     start, step = make_step(0.01)
     learnt = jax.tree.map(jax.numpy.asarray, network)
     memory, key = start(learnt), jax.random.key(0)

@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event, rdp
 from scipy.stats import norm
 from tests.worlds import federation, random_world
 
@@ -78,6 +77,8 @@ def test_everyones_rounds_are_counted():
 
 
 def test_the_figure_is_that_of_a_gaussian_mechanism_that_hides_any_other_history():
+    from dp_accounting import dp_event, rdp
+
     accountant = rdp.RdpAccountant()
     accountant.compose(dp_event.GaussianDpEvent(4.0), 10)
     assert epsilon_of(8.0, 10, 1e-6) == accountant.get_epsilon(1e-6)
