@@ -1,7 +1,11 @@
 """Federations of few messages on tiny worlds."""
 
+import numpy as np
+
+from federank.data.interactions import Interactions
 from federank.engines.squares.federation import SquaresFederation
-from federank.protocol.choices import AS_HISTORIES_ARE, Choices, everyones_outward
+from federank.protocol.choices import AS_HISTORIES_ARE, Choices, everyones_outward, outward_of
+from federank.protocol.squares.messages import SquaresPrivate
 from federank.protocol.squares.recipes import SquaresSettings, squares_recipe
 from tests.worlds import random_world
 
@@ -20,3 +24,19 @@ def squares_federation(data, policies=None, allowed=None, trace=None, **settings
     sizes = data.profiles.sizes
     recipe = squares_recipe(settings, sizes, data.n_items, messages=allowed, outward=outward, trace=trace)
     return SquaresFederation.founded(settings, recipe, data.profiles)
+
+
+def people_with(histories, n_items):
+    """People who have exactly these items of a catalogue of this size."""
+    users = np.repeat(np.arange(len(histories)), [len(history) for history in histories]).astype(np.int32)
+    items = np.concatenate([np.sort(history) for history in histories]).astype(np.int32)
+    return Interactions(users, items, np.arange(len(histories)), np.arange(n_items))
+
+
+def devices_of(federation):
+    """Everybody's device before its first message."""
+    recipe, profiles = federation.recipe, federation.profiles
+    return [
+        SquaresPrivate(user, profiles.of(user), outward_of(recipe.outward, profiles, user), int(recipe.messages[user]))
+        for user in range(len(federation.spent))
+    ]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.squares_worlds import some_people, squares_federation
+from tests.squares_worlds import devices_of, some_people, squares_federation
 from tests.worlds import random_world, two_tastes
 
 from federank import FCF, Frugal
@@ -20,10 +20,9 @@ from federank.engines.squares import compiled
 from federank.engines.squares.reference import SquaresFleetInMemory
 from federank.errors import SettingError
 from federank.models.squares import Objective
-from federank.protocol.choices import outward_of
 from federank.protocol.policy import Policy
 from federank.protocol.squares.distribution import block_of
-from federank.protocol.squares.messages import SquaresPrivate, rows_of
+from federank.protocol.squares.messages import rows_of
 
 pytestmark = pytest.mark.slow
 
@@ -37,12 +36,8 @@ def sticky(pi):
 
 def reference_messages(federation):
     """Every message of the reference engine as (round, user, Broadcast, Update), in order."""
-    recipe, profiles, shared = federation.recipe, federation.profiles, federation.shared
-    devices = [
-        SquaresPrivate(user, profiles.of(user), outward_of(recipe.outward, profiles, user), int(recipe.messages[user]))
-        for user in range(len(federation.spent))
-    ]
-    fleet = SquaresFleetInMemory(recipe, devices)
+    recipe, shared = federation.recipe, federation.shared
+    fleet = SquaresFleetInMemory(recipe, devices_of(federation))
     for number in range(recipe.rounds):
         broadcast = shared.distribute(recipe)
         sent = [(int(u), update) for u in fleet.choose(number) for update in fleet.train(np.array([u]), broadcast)]

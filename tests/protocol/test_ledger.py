@@ -1,12 +1,17 @@
 """The ledger: what has left a device, as its owner may read it and as an observer would."""
 
+import json
+
 import numpy as np
 import pytest
+from tests.squares_worlds import devices_of, some_people, squares_federation
 
+from federank.engines.squares.reference import SquaresFleetInMemory
 from federank.errors import BadFile
-from federank.protocol.ledger import Entry, Ledger, read_ledger
+from federank.protocol.ledger import Entry, Ledger, SentMessage, read_ledger
 from federank.protocol.messages import Update
 from federank.protocol.policy import Outward
+from federank.protocol.round import play_round
 
 OUTWARD = Outward(np.array([2, 5, 8], np.int32), np.array([True, False, True]), np.ones(3, np.bool_), True)
 
@@ -86,3 +91,76 @@ def test_what_is_no_ledger_is_refused(tmp_path, content):
 def test_a_ledger_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     with pytest.raises(BadFile, match="cannot be written"):
         ledger().write(tmp_path / "missing" / "ledger.csv")
+
+
+def with_messages():
+    kept = Ledger()
+    kept.record_message(4, OUTWARD, 1, 5)
+    later = Outward(np.array([5, 9], np.int32), np.array([True, True]), np.ones(2, np.bool_), True)
+    kept.record_message(6, later, 2, 5)
+    return kept
+
+
+def test_a_message_made_from_everything_is_entered_with_what_stood_for_the_history():
+    kept = with_messages()
+    assert kept.messages == [SentMessage(1, 5, 4, 3), SentMessage(2, 5, 6, 2)]
+    assert list(kept.entries.values()) == [
+        Entry(2, 4, 4, 1, 0, True),
+        Entry(5, 4, 6, 2, 0, True),  # a decoy first, and really liked later: it stays real
+        Entry(8, 4, 4, 1, 0, True),
+        Entry(9, 6, 6, 1, 0, True),
+    ]
+    assert (kept.spent, Ledger().spent) == (2, 0)
+    assert kept.disclosed([2, 9, 30, 31]) == 0.5
+
+
+@pytest.mark.parametrize("name", ["ledger.csv", "ledger.json"])
+def test_an_exported_ledger_of_messages_comes_back_whole(tmp_path, name):
+    path = tmp_path / name
+    with_messages().write(path)
+    assert read_ledger(path) == with_messages()
+    assert Ledger.from_rows(with_messages().to_rows(), with_messages().message_rows()) == with_messages()
+
+
+def test_a_message_is_one_line_of_the_table_that_names_no_item(tmp_path):
+    path = tmp_path / "ledger.csv"
+    with_messages().write(path)
+    lines = path.read_text().splitlines()
+    assert lines[0] == "item,first_round,last_round,times_liked,times_compared,real,message,of"
+    assert lines[-1] == ",6,6,2,,,2,5"
+    assert lines[1] == "2,4,4,1,0,True,,"
+
+
+def test_a_ledger_without_messages_is_written_as_version_0_1_0_wrote_it_and_such_a_one_opens(tmp_path):
+    path = tmp_path / "ledger.csv"
+    path.write_text("item,first_round,last_round,times_liked,times_compared,real\n2,3,9,2,0,True\n4,3,9,0,2,\n")
+    old = read_ledger(path)
+    assert (old.messages, list(old.entries)) == ([], [2, 4])
+    again = tmp_path / "again.csv"
+    old.write(again)
+    assert again.read_text().splitlines() == path.read_text().splitlines()
+    as_list = tmp_path / "ledger.json"
+    old.write(as_list)
+    assert isinstance(json.loads(as_list.read_text()), list)
+    assert read_ledger(as_list) == old
+
+
+@pytest.mark.parametrize("content", ['{"items": []}', '"ledger"', '{"items": [], "messages": [{"number": 1}]}', "[1]"])
+def test_json_that_is_no_ledger_is_refused(tmp_path, content):
+    path = tmp_path / "ledger.json"
+    path.write_text(content)
+    with pytest.raises(BadFile, match="ledger"):
+        read_ledger(path)
+
+
+def test_the_ledgers_of_the_reference_engine_tell_every_message_and_what_it_was_made_from():
+    federation = squares_federation(some_people(), messages=2, cohorts=2, dropout=0.5, allowed=np.arange(80) % 3)
+    fleet = SquaresFleetInMemory(federation.recipe, devices_of(federation))
+    for _ in range(federation.recipe.rounds):
+        play_round(federation.recipe, federation.shared, fleet)
+        federation.round_number += 1
+    for device, kept in zip(fleet.devices, fleet.ledgers, strict=True):
+        assert kept.spent == len(kept.messages) == device.spent <= device.messages
+        assert all(message.allowed == device.messages for message in kept.messages)
+        expected = device.outward.profile if device.spent else []
+        np.testing.assert_array_equal(kept.liked(), expected)

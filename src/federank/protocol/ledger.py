@@ -13,7 +13,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,25 @@ class Entry:
     """Sent as liked: whether it ever was because it is its owner's. None for what was only ever compared with."""
 
 
+@dataclass(frozen=True)
+class SentMessage:
+    """One message of a device's life that was made from everything it takes part with."""
+
+    number: int
+    """The how-many-th it is."""
+    allowed: int
+    """How many its owner allowed in a life when it left."""
+    round: int
+    items: int
+    """How many items stood for the history in it, decoys included."""
+
+
 @dataclass
 class Ledger:
-    """What has left one device, by item."""
+    """What has left one device, by item, and as which messages."""
 
     entries: dict[int, Entry] = field(default_factory=dict)
+    messages: list[SentMessage] = field(default_factory=list)
 
     def record(self, round_number: int, outward: Outward, update: Update) -> None:
         """Take note of an Update before it is sent."""
@@ -58,6 +73,21 @@ class Ledger:
                 entry.real = entry.real is True or real[item]
             elif bias < 0:
                 entry.times_compared += 1
+
+    def record_message(self, round_number: int, outward: Outward, number: int, allowed: int) -> None:
+        """Take note of a message that is made from a whole outward profile, before it is sent."""
+        self.messages.append(SentMessage(number, allowed, round_number, len(outward.profile)))
+        for item, real in zip(outward.profile.tolist(), outward.real.tolist(), strict=True):
+            entry = self.entries.setdefault(item, Entry(item, round_number, round_number))
+            entry.first_round = min(entry.first_round, round_number)
+            entry.last_round = max(entry.last_round, round_number)
+            entry.times_liked += 1
+            entry.real = entry.real is True or real
+
+    @property
+    def spent(self) -> int:
+        """How many messages of the device's life have left."""
+        return max((message.number for message in self.messages), default=0)
 
     def liked(self) -> IntVector:
         """Every item that was ever sent as liked, decoys included, ascending."""
@@ -77,46 +107,82 @@ class Ledger:
         """The entries as plain values, by item."""
         return [asdict(self.entries[item]) for item in sorted(self.entries)]
 
+    def message_rows(self) -> list[dict[str, int]]:
+        """The messages as plain values, in their order."""
+        return [asdict(message) for message in self.messages]
+
     @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Ledger:
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]], messages: Iterable[Mapping[str, Any]] = ()) -> Ledger:
         """The ledger that gave these rows; text, as a CSV has it, and 0 or 1 for what is true are understood."""
         entries = {}
         for number, row in enumerate(rows, start=1):
-            try:
+            with _read_as(f"Row {number}", _NAMES):
                 counts = {name: int(row[name]) for name in _COUNTS}
                 entries[counts["item"]] = Entry(**counts, real=_TRUTHS[str(row["real"]).lower()])
-            except (KeyError, ValueError, TypeError) as reason:
-                raise BadFile(
-                    f"Row {number} of the ledger cannot be read ({reason!r}); {', '.join(_NAMES)} are needed."
-                ) from reason
-        return cls(entries)
+        sent = []
+        for number, row in enumerate(messages, start=1):
+            with _read_as(f"Message {number}", _MESSAGE_NAMES):
+                sent.append(SentMessage(**{name: int(row[name]) for name in _MESSAGE_NAMES}))
+        return cls(entries, sent)
 
     def write(self, path: Path) -> None:
         """Export to a file, as JSON where it is named so and as CSV otherwise; whole or not at all."""
         text = io.StringIO(newline="")
         if path.suffix == ".json":
-            json.dump(self.to_rows(), text, indent=1)
+            sent = {"items": self.to_rows(), "messages": self.message_rows()}
+            json.dump(sent if self.messages else self.to_rows(), text, indent=1)
         else:
-            table = csv.DictWriter(text, _NAMES)
+            table = csv.DictWriter(text, _NAMES + _MESSAGE_COLUMNS if self.messages else _NAMES)
             table.writeheader()
             table.writerows(self.to_rows())
+            table.writerows(_as_columns(message) for message in self.messages)
         write_whole(path, text.getvalue())
 
 
 _NAMES = tuple(entry.name for entry in fields(Entry))
 _COUNTS = _NAMES[:-1]
+_MESSAGE_NAMES = tuple(part.name for part in fields(SentMessage))
+_MESSAGE_COLUMNS = ("message", "of")
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False, "none": None, "": None}
 
 
+@contextmanager
+def _read_as(what: str, names: tuple[str, ...]) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, ValueError, TypeError) as reason:
+        raise BadFile(f"{what} of the ledger cannot be read ({reason!r}); {', '.join(names)} are needed.") from reason
+
+
+def _as_columns(message: SentMessage) -> dict[str, int]:
+    """A message as a line of the items' table: one that names no item, but says which of how many it was."""
+    when = {"first_round": message.round, "last_round": message.round, "times_liked": message.items}
+    return when | {"message": message.number, "of": message.allowed}
+
+
+def _from_columns(row: Mapping[str, Any]) -> dict[str, Any]:
+    told = {"number": row["message"], "allowed": row["of"]}
+    return told | {"round": row["first_round"], "items": row["times_liked"]}
+
+
 def read_ledger(path: Path) -> Ledger:
-    """A ledger that `write` exported."""
+    """A ledger that `write` exported, of this version or an earlier one."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             if path.suffix == ".json":
-                return Ledger.from_rows(json.load(file))
+                return _from_json(json.load(file), path)
             table = csv.DictReader(file)
-            if tuple(table.fieldnames or ()) != _NAMES:
+            if tuple(table.fieldnames or ()) not in (_NAMES, _NAMES + _MESSAGE_COLUMNS):
                 raise BadFile(f"{path} is not a ledger: its columns should be {', '.join(_NAMES)}.")
-            return Ledger.from_rows(table)
+            lines = list(table)
+            messages = [_from_columns(line) for line in lines if line.get("message")]
+            return Ledger.from_rows([line for line in lines if not line.get("message")], messages)
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as reason:
         raise BadFile(f"{path} cannot be read as a ledger ({reason}).") from reason
+
+
+def _from_json(told: Any, path: Path) -> Ledger:
+    parts = {"items": told, "messages": []} if isinstance(told, list) else told
+    if not isinstance(parts, dict) or not all(isinstance(parts.get(name), list) for name in ("items", "messages")):
+        raise BadFile(f"{path} is not a ledger: a list of items is needed, or items and messages.")
+    return Ledger.from_rows(parts["items"], parts["messages"])

@@ -1,23 +1,13 @@
 """What few messages cost: the bytes that are counted are the bytes of the messages."""
 
 import pytest
-from tests.squares_worlds import some_people, squares_federation
+from tests.squares_worlds import devices_of, some_people, squares_federation
 
 from federank.engines.squares.communication import count_squares_communication
 from federank.engines.squares.reference import SquaresFleetInMemory
-from federank.protocol.choices import outward_of
 from federank.protocol.squares.codec import encode_squares_broadcast, encode_squares_update
-from federank.protocol.squares.messages import SquaresPrivate
 
 PEOPLE = some_people()
-
-
-def devices_of(federation):
-    recipe, profiles = federation.recipe, federation.profiles
-    return [
-        SquaresPrivate(user, profiles.of(user), outward_of(recipe.outward, profiles, user), int(recipe.messages[user]))
-        for user in range(len(federation.spent))
-    ]
 
 
 @pytest.mark.parametrize(

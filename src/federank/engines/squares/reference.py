@@ -14,6 +14,7 @@ from federank.arrays import IntVector
 from federank.engines.in_memory import play_in_memory
 from federank.engines.squares.federation import SquaresFederation
 from federank.protocol.choices import outward_of
+from federank.protocol.ledger import Ledger
 from federank.protocol.squares.computation import compute_squares
 from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers
 from federank.protocol.squares.messages import SquaresBroadcast, SquaresPrivate, SquaresUpdate
@@ -22,11 +23,12 @@ from federank.protocol.squares.transmission import send
 
 
 class SquaresFleetInMemory:
-    """Devices that live in this process, each with its own private state."""
+    """Devices that live in this process, each with its own private state and its own ledger."""
 
     def __init__(self, recipe: SquaresRecipe, devices: list[SquaresPrivate]) -> None:
         self.recipe = recipe
         self.devices = devices
+        self.ledgers = [Ledger() for _ in devices]
 
     @property
     def spent(self) -> IntVector:
@@ -45,6 +47,7 @@ class SquaresFleetInMemory:
         for user in clients:
             device = self.devices[user]
             update = send(recipe, device, *compute_squares(recipe, device, broadcast, block))
+            self.ledgers[user].record_message(number, device.outward, device.spent, device.messages)
             if user in answering:
                 yield update
 

@@ -1,0 +1,59 @@
+"""`federank train frugal` on the command line: what cannot be is refused in a sentence, with exit code 2."""
+
+import subprocess
+import sys
+
+import pytest
+from tests.squares_worlds import some_people
+
+PEOPLE = some_people()
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    path = tmp_path_factory.mktemp("shop") / "shop.csv"
+    lines = "".join(
+        f"{user},{item},{time}\n" for time, (user, item) in enumerate(zip(PEOPLE.users, PEOPLE.items, strict=True))
+    )
+    path.write_text("user,item,time\n" + lines)
+    return path
+
+
+def trained(shop, tmp_path, *arguments):
+    command = [sys.executable, "-m", "federank", "train", "frugal", "--data", str(shop), "--out", str(tmp_path / "run")]
+    return subprocess.run(
+        [*command, "--split", "none", "--quiet", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--messages", "0"], "messages is 0; a whole number, 1 or more, is needed."),
+        (["--messages", "4", "--rounds", "3"], "which takes 4 rounds, but rounds is 3"),
+        (["--messages", "2", "--cohorts", "3", "--rounds", "5"], "which takes 6 rounds, but rounds is 5"),
+        (["--factors", "31"], "factors is 31, but there are only 30 items"),
+        (["--factors", "0"], "factors is 0"),
+        (["--alpha", "-1"], "alpha is -1.0; a number 0 or more is needed."),
+        (["--alpha", "nan"], "alpha is nan"),
+        (["--regulariser", "-0.5"], "regulariser is -0.5; a number 0 or more is needed."),
+        (["--regulariser", "nan"], "regulariser is nan"),
+        (["--regulariser", "inf"], "regulariser is inf"),
+        (["--cohorts", "81"], "cohorts is 81, but only 80 people can take part"),
+        (["--blocks", "31"], "blocks is 31, but there are only 30 items"),
+        (["--clip", "0"], "clip is 0"),
+        (["--pi", "0"], "Nobody can take part"),
+        (["--pi", "1.5"], "pi is 1.5"),
+        (["--damping", "0"], "damping is 0"),
+        (["--shrinkage", "nan"], "shrinkage is nan"),
+        (["--epsilon", "2"], "only deniable sharing has one"),
+        (["--sharing", "as-published"], "Invalid value for '--sharing'"),
+    ],
+)
+def test_what_cannot_be_is_a_sentence_and_exit_code_2(shop, tmp_path, arguments, sentence):
+    answer = trained(shop, tmp_path, *arguments)
+    assert answer.returncode == 2
+    assert sentence in " ".join(answer.stderr.split())
+    assert "Traceback" not in answer.stderr
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,170 @@
+"""What few messages promise: how many leave in a life, what they are made from, and how long they are."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
+
+from federank.engines.squares import compiled, reference
+from federank.engines.squares.reference import SquaresFleetInMemory
+from federank.protocol.policy import Policy
+from federank.protocol.squares.messages import SquaresUpdate, dense
+from federank.protocol.squares.transmission import message_norm, send
+
+PEOPLE = some_people()
+OWN_BUDGETS = np.arange(PEOPLE.n_users) % 4
+
+LIVES = {
+    "everybody": {"messages": 3},
+    "cohorts": {"messages": 2, "cohorts": 4},
+    "own budgets": {"messages": 3, "allowed": OWN_BUDGETS},
+    "own budgets in cohorts": {"messages": 3, "cohorts": 3, "allowed": OWN_BUDGETS},
+    "often away": {"messages": 2, "online": 0.5, "rounds": 9},
+    "answers get lost": {"messages": 3, "dropout": 0.5, "rounds": 9},
+    "all of it": {"messages": 2, "cohorts": 2, "online": 0.6, "dropout": 0.3, "rounds": 12, "allowed": OWN_BUDGETS},
+}
+
+
+def played(federation):
+    """Every message of a run as {(round, user): Update}, lost ones left out, and the fleet."""
+    recipe, shared = federation.recipe, federation.shared
+    fleet, sent = SquaresFleetInMemory(recipe, devices_of(federation)), {}
+    for number in range(recipe.rounds):
+        broadcast = shared.distribute(recipe)
+        for user in fleet.choose(number):
+            sent |= {(number, int(user)): update for update in fleet.train(np.array([user]), broadcast)}
+        shared.aggregate(recipe, [update for (when, _), update in sent.items() if when == number])
+    return sent, fleet
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_nobody_ever_sends_more_messages_than_they_allow(life):
+    federation = squares_federation(PEOPLE, **LIVES[life])
+    sent, fleet = played(federation)
+    times = np.bincount([user for _, user in sent], minlength=PEOPLE.n_users)
+    allowed = np.minimum(LIVES[life].get("allowed", 99), LIVES[life]["messages"])
+    assert (times <= allowed).all()
+    assert (fleet.spent <= allowed).all()
+    assert (times <= fleet.spent).all()  # what was lost is spent too
+    assert times.sum() > 0
+
+
+@pytest.mark.parametrize("engine", [compiled, reference], ids=["compiled", "reference"])
+@pytest.mark.parametrize("life", ["own budgets in cohorts", "all of it"])
+def test_a_run_that_is_cut_and_gone_on_with_spends_no_message_twice(life, engine):
+    whole, cut = (squares_federation(PEOPLE, **LIVES[life]) for _ in range(2))
+    rounds = whole.recipe.rounds
+    engine.play(whole, 3 * rounds)
+    for _ in range(3 * rounds):
+        engine.play(cut, 1)
+    np.testing.assert_array_equal(whole.spent, cut.spent)
+    assert (whole.spent <= whole.recipe.messages).all()
+
+
+def test_everybody_who_is_there_sends_all_they_allow():
+    federation = squares_federation(PEOPLE, messages=3, cohorts=3, allowed=OWN_BUDGETS)
+    reference.play(federation, federation.recipe.rounds)
+    np.testing.assert_array_equal(federation.spent, np.minimum(OWN_BUDGETS, 3))
+
+
+def test_a_device_that_has_spent_its_messages_sends_no_more():
+    federation = squares_federation(PEOPLE, messages=1)
+    device = devices_of(federation)[0]
+    message = np.ones(PEOPLE.n_items, np.float32), np.ones(5, np.float32)
+    send(federation.recipe, device, *message)
+    with pytest.raises(AssertionError, match="spent its messages"):
+        send(federation.recipe, device, *message)
+    assert device.spent == 1
+
+
+def test_nothing_that_is_held_back_changes_any_message():
+    careful = [Policy(sharing="sticky", pi=0.4, basis="shared") for _ in range(PEOPLE.n_users)]
+    histories = [PEOPLE.profiles.of(user) for user in range(PEOPLE.n_users)]
+    federation = squares_federation(PEOPLE, policies=careful, messages=3)
+    messages, _ = played(federation)
+    user, compared = 5, 0
+    shared = federation.outward.of(user)
+    others = np.setdiff1d(np.arange(PEOPLE.n_items), histories[user])
+    for gone, new in product(np.setdiff1d(histories[user], shared), others):
+        changed = [*histories]
+        changed[user] = np.append(np.setdiff1d(histories[user], [gone]), new)
+        world = squares_federation(people_with(changed, PEOPLE.n_items), policies=careful, messages=3)
+        if not np.array_equal(world.outward.of(user), shared):
+            continue  # the new item's own word has put it among those that may leave
+        if compared == 3:
+            break
+        compared += 1
+        sent, _ = played(world)
+        assert sent.keys() == messages.keys()
+        for key, update in sent.items():
+            for one, two in zip(update, messages[key], strict=True):
+                np.testing.assert_array_equal(one, two)
+    assert compared == 3
+
+
+def test_at_home_the_whole_history_is_used_whatever_is_held_back():
+    careful = [Policy(sharing="sticky", pi=0.4, basis="shared") for _ in range(PEOPLE.n_users)]
+    federation = squares_federation(PEOPLE, policies=careful, messages=2)
+    compiled.play(federation, 2)
+    model = federation.item_vectors, federation.weights, float(federation.regulariser[0])
+    outward = compiled.vectors_at_home(federation.recipe, *model, federation.outward)
+    assert np.abs(compiled.home_vectors(federation) - outward).max() > 0.01
+
+
+numbers = st.floats(-10, 10, width=32)
+
+
+@given(strengths=st.lists(numbers, min_size=1, max_size=8), vector=st.lists(numbers, min_size=1, max_size=5))
+def test_a_message_written_out_is_its_outer_products(strengths, vector):
+    update = SquaresUpdate(np.array(strengths, np.float32), np.array(vector, np.float32), np.float32(0.5))
+    longer = [*vector, 1.0]  # a constant 1 stands behind the vector
+    written = dense(update)
+    np.testing.assert_allclose(written.pulls, 0.5 * np.outer(strengths, longer), rtol=1e-5, atol=1e-30)
+    np.testing.assert_allclose(written.squares, 0.5 * np.outer(longer, longer), rtol=1e-5, atol=1e-30)
+
+
+@given(strengths=st.lists(numbers, min_size=6, max_size=6), vector=st.lists(numbers, min_size=3, max_size=3))
+def test_the_norm_of_a_message_is_that_of_all_its_numbers_written_out(strengths, vector):
+    update = SquaresUpdate(np.array(strengths, np.float32), np.array(vector, np.float32), np.float32(1))
+    assert message_norm(update.strengths, update.vector) == pytest.approx(norm_of(update), rel=1e-4)
+
+
+def norm_of(update):
+    return np.sqrt(sum((part.astype(np.float64) ** 2).sum() for part in dense(update)))
+
+
+@settings(max_examples=50)
+@given(
+    strengths=st.lists(numbers, min_size=30, max_size=30),
+    vector=st.lists(numbers, min_size=5, max_size=5),
+    clip=st.floats(0.01, 100),
+)
+def test_no_message_is_longer_than_the_clip(strengths, vector, clip):
+    federation = squares_federation(PEOPLE, messages=1, clip=clip)
+    update = send(
+        federation.recipe,
+        devices_of(federation)[0],
+        np.array(strengths, np.float32),
+        np.array(vector, np.float32),
+    )
+    assert norm_of(update) <= clip * (1 + 1e-5)
+
+
+def test_a_clip_that_no_message_reaches_changes_nothing():
+    free, bounded = (squares_federation(PEOPLE, messages=1, **more) for more in ({}, {"clip": 1e6}))
+    one, two = played(free)[0], played(bounded)[0]
+    assert all(one[key].scale == two[key].scale for key in one)
+
+
+def test_somebody_who_takes_part_with_nothing_is_never_asked():
+    paused = [
+        Policy(sharing="sticky", pi=1.0 if user else 0.0, basis="shared", paused=user == 1)
+        for user in range(PEOPLE.n_users)
+    ]
+    federation = squares_federation(PEOPLE, policies=paused, messages=2)
+    sent, _ = played(federation)
+    assert not {0, 1} & {user for _, user in sent}
+    assert len(sent) == 2 * (PEOPLE.n_users - 2)

@@ -1,0 +1,221 @@
+"""The four steps of few messages: public blocks, rounded Broadcasts, sums that are refused or solved from."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
+from tests.worlds import two_tastes
+
+import federank as fr
+from federank.engines.squares import compiled
+from federank.engines.squares.reference import SquaresFleetInMemory
+from federank.errors import BadMessage, Diverged, SettingError
+from federank.protocol.squares.aggregation import fold
+from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
+from federank.protocol.squares.messages import LEVELS, SquaresUpdate, dense, restored, rounded, rows_of
+from federank.protocol.squares.server_steps import solved
+
+PEOPLE = some_people()
+FACTORS = 5
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 7, 30])
+def test_blocks_cover_every_item_once_before_any_comes_again(blocks):
+    recipe = squares_federation(PEOPLE, messages=2 * blocks, blocks=blocks).recipe
+    for deal in range(2):
+        dealt = np.concatenate([block_of(recipe, deal * blocks + turn) for turn in range(blocks)])
+        np.testing.assert_array_equal(np.sort(dealt), np.arange(PEOPLE.n_items))
+    sizes = [len(block_of(recipe, turn)) for turn in range(blocks)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_blocks_are_public_and_follow_from_the_seed_and_the_round_alone():
+    same, again = (squares_federation(PEOPLE, messages=6, blocks=3).recipe for _ in range(2))
+    fewer = squares_federation(some_people(seed=9), messages=3, blocks=3, alpha=1.0).recipe
+    other = squares_federation(PEOPLE, messages=6, blocks=3, seed=2).recipe
+    for number in range(6):
+        block = block_of(same, number)
+        assert (np.diff(block) > 0).all()
+        np.testing.assert_array_equal(block, block_of(again, number))
+        np.testing.assert_array_equal(block, block_of(fewer, number))  # nobody's history has a say
+    assert any(not np.array_equal(block_of(same, n), block_of(other, n)) for n in range(6))
+    assert not np.array_equal(block_of(same, 0), block_of(same, 3))  # dealt out anew
+
+
+rows_of_numbers = arrays(np.float32, (4, 6), elements=st.floats(-1e6, 1e6, width=32))
+
+
+@given(vectors=rows_of_numbers)
+def test_a_rounded_number_is_off_by_half_a_step_of_its_row_at_most(vectors):
+    codes, scales = rounded(vectors)
+    assert np.abs(codes.astype(int)).max() <= LEVELS
+    step = np.abs(vectors).max(axis=1) / LEVELS
+    off = np.abs(restored(codes, scales) - vectors)
+    assert (off <= (0.5 + 1e-3) * step[:, None] + 1e-30).all()
+
+
+@given(vectors=rows_of_numbers)
+def test_what_was_rounded_once_is_not_changed_by_rounding_it_again(vectors):
+    once = restored(*rounded(vectors))
+    np.testing.assert_allclose(restored(*rounded(once)), once, rtol=1e-5, atol=1e-30)
+
+
+def test_a_row_of_zeros_stays_one():
+    codes, scales = rounded(np.zeros((2, 3), np.float32))
+    assert not codes.any()
+    assert not scales.any()
+    assert not restored(codes, scales).any()
+
+
+@pytest.mark.parametrize("broadcast", ["int8", "float32"])
+def test_a_broadcast_of_some_rows_tells_them_as_the_whole_one_does(broadcast):
+    federation = squares_federation(PEOPLE, messages=1, broadcast=broadcast)
+    some = np.array([2, 3, 17], np.int32)
+    model = 4, 0.5, federation.item_vectors, federation.weights
+    part = make_squares_broadcast(federation.recipe, *model, some)
+    np.testing.assert_array_equal(rows_of(part), published(federation.recipe, federation.item_vectors)[some])
+    np.testing.assert_array_equal(part.items, some)
+
+
+def test_a_broadcast_does_not_change_when_the_model_does():
+    federation = squares_federation(PEOPLE, messages=2, broadcast="float32")
+    shared = federation.shared
+    told = shared.distribute(federation.recipe)
+    before = rows_of(told).copy()
+    shared.vectors[:] = 7
+    np.testing.assert_array_equal(rows_of(told), before)
+
+
+def update(strengths=PEOPLE.n_items, factors=FACTORS, scale=1.0, fill=0.5):
+    return SquaresUpdate(np.full(strengths, fill, np.float32), np.full(factors, fill, np.float32), np.float32(scale))
+
+
+@pytest.mark.parametrize(
+    ("bad", "complaint"),
+    [
+        (update(strengths=PEOPLE.n_items - 1), "a strength for each of the 30 items"),
+        (update(factors=FACTORS + 1), "a vector of 5 numbers"),
+        (update(fill=np.nan), "not finite"),
+        (update(fill=np.inf), "not finite"),
+        (update(scale=np.nan), "not finite"),
+        (update(scale=2.0), "scaled down or not at all"),
+        (update()._replace(strengths=np.ones(PEOPLE.n_items)), "32-bit floats"),
+    ],
+)
+def test_a_fold_refuses_a_bad_message_whole_and_leaves_the_model_as_it_was(bad, complaint):
+    federation = squares_federation(PEOPLE, messages=2)
+    shared = federation.shared
+    before = shared.vectors.copy()
+    with pytest.raises(BadMessage, match=complaint):
+        shared.aggregate(federation.recipe, [update(), bad, update()])
+    np.testing.assert_array_equal(shared.vectors, before)
+    assert shared.round_number == 0
+
+
+@pytest.mark.parametrize("server", [{}, {"alpha": 1.0}, {"server": "adam"}])
+def test_a_round_without_a_message_changes_nothing_but_the_number_of_the_round(server):
+    federation = squares_federation(PEOPLE, messages=2, **server)
+    shared = federation.shared
+    before = shared.vectors.copy()
+    shared.aggregate(federation.recipe, [])
+    np.testing.assert_array_equal(shared.vectors, before)
+    assert shared.round_number == 1
+
+
+@pytest.mark.parametrize("server", [{}, {"alpha": 1.0, "regulariser": 1.0}, {"server": "adam"}])
+def test_messages_that_say_nothing_leave_finite_numbers(server):
+    federation = squares_federation(PEOPLE, messages=2, **server)
+    shared = federation.shared
+    shared.aggregate(federation.recipe, [update(fill=0.0), update(fill=0.0)])
+    assert np.isfinite(shared.vectors).all()
+    assert np.isfinite(shared.regulariser)
+
+
+def test_messages_that_say_nothing_are_a_sentence_where_lambda_should_follow_from_them():
+    federation = squares_federation(PEOPLE, messages=2, alpha=1.0)
+    shared = federation.shared
+    before = shared.vectors.copy()
+    with pytest.raises(Diverged, match="singular"):
+        shared.aggregate(federation.recipe, [update(fill=0.0)])
+    np.testing.assert_array_equal(shared.vectors, before)
+
+
+def test_a_singular_solve_is_told_in_a_sentence():
+    recipe = squares_federation(PEOPLE, messages=2, regulariser=0.0, alpha=1.0).recipe
+    nothing = np.zeros((FACTORS, FACTORS))
+    with pytest.raises(Diverged, match="A regulariser above 0 is needed"):
+        solved(recipe, np.ones((3, FACTORS), np.float32), np.ones((3, FACTORS)), nothing, 0.0, 1.0)
+
+
+def test_the_sums_are_all_that_a_fold_takes():
+    one, two = (squares_federation(PEOPLE, messages=1, broadcast="float32") for _ in range(2))
+    seen = []
+    compiled.play(one, 1, watch=lambda *told: seen.append(told[1:]))
+    [(block, sums)], shared = seen, two.shared
+    fold(two.recipe, shared, block, sums)
+    np.testing.assert_array_equal(shared.vectors, one.item_vectors)
+
+
+def test_the_sums_of_the_compiled_engine_are_those_of_the_messages_written_out():
+    federation = squares_federation(PEOPLE, messages=1, clip=2.0, broadcast="float32")
+    recipe, told, seen = federation.recipe, federation.shared.distribute(federation.recipe), []
+    compiled.play(federation, 1, watch=lambda *told: seen.append(told[2]))
+    fleet = SquaresFleetInMemory(recipe, devices_of(squares_federation(PEOPLE, messages=1)))
+    messages = [dense(update) for update in fleet.train(fleet.choose(0), told)]
+    [sums] = seen
+    np.testing.assert_allclose(sums.pulls, sum(message.pulls for message in messages), atol=1e-3)
+    np.testing.assert_allclose(sums.squares, sum(message.squares for message in messages), atol=1e-3)
+    assert sums.messages == len(messages) == PEOPLE.n_users
+
+
+def test_a_newcomer_is_solved_for_as_those_are_who_were_there():
+    model = fr.Frugal(messages=2, factors=4).fit(PEOPLE)
+    for user in (0, 7, 33):
+        vector = model.enrolled(PEOPLE.profiles.of(user))
+        np.testing.assert_array_equal(vector, model.user_vectors[user])
+        newcomer = fr.enrol(model, history=PEOPLE.item_ids[PEOPLE.profiles.of(user)].tolist())
+        np.testing.assert_array_equal(newcomer.vector, model.user_vectors[user])
+
+
+@pytest.mark.parametrize("settings", [{"messages": 3}, {"messages": 1, "cohorts": 3}, {"messages": 3, "alpha": 1.0}])
+def test_an_item_that_nobody_has_is_in_nobodys_list_before_others(settings):
+    tastes = two_tastes(people=60, items=24, seen=8)
+    data = people_with([tastes.profiles.of(user) for user in range(60)], n_items=25)
+    federation = squares_federation(data, **(settings | {"factors": 4}))
+    compiled.play(federation, federation.recipe.rounds)
+    scores = compiled.home_vectors(federation) @ published(federation.recipe, federation.item_vectors).T
+    for user in range(60):
+        unseen = np.setdiff1d(np.arange(user % 2, 24, 2), data.profiles.of(user))
+        assert (scores[user, unseen] > scores[user, 24]).all()
+
+
+@pytest.mark.parametrize("settings", [{}, {"alpha": 1.0}, {"cohorts": 2, "messages": 1}, {"blocks": 2}])
+def test_a_history_of_everything_or_of_nothing_is_an_answer_like_any_other(settings):
+    histories = [PEOPLE.profiles.of(user) for user in range(20)]
+    data = people_with([np.arange(PEOPLE.n_items), np.zeros(0, int), *histories], PEOPLE.n_items)
+    federation = squares_federation(data, **settings)
+    compiled.play(federation, federation.recipe.rounds)
+    vectors = compiled.home_vectors(federation)
+    assert np.isfinite(vectors).all()
+    assert np.isfinite(federation.item_vectors).all()
+    assert vectors[0].any()
+    assert not vectors[1].any()  # nothing is known of them
+    assert federation.spent[1] == 0  # and nothing is asked
+
+
+def test_a_newcomer_with_everything_or_with_nothing_is_answered():
+    model = fr.Frugal(factors=4, messages=1).fit(PEOPLE)
+    assert np.isfinite(model.scores_of(model.enrolled(np.arange(PEOPLE.n_items, dtype=np.int32)))).all()
+    assert not model.enrolled(np.zeros(0, np.int32)).any()
+
+
+def test_people_who_all_have_everything_can_be_learnt_from():
+    model = fr.Frugal(factors=3, messages=2).fit(people_with([np.arange(6)] * 5, 6))
+    assert np.isfinite(model.item_vectors).all()
+
+
+def test_where_nobody_has_anything_to_take_part_with_that_is_said():
+    with pytest.raises(SettingError, match="Nobody can take part"):
+        fr.Frugal(factors=3, pi=0.0).fit(PEOPLE)
