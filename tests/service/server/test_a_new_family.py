@@ -1,7 +1,7 @@
 """A method of another family can be served: its own messages, its own fold, and a memory that survives a restart.
 
 The family is as small as can be. A device sends one number; the fold adds the round's numbers to every item's vector,
-and remembers how many messages there have been, which devices are never told.
+tells devices how large the last round was, and remembers how many messages there have been, which they are never told.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,12 @@ from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_
 
 from federank.errors import BadMessage, SettingError, StoreError
 from federank.protocol.wire import check_values, decode_parts, encode_parts
-from federank.service.server.families.family import Family, Folded, Form, Kind
+from federank.service.server.families.family import Family, Form, Kind
 from federank.service.server.families.registry import FAMILIES
 from federank.service.server.federation.charter import read_charter
 from federank.service.server.federation.establishing import establish
 from federank.service.server.federation.opening import Demand, open_store
+from federank.service.server.federation.published import Content
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.restoring import jump_ahead
@@ -42,8 +43,9 @@ def recipe(settings, n_items, devices):
     return settings.step, devices
 
 
-def first_tables(settings, data, trained):
-    return Folded({"vectors": np.zeros((data.n_items, 1), np.float32)}, {"heard": np.zeros(1, np.int64)})
+def first_content(settings, data, trained):
+    vectors = np.zeros((data.n_items, 1), np.float32)
+    return Content({"vectors": vectors}, {"size": np.zeros(1)}, {"heard": np.zeros(1, np.int64)})
 
 
 def message(value):
@@ -61,14 +63,16 @@ def summand(body, form):
 
 def fold(recipe, model, round_number, updates):
     numbers = list(updates)
-    heard = model.state["heard"] + len(numbers)
+    heard = model.content.state["heard"] + len(numbers)
     step, devices = recipe
     # How many devices there are shows, so that a test can tell.
-    return Folded({"vectors": model.vectors + np.float32(step * sum(numbers) * devices)}, {"heard": heard})
+    vectors = model.vectors + np.float32(step * sum(numbers) * devices)
+    return Content({"vectors": vectors}, {"size": np.array([float(len(numbers))])}, {"heard": heard})
 
 
 def encode(settings, model, rows, round_number):
-    return encode_parts({"rows": model.vectors[rows]}, {"round": round_number, "version": model.version})
+    parts = {"rows": model.vectors[rows], "size": model.content.overall["size"]}
+    return encode_parts(parts, {"round": round_number, "version": model.version})
 
 
 COUNTING = Family(
@@ -78,7 +82,7 @@ COUNTING = Family(
     device_settings=("step",),
     defaults={},
     settle=settle,
-    first_tables=first_tables,
+    first_content=first_content,
     form=form_of,
     recipe=recipe,
     fold=fold,
@@ -117,15 +121,16 @@ async def test_a_federation_of_another_family_learns_and_remembers_over_a_restar
         await play(running, 0.25, 0.25)
         await running.version(2)
         content = (await running.client.get("/api/v1/model")).content
-    arrays, numbers = decode_parts(content, "a Broadcast", ("rows",), ("version",))
+    arrays, numbers = decode_parts(content, "a Broadcast", ("rows", "size"), ("version",))
     assert numbers == {"version": 2}
     assert arrays["rows"].tolist() == [[0.5 * 4.0 * 2 + 0.5 * 0.5 * 4]] * ITEMS, "two devices, then four"
+    assert arrays["size"].tolist() == [2.0]
     database = Database(counting)
     with database.connection() as connection:
-        assert model_to_fold(connection).state["heard"].tolist() == [4]
-        assert newest_model(connection).state == {}, "who does not fold does not read it"
+        assert model_to_fold(connection).content.state["heard"].tolist() == [4]
+        assert newest_model(connection).content.state == {}, "who does not fold does not read it"
         jump_ahead(connection)
-        assert model_to_fold(connection).state["heard"].tolist() == [4]
+        assert model_to_fold(connection).content.state["heard"].tolist() == [4]
     database.close()
 
 

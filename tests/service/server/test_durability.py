@@ -139,7 +139,7 @@ def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twi
     vectors, biases = recomputed(store)
     assert model.version == len(stored(store, "SELECT 1 FROM rounds WHERE state = 'folded'")) > 0
     assert same_bits(model.vectors, vectors)
-    assert same_bits(model.tables["biases"], biases)
+    assert same_bits(model.content.tables["biases"], biases)
     assert stored(store, "SELECT COUNT(*) FROM rounds WHERE state IN ('open', 'closed')")[0][0] <= 1
 
 

@@ -28,7 +28,7 @@ async def test_a_round_ends_when_the_target_is_reached_and_moves_the_model_by_th
         np.testing.assert_allclose(after.vectors, before.vectors + 0.5 * total, rtol=1e-5, atol=1e-6)
         vectors, biases = recomputed(store)
         assert same_bits(after.vectors, vectors)
-        assert same_bits(after.tables["biases"], biases)
+        assert same_bits(after.content.tables["biases"], biases)
 
 
 @in_a_loop
@@ -360,7 +360,7 @@ async def test_the_model_is_the_first_one_plus_the_accepted_updates_whatever_hap
         vectors, biases = recomputed(store)
         assert same_bits(model.vectors, vectors) or running.service.latest.model.version > model.version
         assert same_bits(running.service.latest.model.vectors, vectors)
-        assert same_bits(running.service.latest.model.tables["biases"], biases)
+        assert same_bits(running.service.latest.model.content.tables["biases"], biases)
     assert stored(store, "SELECT COUNT(*) FROM uploads") == [(accepted,)]
 
 

@@ -18,7 +18,7 @@ from federank.protocol.pairs.recipes import FPLSettings, recipe_for
 from federank.service.server.families.pairs import PAIRS, shortened
 from federank.service.server.federation.charter import read_charter
 from federank.service.server.federation.establishing import establish, renew_admin_token
-from federank.service.server.federation.published import EncodedRows, Published, first_model
+from federank.service.server.federation.published import Content, EncodedRows, Published, first_model
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store import statements as stored
 from federank.service.server.store import versions
@@ -52,7 +52,7 @@ def moved(model, rows=slice(None)):
     """The next version, in which some rows are others."""
     vectors = model.vectors.copy()
     vectors[rows] += 1
-    return model.followed_by({**model.tables, "vectors": vectors}, {})
+    return model.followed_by(Content({**model.content.tables, "vectors": vectors}))
 
 
 def test_migrations_are_made_once_by_whoever_comes_first(store):
@@ -199,16 +199,19 @@ def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch
 
 @given(st.lists(st.sets(st.integers(0, ITEMS - 1)), max_size=8), st.integers(-2, 10))
 def test_the_rows_since_a_version_are_those_that_differ(steps, since):
-    model = first_model({"vectors": np.zeros((ITEMS, 1), np.float32), "biases": np.zeros(ITEMS, np.float32)}, {})
+    model = first_model(Content({"vectors": np.zeros((ITEMS, 1), np.float32), "biases": np.zeros(ITEMS, np.float32)}))
     history = [model]
     for rows in steps:
-        biases = model.tables["biases"].copy()
+        biases = model.content.tables["biases"].copy()
         biases[list(rows)] += 1
-        model = model.followed_by({"vectors": model.vectors, "biases": biases}, {})
+        model = model.followed_by(Content({"vectors": model.vectors, "biases": biases}))
         history.append(model)
     rows = model.rows_since(since)
     if 0 <= since < len(history):
-        assert rows.tolist() == np.flatnonzero(history[since].tables["biases"] != model.tables["biases"]).tolist()
+        assert (
+            rows.tolist()
+            == np.flatnonzero(history[since].content.tables["biases"] != model.content.tables["biases"]).tolist()
+        )
     else:
         assert rows.tolist() == list(range(ITEMS))
 
@@ -216,7 +219,7 @@ def test_the_rows_since_a_version_are_those_that_differ(steps, since):
 def test_encoded_rows_are_made_once_and_kept_within_their_room():
     settings = FPLSettings(factors=2)
     encoded = EncodedRows(partial(PAIRS.encode, settings), most_bytes=2000)
-    model = first_model(*PAIRS.first_tables(settings, small_world(), None))
+    model = first_model(PAIRS.first_content(settings, small_world(), None))
     first = encoded.since(model, None, 0)
     assert encoded.since(model, None, 0) is first
     assert encoded.since(model, 99, 0) is first, "a version from the future says nothing"
@@ -235,7 +238,7 @@ def test_the_first_model_is_the_one_of_a_simulation():
         data = small_world()
         recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.ones(data.n_users))
         simulated = Federation.founded(settings, recipe, data.profiles, data.n_items)
-        first = PAIRS.first_tables(settings, data, None).tables
+        first = PAIRS.first_content(settings, data, None).tables
         # Compiled or not, logarithms and cosines may differ in their last digit.
         np.testing.assert_allclose(first["vectors"], simulated.item_vectors[:, :5], rtol=1e-6)
         np.testing.assert_allclose(first["biases"], simulated.item_biases, rtol=1e-6)
@@ -280,9 +283,9 @@ def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite
     database.close()
     others = np.arange(ITEMS) != 3
     assert np.array_equal(model.vectors[others], trained.item_vectors)
-    assert np.array_equal(model.tables["biases"][others], trained.item_biases)
+    assert np.array_equal(model.content.tables["biases"][others], trained.item_biases)
     assert np.array_equal(
-        model.vectors[3], PAIRS.first_tables(FPLSettings(factors=2), small_world(), None).tables["vectors"][3]
+        model.vectors[3], PAIRS.first_content(FPLSettings(factors=2), small_world(), None).tables["vectors"][3]
     )
 
 

@@ -76,8 +76,8 @@ class PublishedModel:
         del recipe
         family, settings = self._charter.family, self._charter.settings
         now = family.recipe(settings, self._charter.n_items, tallies(self._connection).devices)
-        folded = family.fold(now, self.published, self.round_number, updates)
-        self.published = self.published.followed_by(*folded)
+        content = family.fold(now, self.published, self.round_number, updates)
+        self.published = self.published.followed_by(content)
         self.round_number += 1
 
 

@@ -6,8 +6,8 @@ the rounds, the endpoints and the workers stay as they are:
     charter     keeps the family's settings; devices are told `device_settings` of them
     rounds      open, wait, close; hand the family's `fold` what was uploaded, in the stated order
     uploads     are bytes of a kind; a `Kind` says whether they are right, and what they add to their round's sum
-    store       keeps the tables of every version, and what the newest one's `fold` has to remember
-    model       is sent as the family's `encode` writes it
+    store       keeps every version's content, and of the newest one also what the next `fold` has to remember
+    model       is sent as the family's `encode` writes it, by any worker: from tables and `overall`, not from `state`
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from federank.arrays import IntVector
 from federank.data.interactions import Interactions
-from federank.protocol.wire import Array
-from federank.service.server.federation.published import Published
+from federank.service.server.federation.published import Content, Published
 
 
 class Form(NamedTuple):
@@ -45,13 +44,6 @@ class Kind(NamedTuple):
     """What an accepted upload adds to its round's sum. It was judged when it arrived, and is not checked again."""
 
 
-class Folded(NamedTuple):
-    """What a fold makes of a model."""
-
-    tables: Mapping[str, Array]
-    state: Mapping[str, Array]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """What a server must know of a method."""
@@ -68,13 +60,13 @@ class Family:
     """Where a federation's defaults are not the record's."""
     settle: Callable[[Any, Interactions, Any], Any]
     """(settings, data, trained model or None) -> settings with nothing left open, as the charter keeps them."""
-    first_tables: Callable[[Any, Interactions, Any], Folded]
+    first_content: Callable[[Any, Interactions, Any], Content]
     """(settings, data, trained model or None) -> what the federation begins with."""
     form: Callable[[Any, int, float], Form]
     """(settings, number of items, longest row) -> what an upload must look like."""
     recipe: Callable[[Any, int, int], Any]
     """(settings, number of items, number of devices) -> the recipe that the next fold follows."""
-    fold: Callable[[Any, Published, int, Iterable[Any]], Folded]
+    fold: Callable[[Any, Published, int, Iterable[Any]], Content]
     """(recipe, model, round number, summands in the stated order) -> the next version."""
     encode: Callable[[Any, Published, IntVector, int], bytes]
     """(settings, model, rows, round number) -> the Broadcast of these rows, as it is sent."""

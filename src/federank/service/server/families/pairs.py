@@ -20,8 +20,8 @@ from federank.protocol.initial import first_items, normal_columns
 from federank.protocol.messages import Broadcast, Update, decode_update, encode, update_bytes, update_of_ours
 from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.recipes import DEVICE_SETTINGS, FEDERATION_SETTINGS, FPLSettings, Recipe, recipe_for
-from federank.service.server.families.family import Family, Folded, Form, Kind
-from federank.service.server.federation.published import Published
+from federank.service.server.families.family import Family, Form, Kind
+from federank.service.server.federation.published import Content, Published
 
 HEADER_ROOM = 1024
 """Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""
@@ -45,7 +45,7 @@ def settle(settings: FPLSettings, data: Interactions, trained: Any) -> FPLSettin
     return replace(settings, triples=int(settings.triples))
 
 
-def first_tables(settings: FPLSettings, data: Interactions, trained: Any) -> Folded:
+def first_content(settings: FPLSettings, data: Interactions, trained: Any) -> Content:
     """First vectors and biases, drawn as a simulation draws them; those of a trained model for the items it knows."""
     vectors, biases = first_items(
         data.n_items,
@@ -58,7 +58,7 @@ def first_tables(settings: FPLSettings, data: Interactions, trained: Any) -> Fol
     if trained is not None:
         here, there = _known_items(data, trained)
         vectors[here], biases[here] = trained.item_vectors[there], trained.item_biases[there]
-    return Folded({"vectors": vectors, "biases": biases}, {})
+    return Content({"vectors": vectors, "biases": biases})
 
 
 def _known_items(data: Interactions, trained: Any) -> tuple[IntVector, IntVector]:
@@ -87,11 +87,11 @@ def recipe(settings: FPLSettings, n_items: int, devices: int) -> Recipe:
     return recipe_for(settings, np.ones(1, dtype=np.int64), n_items, np.zeros(1))
 
 
-def fold(recipe: Recipe, model: Published, round_number: int, updates: Iterable[Update]) -> Folded:
+def fold(recipe: Recipe, model: Published, round_number: int, updates: Iterable[Update]) -> Content:
     """The next version, by the aggregation of the simulation."""
-    shared = Shared(model.vectors, model.tables["biases"], round_number)
+    shared = Shared(model.vectors, model.content.tables["biases"], round_number)
     shared.aggregate(recipe, updates)
-    return Folded({"vectors": shared.vectors, "biases": shared.biases}, {})
+    return Content({"vectors": shared.vectors, "biases": shared.biases})
 
 
 def encode_rows(settings: FPLSettings, model: Published, rows: IntVector, round_number: int) -> bytes:
@@ -152,7 +152,7 @@ PAIRS = Family(
     device_settings=DEVICE_SETTINGS,
     defaults={"triples": "mean"},
     settle=settle,
-    first_tables=first_tables,
+    first_content=first_content,
     form=form,
     recipe=recipe,
     fold=fold,

@@ -40,7 +40,7 @@ def establish(
     if data.n_items < 2:
         raise SettingError(f"The catalogue of {data.name} has {data.n_items} items; at least two are needed.")
     settings = family.settle(settings, data, trained)
-    model = first_model(*family.first_tables(settings, data, trained))
+    model = first_model(family.first_content(settings, data, trained))
     catalogue = catalogue_of(data)
     token = new_token()
     charter = {

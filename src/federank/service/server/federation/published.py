@@ -1,14 +1,16 @@
 """The published model: what the server hands out, whole or only the rows that changed since a version.
 
-A model is tables with one row for each item, and whatever else its family's fold has to remember. Each row remembers
-the version that changed it last, so that "what is new since version V" is one comparison. A model is never changed once
-it is published: a fold makes a new one, and devices that still work on an older one keep it.
+A model is tables with one row for each item, what is true of it as a whole, and whatever else its family's fold has to
+remember. Each row remembers the version that changed it last, so that "what is new since version V" is one comparison.
+A model is never changed once it is published: a fold makes a new one, and devices that still work on an older one keep
+it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -21,18 +23,29 @@ CACHE_BYTES = 64 * 2**20
 """Room for encoded messages, so that devices that ask for the same rows are handed the same bytes."""
 
 
+_NOTHING: Mapping[str, Array] = MappingProxyType({})
+_OVERALL = "overall."  # marks in the store what is no table
+
+
+class Content(NamedTuple):
+    """What a model consists of: what a federation begins with, and what a fold makes of it."""
+
+    tables: Mapping[str, Array]  # one row per item in each; `vectors` is always among them
+    overall: Mapping[str, Array] = _NOTHING  # what is told of the model as a whole, whichever rows are sent
+    state: Mapping[str, Array] = _NOTHING  # what the next fold remembers of this one; only the leader reads it
+
+
 class Published(NamedTuple):
     """The shared model as of a version."""
 
     version: int
-    tables: Mapping[str, Array]  # one row per item in each; `vectors` is always among them
     changed: LongVector  # per row: the version that changed it last
-    state: Mapping[str, Array]  # what the next fold remembers of the last; only the leader has it
+    content: Content
 
     @property
     def vectors(self) -> FloatMatrix:
         """The item vectors."""
-        return self.tables["vectors"]
+        return self.content.tables["vectors"]
 
     def rows_since(self, have: int | None) -> IntVector:
         """The rows that a device needs that has version `have`; all of them where that says nothing."""
@@ -43,42 +56,49 @@ class Published(NamedTuple):
     def rows(self, rows: IntVector) -> dict[str, Array]:
         """The tables cut down to some rows."""
         whole = len(rows) == len(self.changed)
-        return {name: table if whole else table[rows] for name, table in self.tables.items()}
+        return {name: table if whole else table[rows] for name, table in self.content.tables.items()}
 
-    def followed_by(self, tables: Mapping[str, Array], state: Mapping[str, Array]) -> Published:
+    def followed_by(self, content: Content) -> Published:
         """The next version, after a fold."""
         differs = np.zeros(len(self.changed), dtype=np.bool_)
-        for name, table in tables.items():
-            different = table != self.tables[name]
+        for name, table in content.tables.items():
+            different = table != self.content.tables[name]
             differs |= different if different.ndim == 1 else different.any(axis=1)
-        return Published(self.version + 1, tables, np.where(differs, self.version + 1, self.changed), state)
+        return Published(self.version + 1, np.where(differs, self.version + 1, self.changed), content)
 
     def stored(self, rows: IntVector, round_number: int) -> bytes:
         """Some rows as the store keeps them."""
-        return encode_parts({"items": rows, **self.rows(rows)}, {"round": round_number, "version": self.version})
+        overall = {_OVERALL + name: value for name, value in self.content.overall.items()}
+        parts = {"items": rows, **self.rows(rows), **overall}
+        return encode_parts(parts, {"round": round_number, "version": self.version})
 
     def after(self, version: int, stored: bytes) -> Published:
         """A later version, from the rows that it changed."""
-        parts = load(stored)
-        items, changed = parts.pop("items"), self.changed.copy()
-        tables = {name: table.copy() for name, table in self.tables.items()}
-        for name, rows in parts.items():
-            tables[name][items] = rows
+        items, rows, overall = _read(stored)
+        tables, changed = {name: table.copy() for name, table in self.content.tables.items()}, self.changed.copy()
+        for name in tables:
+            tables[name][items] = rows[name]
         changed[items] = version
-        return Published(version, tables, changed, {})
+        return Published(version, changed, Content(tables, overall))
 
 
-def first_model(tables: Mapping[str, Array], state: Mapping[str, Array]) -> Published:
+def first_model(content: Content) -> Published:
     """What a federation begins with: version 0."""
-    return Published(0, tables, np.zeros(len(tables["vectors"]), dtype=np.int64), state)
+    return Published(0, np.zeros(len(content.tables["vectors"]), dtype=np.int64), content)
 
 
 def whole_model(version: int, stored: bytes, changed: bytes) -> Published:
     """A model that was stored whole."""
-    tables = load(stored)
-    del tables["items"]
+    _, tables, overall = _read(stored)
     rows: LongVector = np.frombuffer(changed, dtype="<i8").astype(np.int64)
-    return Published(version, tables, rows, {})
+    return Published(version, rows, Content(tables, overall))
+
+
+def _read(stored: bytes) -> tuple[IntVector, dict[str, Array], dict[str, Array]]:
+    parts = load(stored)
+    items = parts.pop("items")
+    overall = {name.removeprefix(_OVERALL): parts.pop(name) for name in list(parts) if name.startswith(_OVERALL)}
+    return items, parts, overall
 
 
 class EncodedRows:

@@ -63,7 +63,7 @@ def _insert_version(connection: Connection, number: int, model: Published, *, wh
         int(whole),
         model.stored(rows, number),
         model.changed.astype("<i8").tobytes() if whole else b"",
-        encode_parts(model.state) if model.state else None,
+        encode_parts(model.content.state) if model.content.state else None,
     )
 
 
@@ -100,4 +100,6 @@ def model_to_fold(connection: Connection) -> Published:
     model = newest_model(connection)
     assert model is not None, "a federation is established with a model"
     row = connection.one("SELECT state FROM versions WHERE version = ?", model.version)
-    return model._replace(state=load(bytes(row[0]))) if row and row[0] is not None else model
+    if row is None or row[0] is None:
+        return model
+    return model._replace(content=model.content._replace(state=load(bytes(row[0]))))
