@@ -82,16 +82,30 @@ def told_to_devices(
 Watch = Callable[[IntVector, IntVector, SummedMessages], None]
 """Sees a round before it is folded: who has answered, the items of its block, and the sums of their messages."""
 
+Fill = Callable[[SquaresFederation, Told, IntVector, IntVector, Districts], None]
+"""Sums the messages of some people (ascending), who cover a block, into the room of their districts."""
+
 
 def play(federation: SquaresFederation, rounds: int, threads: int = 1, watch: Watch | None = None) -> None:
     """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
+
+    def fill(played: SquaresFederation, told: Told, people: IntVector, block: IntVector, room: Districts) -> None:
+        del block  # what devices are told says it already
+        sum_districts(played.recipe, played.outward, told, people, room, threads)
+
+    play_with(federation, rounds, fill, threads, watch)
+
+
+def play_with(
+    federation: SquaresFederation, rounds: int, fill: Fill, threads: int = 1, watch: Watch | None = None
+) -> None:
+    """Play this many rounds, the districts' sums coming from wherever the devices are."""
     room = _room(federation)
     for _ in range(rounds):
-        _play_round(federation, room, threads, watch)
+        _play_round(federation, room, fill, threads, watch)
     if not rounds:  # whatever needs compiling is compiled now
-        _sum_round(
-            federation, room, np.zeros(0, dtype=np.int32), np.arange(federation.recipe.n_items, dtype=np.int32), 1
-        )
+        everything = np.arange(federation.recipe.n_items, dtype=np.int32)
+        _sum_round(federation, room, np.zeros(0, dtype=np.int32), everything, fill, 1)
 
 
 def home_vectors(federation: SquaresFederation, threads: int = 1) -> FloatMatrix:
@@ -126,8 +140,11 @@ def vectors_at_home(
 
 
 def _room(federation: SquaresFederation) -> Districts:
-    recipe = federation.recipe
-    starts = district_starts(recipe, len(federation.spent))
+    return room_for(federation.recipe, district_starts(federation.recipe, len(federation.spent)))
+
+
+def room_for(recipe: SquaresRecipe, starts: LongVector) -> Districts:
+    """Room for the sums of these districts."""
     count, width = len(starts) - 1, padded_width(recipe.factors + 1)
     return Districts(
         starts,
@@ -137,12 +154,12 @@ def _room(federation: SquaresFederation) -> Districts:
     )
 
 
-def _play_round(federation: SquaresFederation, room: Districts, threads: int, watch: Watch | None) -> None:
+def _play_round(federation: SquaresFederation, room: Districts, fill: Fill, threads: int, watch: Watch | None) -> None:
     recipe, number = federation.recipe, federation.round_number
     asked = choose_cohort(recipe, number, federation.spent)
     block = block_of(recipe, number)
     answering = who_answers(recipe, number, asked)
-    sums = _sum_round(federation, room, answering, block, threads)
+    sums = _sum_round(federation, room, answering, block, fill, threads)
     if watch is not None:
         watch(answering, block, sums)
     federation.spent[asked] += 1
@@ -152,24 +169,13 @@ def _play_round(federation: SquaresFederation, room: Districts, threads: int, wa
 
 
 def _sum_round(
-    federation: SquaresFederation, room: Districts, people: IntVector, block: IntVector, threads: int
+    federation: SquaresFederation, room: Districts, people: IntVector, block: IntVector, fill: Fill, threads: int
 ) -> SummedMessages:
-    """The sums of these people's messages: districts on threads, then items on threads."""
-    recipe, profiles = federation.recipe, federation.outward
+    """The sums of these people's messages: district by district, then items on threads."""
+    recipe = federation.recipe
     model = published(recipe, federation.item_vectors), federation.weights, float(federation.regulariser[0])
     told = told_to_devices(recipe, *model, block)
-    width, count = (0,) * told.vectors.shape[1], len(room.starts) - 1
-    bounds = np.searchsorted(people, room.starts)
-    room.own[:], room.squares[:], room.messages[:] = 0, 0, 0
-
-    def sum_districts(worker: int) -> None:
-        scratch = new_room(recipe.factors, len(width))
-        for district in range(worker, count, threads):
-            total = Sums(room.own[district], room.squares[district], room.messages[district])
-            theirs = people[bounds[district] : bounds[district + 1]]
-            sum_messages(told, profiles.starts, profiles.items, theirs, total, scratch, width)
-
-    at_once(sum_districts, min(threads, count))
+    fill(federation, told, people, block, room)
     squares = room.squares.sum(axis=0)
     summed = np.empty((recipe.n_items, recipe.factors + 1))
 
@@ -179,3 +185,21 @@ def _sum_round(
 
     at_once(add_items, threads)
     return SummedMessages(summed[block], squares, int(room.messages.sum()))
+
+
+def sum_districts(
+    recipe: SquaresRecipe, profiles: Profiles, told: Told, people: IntVector, room: Districts, threads: int = 1
+) -> None:
+    """Sum the messages of these people, ascending, into their districts' room, on so many threads."""
+    width, count = (0,) * told.vectors.shape[1], len(room.starts) - 1
+    bounds = np.searchsorted(people, room.starts)
+    room.own[:], room.squares[:], room.messages[:] = 0, 0, 0
+
+    def work(worker: int) -> None:
+        scratch = new_room(recipe.factors, len(width))
+        for district in range(worker, count, threads):
+            total = Sums(room.own[district], room.squares[district], room.messages[district])
+            theirs = people[bounds[district] : bounds[district + 1]]
+            sum_messages(told, profiles.starts, profiles.items, theirs, total, scratch, width)
+
+    at_once(work, min(threads, count))

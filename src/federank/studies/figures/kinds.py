@@ -9,6 +9,7 @@ from federank.studies.figures.convergence import draw_convergence
 from federank.studies.figures.cost import draw_cost
 from federank.studies.figures.coverage import draw_coverage
 from federank.studies.figures.disparity import draw_disparity
+from federank.studies.figures.lifetime import draw_lifetime
 from federank.studies.figures.price import draw_price
 from federank.studies.figures.privacy import draw_privacy
 from federank.studies.figures.shares import draw_item_updates, draw_popularity
@@ -57,6 +58,13 @@ KINDS = {
         draw_cost,
         title="Accuracy against what is sent",
         caption="Up is more accurate, right is cheaper. Points on the broad line are not beaten in both by any other.",
+        metric="precision@10",
+    ),
+    "lifetime": Kind(
+        draw_lifetime,
+        title="Accuracy against what a device sends and receives in its life",
+        caption="Up is more accurate, left is cheaper; each step along the bottom is ten times as much. Lines join the "
+        "numbers of messages of one method; level lines are methods that see every history.",
         metric="precision@10",
     ),
     "item-updates": Kind(

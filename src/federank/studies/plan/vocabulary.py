@@ -59,5 +59,6 @@ def setting_names(method: str) -> tuple[str, ...]:
 
 
 def epochs_setting(method: str) -> str | None:
-    """What the method calls its epochs; None where it has none."""
-    return next((name for name in ("epochs", "rounds", "iterations") if name in setting_names(method)), None)
+    """What the method calls its epochs; None where it has none, or where they follow from another setting."""
+    counts = {field.name for field in fields(recommender_class(method).settings_type) if isinstance(field.default, int)}
+    return next((name for name in ("epochs", "rounds", "iterations") if name in counts), None)

@@ -33,6 +33,7 @@ from federank.studies.plan.vocabulary import epochs_setting
 from federank.studies.results.line import Line, Point, Traffic
 from federank.studies.run.audits import audited
 from federank.studies.run.extras import extras
+from federank.studies.run.lifetime import communication_of, lifetime
 
 _PACKAGES = ("federank", "numpy", "numba", "scipy", "polars")
 
@@ -136,12 +137,13 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     if run.audit is not None:
         found_out, beside = audited(model, run.audit)
         metrics, extra = metrics | found_out, extra | beside
-    metrics |= _figure_of_noise(model)
+    sent = communication_of(model)
+    metrics |= _figure_of_noise(model) | (lifetime(sent, model.training.n_users) if sent else {})
     told = {
         "metrics": {name: _finite(value) for name, value in metrics.items()},
         "epoch": run.epochs if run.epoch is None else run.epoch,
         "curve": curve,
-        "bytes": _bytes(model),
+        "bytes": _bytes(sent),
         "extra": extra,
     }
     return told, users
@@ -169,13 +171,12 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _bytes(model: Recommender) -> Traffic | None:
+def _bytes(sent: dict[str, Any] | None) -> Traffic | None:
     """What the devices sent and received, where the method is a federation that counts it."""
-    told = model.report.get("communication") or (model.communication() if hasattr(model, "communication") else None)
-    if not told:
+    if not sent:
         return None
-    down = told.get("down_changed", told["down_dense"])
-    return Traffic(up=int(told["up"]["bytes"]), down=int(down["bytes"]))
+    down = sent.get("down_changed", sent["down_dense"])
+    return Traffic(up=int(sent["up"]["bytes"]), down=int(down["bytes"]))
 
 
 def _peak_memory() -> float | None:

@@ -1,0 +1,119 @@
+"""How long few messages take: a round of everybody and a whole fit, beside implicit's alternating least squares.
+
+Both learn from the training part of MovieLens 1M with 64 factors and the same number of threads, and take turns, so that
+whatever else the machine does falls on both. A round of Frugal is compared with one iteration of implicit's ALS; a fit
+with 5 messages (everybody's own vector at the end included) with 15 iterations, its default. Where MovieLens 1M is not at
+hand (FEDERANK_DATA), a city of its shape is used.
+
+    python benchmarks/frugal.py [--runs 5] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from implicit.cpu.als import AlternatingLeastSquares
+from scipy.sparse import csr_matrix
+
+import federank as fr
+from datasets import benchmark_data
+from federank.engines.squares import compiled
+from federank.engines.squares.federation import SquaresFederation
+from federank.models.topn import top_n
+from federank.recommenders.people.choosing import choices_for
+from federank.recommenders.recommendations import Recommendations
+
+FACTORS, MESSAGES, ITERATIONS, N = 64, 5, 15, 10
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def als(iterations: int) -> AlternatingLeastSquares:
+    return AlternatingLeastSquares(factors=FACTORS, iterations=iterations, num_threads=1, random_state=1)
+
+
+def fit_als(matrix: csr_matrix, iterations: int) -> AlternatingLeastSquares:
+    model = als(iterations)
+    model.fit(matrix, show_progress=False)
+    return model
+
+
+def one_round(train: fr.Interactions, threads: int) -> Callable[[], None]:
+    model = fr.Frugal(factors=FACTORS, messages=10_000)
+    model.choices = choices_for(model.squares(), train, None)
+    federation = SquaresFederation.founded(model.squares(), model.recipe(train), train.profiles)
+    compiled.play(federation, 2, threads)
+    return lambda: compiled.play(federation, 1, threads)
+
+
+def precision_of_als(model: AlternatingLeastSquares, split: Any) -> float:
+    train = split.train.compact()
+    scores = model.user_factors @ model.item_factors.T
+    users = np.arange(train.n_users, dtype=np.int32)
+    items, best = top_n(scores, users, train.profiles, N)
+    lists = Recommendations(train.user_ids, items.astype(np.int32), best, train.item_ids, train.titles)
+    return float(fr.evaluate(lists, split, at=N).means[f"precision@{N}"])
+
+
+def measure(runs: int) -> dict[str, Any]:
+    data = benchmark_data()
+    split = fr.split_temporal(data.keep_users(min_interactions=20), test=0.2)
+    train = split.train.compact()
+    matrix = csr_matrix(train.matrix().astype(np.float32))
+    rounds = {threads: one_round(train, threads) for threads in (1, 2)}
+    fit_als(matrix, 1)
+    found: dict[str, list[float]] = {"round_1": [], "round_2": [], "iteration": [], "fit": [], "als": []}
+    for _ in range(runs):
+        found["round_1"].append(seconds(rounds[1]))
+        found["round_2"].append(seconds(rounds[2]))
+        longer, shorter = seconds(lambda: fit_als(matrix, 6)), seconds(lambda: fit_als(matrix, 1))
+        found["iteration"].append((longer - shorter) / 5)
+        found["fit"].append(seconds(lambda: fr.Frugal(factors=FACTORS, messages=MESSAGES).fit(split.train)))
+        found["als"].append(seconds(lambda: fit_als(matrix, ITERATIONS)))
+    middle = {what: statistics.median(times) for what, times in found.items()}
+    frugal = fr.Frugal(factors=FACTORS, messages=MESSAGES).fit(split.train)
+    return {
+        "data": f"{data.n_users:,} people, {data.n_items:,} items, {len(data):,} interactions",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "runs": runs,
+        "seconds": middle,
+        "round_vs_implicit_als": middle["round_1"] / middle["iteration"],
+        "fit_vs_implicit_als": middle["fit"] / middle["als"],
+        "threads_2_vs_1": middle["round_1"] / middle["round_2"],
+        "precision@10": fr.evaluate(frugal, split, at=N).means[f"precision@{N}"],
+        "precision@10_implicit_als": precision_of_als(fit_als(matrix, ITERATIONS), split),
+    }
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--runs", type=int, default=5)
+    options.add_argument("--json", action="store_true")
+    chosen = options.parse_args()
+    found = measure(chosen.runs)
+    if chosen.json:
+        print(json.dumps(found, indent=1))
+        return
+    print(f"{found['data']}, {FACTORS} factors, medians of {found['runs']} turns on {found['machine']}:")
+    for name in ("round_vs_implicit_als", "fit_vs_implicit_als", "threads_2_vs_1"):
+        print(f"  {name:24} {found[name]:.3f}")
+    print(f"  precision@10             {found['precision@10']:.4f} (implicit {found['precision@10_implicit_als']:.4f})")
+
+
+if __name__ == "__main__":
+    main()
