@@ -1,9 +1,9 @@
 """How long few messages take: a round of everybody and a whole fit, beside implicit's alternating least squares.
 
-Both learn from the training part of MovieLens 1M with 64 factors and the same number of threads, and take turns, so that
-whatever else the machine does falls on both. A round of Frugal is compared with one iteration of implicit's ALS; a fit
-with 5 messages (everybody's own vector at the end included) with 15 iterations, its default. Where MovieLens 1M is not at
-hand (FEDERANK_DATA), a city of its shape is used.
+Both learn from the training part of MovieLens 1M with 64 factors and the same number of threads, and take turns, so
+that whatever else the machine does falls on both. A round of Frugal is compared with one iteration of implicit's ALS; a
+fit with 5 messages (everybody's own vector at the end included) with 15 iterations, its default. Where MovieLens 1M is
+not at hand (FEDERANK_DATA), a city of its shape is used.
 
     python benchmarks/frugal.py [--runs 5] [--json]
 """
