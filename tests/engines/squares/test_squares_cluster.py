@@ -5,6 +5,7 @@ import pytest
 from tests.squares_worlds import squares_federation
 from tests.worlds import random_world
 
+from federank.engines.cluster.machines import connected
 from federank.engines.federated import Machines
 from federank.engines.squares import compiled
 from federank.engines.squares.engines import ENGINES
@@ -27,7 +28,7 @@ def people(**settings):
 def test_a_cluster_learns_the_bits_of_one_machine_and_survives_a_lost_shard():
     import ray
 
-    with ENGINES["cluster"](people(), Machines("local", 2)):
+    with connected("local", 4, 2**27):
         for name, settings in SETTINGS.items():
             alone, spread = people(**settings), people(**settings)
             compiled.play(alone, alone.recipe.rounds)
