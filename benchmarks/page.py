@@ -26,7 +26,7 @@ LOCAL_WORK = """async ({ items, factors, triples }) => {
     positive_regulariser: 0.05, negative_regulariser: 0.005, order: "as-published", initial_scale: 0.1 });
   const values = (count) => Float32Array.from({ length: count }, () => Math.random() - 0.5);
   const broadcast = { vectors: values(items * factors), biases: values(items), roundNumber: 0 };
-  const history = Int32Array.from({ length: 132 }, (_, place) => place * Math.floor(items / 132));
+  const history = Int32Array.from({ length: 132 }, (_, index) => index * Math.floor(items / 132));
   const policy = { sharing: "sticky", pi: 0.3, basis: "shared", neverItems: [] };
   const timed = (work) => {
     const took = [];
@@ -41,7 +41,7 @@ LOCAL_WORK = """async ({ items, factors, triples }) => {
     const outward = protocol.outward(policy, 1, 2, history, items);
     const person = { seed: 1, user: 2, vector: values(factors), pi: 0.3, triples, ...outward };
     const gradients = protocol.compute(recipe, person, { ...broadcast, roundNumber: time });
-    protocol.encodeUpdate(protocol.share(recipe, person, time, gradients));
+    protocol.encodeUpdate(protocol.share(recipe, person, gradients));
   });
   const vector = protocol.homeVector(recipe, 1, 2, history, broadcast);
   const left = new Set(history);
@@ -51,6 +51,42 @@ LOCAL_WORK = """async ({ items, factors, triples }) => {
     top: timed(() => protocol.topN(protocol.scores(vector, broadcast), 10, left)),
   };
 }"""
+
+SQUARES = """async ({ items, factors }) => {
+  const protocol = await import("/protocol/index.js");
+  const codes = Int8Array.from({ length: items * factors }, () => Math.round(Math.random() * 254 - 127));
+  const scales = Float32Array.from({ length: items }, () => 0.002 + Math.random() / 1000);
+  const weights = Float32Array.from({ length: items }, () => 0.2 + Math.random());
+  const profile = Int32Array.from({ length: 132 }, (_, index) => index * Math.floor(items / 132));
+  const block = Int32Array.from({ length: items }, (_, item) => item);
+  const objective = { liked: 1, unobserved: 1 };
+  const took = [];
+  for (let time = 0; time < 11; time++) {
+    const began = performance.now();
+    const model = { vectors: protocol.restored(codes, scales), weights, regulariser: 50 };
+    const vector = protocol.ownVector(objective, model, protocol.gramMatrix(model), profile);
+    const strengths = protocol.pulls(objective, model.vectors, vector, profile, block);
+    const update = protocol.send({ activity: 0.15, clip: 10 }, profile.length, strengths, vector);
+    protocol.dense(update);
+    protocol.encodeSquaresUpdate(update);
+    took.push(performance.now() - began);
+  }
+  return { first: took[0], median: took.toSorted((one, other) => one - other)[5] };
+}"""
+SQUARES_SIZES = ((3706, 64), (41_488, 20))
+
+
+def measure_squares(chromium: str) -> dict[str, float]:
+    """A message of few: from the bytes of a Broadcast to the Update, written out too, in milliseconds."""
+    took = {}
+    with tempfile.TemporaryDirectory() as folder, browsing(chromium) as browser, serving(folder) as server:
+        for items, factors in SQUARES_SIZES:
+            visitor = Visitor(browser, server.public).open()
+            work = visitor.page.evaluate(SQUARES, {"items": items, "factors": factors})
+            visitor.close()
+            took[f"squares_{items}x{factors}_ms"] = round(work["median"], 1)
+            took[f"squares_{items}x{factors}_first_ms"] = round(work["first"], 1)
+    return took
 
 
 def measure(chromium: str, items: int, visits: int) -> dict[str, float]:
@@ -91,10 +127,11 @@ def main() -> None:
     if chromium is None:
         sys.exit("Chromium is needed for this and is not installed.")
     results = [measure(chromium, items, asked.visits) for items in asked.items]
+    squares = measure_squares(chromium)
     if asked.json:
-        print(json.dumps({"factors": FACTORS, "triples": TRIPLES, "results": results}))
+        print(json.dumps({"factors": FACTORS, "triples": TRIPLES, "results": results, "squares": squares}))
         return
-    for result in results:
+    for result in (*results, squares):
         print("  ".join(f"{name} {value:,}" for name, value in result.items()))
 
 

@@ -64,6 +64,44 @@ export function answers(protocol, questions) {
       const vector = protocol.homeVector(worked, seed, user, Int32Array.from(history), given, steps);
       return { vector: [...vector], best: protocol.topN(protocol.scores(vector, given), n, new Set(history)) };
     },
+    squares: ({ objective, model, profile, block, weighing }) => {
+      const typed = { ...model, vectors: floats(model.vectors), weights: floats(model.weights) };
+      const own = Int32Array.from(profile);
+      const gram = protocol.gramMatrix(typed);
+      const vector = protocol.ownVector(objective, typed, gram, own);
+      const strengths = protocol.pulls(objective, typed.vectors, vector, own, Int32Array.from(block));
+      const update = protocol.send(weighing, own.length, strengths, vector);
+      const { pulls, squares } = protocol.dense(update);
+      return {
+        gram: [...gram],
+        vector: [...vector],
+        strengths: [...strengths],
+        scale: update.scale,
+        pulls: [...pulls],
+        squares: [...squares],
+        bytes: [...protocol.encodeSquaresUpdate(update)],
+      };
+    },
+    unsolvable: ({ objective, model, profile }) => {
+      const typed = { ...model, vectors: floats(model.vectors), weights: floats(model.weights) };
+      try {
+        protocol.ownVector(objective, typed, protocol.gramMatrix(typed), Int32Array.from(profile));
+        return "solved";
+      } catch (fault) {
+        return fault.message;
+      }
+    },
+    blocks: ({ seed, items, blocks, rounds }) =>
+      rounds.map((round) => [...protocol.blockOf(seed, items, blocks, round)]),
+    squaresDecoded: ({ body, factors, items }) => {
+      try {
+        const read = protocol.decodeSquaresBroadcast(Uint8Array.from(body).buffer, factors, items);
+        return { ...read, items: [...read.items], weights: [...read.weights], vectors: [...read.vectors] };
+      } catch (fault) {
+        if (!(fault instanceof protocol.BadMessage)) throw fault;
+        return { refused: fault.message };
+      }
+    },
     encoded: ({ items, vectors, biases }) => [
       ...protocol.encodeUpdate({ items: Int32Array.from(items), vectors: floats(vectors), biases: floats(biases) }),
     ],

@@ -1,7 +1,28 @@
-"""For the tests of the page: a browser, and servers that serve it."""
+"""For the tests of the page: its protocol under node, a browser, and servers that serve it."""
+
+import json
+import subprocess
+from pathlib import Path
 
 import pytest
 from tests.service.page.browsing import Visitor, browsing, serving
+
+PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "page"
+
+
+@pytest.fixture(scope="module")
+def ask(node, tmp_path_factory):
+    """Questions to the page's protocol under node."""
+    asked = tmp_path_factory.mktemp("page") / "questions.json"
+    program, protocol = Path(__file__).with_name("answers.mjs"), (PAGE / "protocol" / "index.js").as_uri()
+
+    def answers(*questions):
+        asked.write_text(json.dumps(questions))
+        done = subprocess.run([node, program, protocol, asked], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return answers
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,6 @@ Both are asked the same questions at run time (questions.py); JavaScript runs un
 test_browser.py.
 """
 
-import json
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tests.service.page.questions import (
@@ -26,23 +22,6 @@ from federank.models.bpr import slope
 from federank.protocol.draws import USER_FACTORS, absent_item, below, words, words_wrap_around
 from federank.protocol.initial import normal_rows
 from federank.protocol.messages import Broadcast, Update, decode_broadcast, encode
-
-PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "page"
-
-
-@pytest.fixture(scope="module")
-def ask(node, tmp_path_factory):
-    """Questions to the page's protocol under node."""
-    asked = tmp_path_factory.mktemp("page") / "questions.json"
-    program, protocol = Path(__file__).with_name("answers.mjs"), (PAGE / "protocol" / "index.js").as_uri()
-
-    def answers(*questions):
-        asked.write_text(json.dumps(questions))
-        done = subprocess.run([node, program, protocol, asked], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return answers
 
 
 def test_the_generator_gives_the_same_words(ask):

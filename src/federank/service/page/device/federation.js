@@ -4,7 +4,8 @@ Only `register`, `sendUpdate` and `unregister` tell the server anything, and onl
 the person.
 */
 
-import { BadMessage, decodeBroadcast } from "../protocol/messages.js";
+import { decodeBroadcast } from "../protocol/messages.js";
+import { BadMessage } from "../protocol/wire.js";
 import { BadAnswer, bytesOf, jsonOf, request } from "./client.js";
 import * as rules from "./rules.js";
 

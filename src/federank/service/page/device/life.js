@@ -9,7 +9,7 @@
    network cannot lose it, and cannot make a second Update out of it.
 */
 
-import { BadMessage } from "../protocol/messages.js";
+import { BadMessage } from "../protocol/wire.js";
 import { BadAnswer, NoAnswer, Refused } from "./client.js";
 import { BegunAnew, enrolled } from "./enrolment.js";
 import { fetchRows, sendUpdate, waitForWork } from "./federation.js";

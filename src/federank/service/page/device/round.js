@@ -4,9 +4,10 @@ They are the protocol's own (protocol/); the twin of this file is service/device
 */
 
 import { record } from "../protocol/ledger.js";
-import { BadMessage, checkRows, encodeUpdate } from "../protocol/messages.js";
+import { checkRows, encodeUpdate } from "../protocol/messages.js";
 import { compute } from "../protocol/pairs/computation.js";
 import { share } from "../protocol/pairs/transmission.js";
+import { BadMessage } from "../protocol/wire.js";
 import { BadAnswer } from "./client.js";
 
 /** @import { Entry } from "../protocol/ledger.js" */

@@ -10,6 +10,8 @@ export const USER_FACTORS = 6; // first values, drawn on the device
 export const NEGATIVE = 9; // a negative, where two tries have met the profile
 export const STICKY = 13; // which of its own items may ever be sent
 export const DENIABLE = 14; // what an item of the catalogue answers for life, liked or not
+export const BLOCK = 18; // the server: which items a round's messages cover
+export const SERVER = 0xffffffff; // stands for the user in choices that no user makes
 
 export const WORDS = 2 ** 32;
 

@@ -1,0 +1,155 @@
+/* The one wire format: arrays by name, and whole numbers beside them, as safetensors (protocol/wire.py).
+
+A message is eight bytes with the length of a header, the header in JSON, and the arrays one after the other. Whatever comes
+from a server is checked before it is used: a bounded header, the parts that were expected and no other, their types, no gap
+and no overlap. What is right about a family's parts (shapes, items, finite numbers) it checks itself with the functions below.
+Anything else is a BadMessage, and changes nothing.
+*/
+
+const LONGEST_HEADER = 10_000;
+
+/** The types of numbers, in the order in which arrays of them are written. */
+const KINDS = { F64: Float64Array, F32: Float32Array, I32: Int32Array, I8: Int8Array };
+
+/** @typedef {keyof typeof KINDS} Kind */
+/** @typedef {Float64Array | Float32Array | Int32Array | Int8Array} Numbers */
+
+/** What a message holds: its arrays with their shapes, and the text of its metadata.
+ * @typedef {{ arrays: Record<string, { values: Numbers, shape: number[] }>, about: Record<string, unknown> }} Parts */
+
+export class BadMessage extends Error {}
+
+/** @type {(shape: number[]) => number} */
+const sizeOf = (shape) => shape.reduce((product, length) => product * length, 1);
+
+/** The bytes of a message without numbers, from arrays and their shapes: the same bytes that Python writes.
+ * @type {(arrays: Record<string, { values: Numbers, shape: number[] }>) => Uint8Array<ArrayBuffer>} */
+export function encodeParts(arrays) {
+  const kinds = Object.entries(KINDS);
+  const parts = Object.entries(arrays)
+    .map(([name, { values, shape }]) => ({
+      name,
+      values,
+      shape,
+      kind: kinds.findIndex(([, K]) => values instanceof K),
+    }))
+    .sort((one, other) => one.kind - other.kind || (one.name < other.name ? -1 : 1));
+  /** @type {Record<string, { dtype: string, shape: number[], data_offsets: [number, number] }>} */
+  const header = {};
+  let end = 0;
+  for (const { name, values, shape, kind } of parts)
+    header[name] = { dtype: kinds[kind][0], shape, data_offsets: [end, (end += values.byteLength)] };
+  let text = JSON.stringify(header);
+  text = text.padEnd(Math.ceil(text.length / 8) * 8);
+  const body = new Uint8Array(8 + text.length + end);
+  new DataView(body.buffer).setBigUint64(0, BigInt(text.length), true);
+  body.set(new TextEncoder().encode(text), 8);
+  for (const { name, values } of parts) {
+    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+    body.set(bytes, 8 + text.length + header[name].data_offsets[0]);
+  }
+  return body;
+}
+
+/** The parts of a message, if they are those that are needed, with these types, and no others than the optional ones.
+ * @type {(buffer: ArrayBuffer, needed: Record<string, Kind>, optional?: Record<string, Kind>) => Parts} */
+export function decodeParts(buffer, needed, optional = {}) {
+  const { header, first } = readHeader(buffer);
+  const { __metadata__: about, ...parts } = header;
+  const names = Object.keys(parts).sort();
+  const kinds = { ...needed, ...optional };
+  if (
+    !Object.keys(needed).every((name) => Object.hasOwn(parts, name)) ||
+    !names.every((name) => Object.hasOwn(kinds, name))
+  )
+    throw new BadMessage(
+      `The message has the parts ${names.join(", ").slice(0, 200)}; ${listed(Object.keys(needed))} are needed.`,
+    );
+  /** @type {Parts["arrays"]} */
+  const arrays = {};
+  /** @type {[number, number][]} */
+  const spans = [];
+  for (const name of names) {
+    const { dtype, shape, data_offsets: offsets } = Object(parts[name]);
+    const kind = kinds[name];
+    if (dtype !== kind) throw new BadMessage(`The tensor ${name} is of type ${dtype}; ${kind} is needed.`);
+    const isShape = Array.isArray(shape) && shape.every((length) => Number.isInteger(length) && length >= 0);
+    const [start, end] = Array.isArray(offsets) ? offsets : [];
+    const bytes = isShape ? sizeOf(shape) * KINDS[kind].BYTES_PER_ELEMENT : -1;
+    const isWithin = Number.isInteger(start) && Number.isInteger(end) && start >= 0 && first + end <= buffer.byteLength;
+    if (!isWithin || end - start !== bytes) throw new BadMessage(`The tensor ${name} does not lie within the message.`);
+    spans.push([start, end]);
+    arrays[name] = { values: new KINDS[kind](buffer.slice(first + start, first + end)), shape };
+  }
+  spans.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+  const gapless = spans.every(([start], index) => start === (index ? spans[index - 1][1] : 0));
+  if (!gapless || first + (spans.at(-1)?.[1] ?? 0) !== buffer.byteLength)
+    throw new BadMessage("The tensors of the message overlap, or leave bytes that belong to none of them.");
+  return { arrays, about: Object(about) };
+}
+
+/** "items, vectors and biases".
+ * @type {(names: string[]) => string} */
+function listed(names) {
+  return [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
+}
+
+/** @type {(buffer: ArrayBuffer) => { header: Record<string, any>, first: number }} */
+function readHeader(buffer) {
+  if (!(buffer instanceof ArrayBuffer) || buffer.byteLength < 8)
+    throw new BadMessage("The message is too short to be one.");
+  const length = new DataView(buffer).getBigUint64(0, true);
+  if (length > LONGEST_HEADER || 8n + length > BigInt(buffer.byteLength))
+    throw new BadMessage(
+      `The message announces a header of ${length} bytes; it must fit the message and ${LONGEST_HEADER} bytes.`,
+    );
+  const first = 8 + Number(length);
+  let header;
+  try {
+    header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(buffer, 8, Number(length))));
+  } catch {
+    throw new BadMessage("The header of the message is not JSON.");
+  }
+  if (typeof header !== "object" || header === null || Array.isArray(header))
+    throw new BadMessage("The header of the message is not a table.");
+  return { header, first };
+}
+
+/** A part's values, which must have this shape.
+ * @template {Numbers} T
+ * @param {Parts} parts
+ * @param {string} name
+ * @param {number[]} shape
+ * @returns {T} */
+export function shaped(parts, name, shape) {
+  const { values, shape: found } = parts.arrays[name];
+  if (String(found) !== String(shape))
+    throw new BadMessage(`The tensor ${name} has the shape (${found}); (${shape}) is needed.`);
+  return /** @type {T} */ (values);
+}
+
+/** A whole number of the metadata: which round, which version.
+ * @type {(parts: Parts, name: string) => number} */
+export function numberOf({ about }, name) {
+  const text = about[name];
+  if (typeof text !== "string" || !/^\d{1,15}$/.test(text))
+    throw new BadMessage(`A Broadcast says its ${name} as a whole number; found ${JSON.stringify(text)}.`);
+  return Number(text);
+}
+
+/** Refuse item numbers that do not ascend within the catalogue.
+ * @type {(items: Int32Array, nItems: number) => void} */
+export function checkItems(items, nItems) {
+  for (let index = 0; index < items.length; index++)
+    if (items[index] < 0 || items[index] >= nItems || (index && items[index] <= items[index - 1]))
+      throw new BadMessage(`The items of a message must ascend without repeats within 0 to ${nItems - 1}.`);
+}
+
+/** Refuse numbers that are not finite.
+ * @type {(...arrays: Numbers[]) => void} */
+export function checkFinite(...arrays) {
+  for (const values of arrays)
+    for (let index = 0; index < values.length; index++)
+      if (!Number.isFinite(values[index]))
+        throw new BadMessage("The message holds values that are not finite numbers.");
+}
