@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from federank.audit.attacks import BASELINE
+from federank.audit.guess import BASELINE
 from federank.audit.marks import best_of, means_of
 from federank.audit.scoring import Marks
 

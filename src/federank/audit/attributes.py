@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import IntVector
-from federank.audit.view import Guess
+from federank.audit.guess import Guess
 from federank.data.categories import Categories
 
 Shares = NDArray[np.float64]

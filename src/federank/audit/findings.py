@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from federank.audit.marks import Means
+from federank.data.interactions import Interactions
+
+THREAT_MODELS = {
+    "updates": "each device's Updates, linkable over rounds, and the public model",
+    "anonymous": "one Update at a time, from a device it cannot recognise again, and the public model",
+    "sums": "the sum over each round's devices, who they were, and the public model",
+}
+"""What the server sees."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,3 +36,32 @@ class Audited(NamedTuple):
     """Of each epoch that was looked at; the last is that of the whole run."""
     about: dict[str, Any]
     """What the server saw, whom it followed, and how long that took."""
+
+
+def about_audit(
+    data: Interactions,
+    *,
+    sees: str,
+    threat_model: str,
+    cohort: int,
+    followed: int,
+    attacked: int,
+    shadows: int,
+    rounds: int,
+    training_seconds: float,
+    audit_seconds: float,
+) -> dict[str, Any]:
+    """What there is to tell about an audit itself."""
+    return {
+        "sees": sees,
+        "threat_model": threat_model,
+        "cohort": cohort,
+        "data": data.name,
+        "users": data.n_users,
+        "items": data.n_items,
+        "people_followed": followed,
+        "people_attacked": attacked,
+        "attackers_own_devices": shadows,
+        "rounds": rounds,
+        "seconds": {"training": training_seconds, "audit": audit_seconds},
+    }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.audit.attacks import BASELINE
+from federank.audit.guess import BASELINE
 from federank.audit.scoring import Marks
 
 Means = dict[str, dict[str, float | None]]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, IntVector, LongVector, RealVector
-from federank.audit.view import Guess
+from federank.audit.guess import Guess
 from federank.compiling import compiled
 
 _ROUNDING = 1e-9

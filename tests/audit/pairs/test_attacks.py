@@ -5,11 +5,11 @@ import pytest
 from tests.audit.worlds import everybody_alike
 from tests.worlds import federation, random_world
 
-from federank.audit.attacks import ATTACKS
-from federank.audit.attacks.fused import CERTAIN, fused, profile_sizes
-from federank.audit.attacks.vector import recovered_vectors
+from federank.audit.pairs.attacks import ATTACKS
+from federank.audit.pairs.attacks.fused import CERTAIN, fused, profile_sizes
+from federank.audit.pairs.attacks.vector import recovered_vectors
 from federank.audit.pairs.traffic import Observer
-from federank.audit.views import views
+from federank.audit.pairs.views import views
 from federank.engines.pairs import compiled
 
 ONE_BY_ONE = ATTACKS["updates"]

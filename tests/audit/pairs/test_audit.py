@@ -8,8 +8,9 @@ from click.testing import CliRunner
 from tests.worlds import two_tastes
 
 from federank import BPR, FPL, MostPopular
-from federank.audit.attacks import ATTACKS, BASELINE
 from federank.audit.audit import audit_model, audit_training
+from federank.audit.guess import BASELINE
+from federank.audit.pairs.attacks import ATTACKS
 from federank.cli import federank
 from federank.errors import ModelError, SettingError
 
@@ -129,5 +130,5 @@ def test_a_kept_model_can_be_audited_epoch_by_epoch(data, tmp_path):
 
 
 def test_a_method_that_sends_nothing_is_not_audited(data):
-    with pytest.raises(ModelError, match="A model of popular cannot be audited; those of fpl, pmf and svdpp can"):
+    with pytest.raises(ModelError, match="A model of popular cannot be audited; those of frugal, fpl, fcf"):
         audit_model(MostPopular().fit(data))

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank import PMF, SVDPlusPlus
+from federank.audit.ratings.attacks.two_steps import two_steps
 from federank.audit.ratings.audit import audit_rating_model, audit_rating_training
 from federank.audit.ratings.traffic import RatingObserver
-from federank.audit.ratings.two_steps import two_steps
 from federank.audit.ratings.updates import two_answers
 from federank.cli import federank
 from federank.engines.ratings.reference import RatersInMemory

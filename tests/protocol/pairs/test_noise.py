@@ -10,9 +10,10 @@ from tests.worlds import federation, random_world
 from federank.engines.conduct import Conduct
 from federank.engines.pairs.replay import participations
 from federank.errors import SettingError
-from federank.protocol.accountant import epsilon_of, privacy_figure
+from federank.protocol.accountant import epsilon_of
 from federank.protocol.messages import Update, check_update
 from federank.protocol.pairs.noise import clipped, disguise
+from federank.protocol.pairs.privacy import privacy_figure
 from federank.protocol.pairs.recipes import FPLSettings
 from federank.recommenders.methods.fpl import FPL
 

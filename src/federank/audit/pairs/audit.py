@@ -19,17 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import IntVector
-from federank.audit.attacks import ATTACKS, BASELINE
-from federank.audit.attacks.learned import learn
 from federank.audit.attributes import judge_shares, table_of
-from federank.audit.findings import Audited, Findings
-from federank.audit.following import follow
-from federank.audit.marks import best_of, means_of
+from federank.audit.findings import THREAT_MODELS, Audited, Findings, about_audit
+from federank.audit.guess import BASELINE, Guess
+from federank.audit.judging import Attacked, judge_attacks
+from federank.audit.marks import best_of
+from federank.audit.pairs.attacks import ATTACKS
+from federank.audit.pairs.attacks.learned import learn
+from federank.audit.pairs.following import follow
+from federank.audit.pairs.sums.observer import SumsObserver
 from federank.audit.pairs.traffic import Observer
-from federank.audit.scoring import Marks, judge
-from federank.audit.sums.view import SumsObserver
-from federank.audit.view import Lessons
-from federank.audit.views import THREAT_MODELS, views
+from federank.audit.pairs.view import Lessons
+from federank.audit.pairs.views import views
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.engines.pairs.federation import Federation
@@ -41,13 +42,7 @@ _BLOCK = 500
 
 
 def audit_pairs_training(
-    model: FPL,
-    train: Interactions,
-    *,
-    sees: str = "updates",
-    people: int | None = None,
-    per_epoch: bool = False,
-    conduct: Conduct | None = None,
+    model: FPL, train: Interactions, *, sees: str, people: int | None, per_epoch: bool, conduct: Conduct | None
 ) -> Audited:
     """Train a model and watch its run: findings (of each epoch if asked, else of the last), and about the audit."""
     conduct = conduct or Conduct()
@@ -72,7 +67,7 @@ def audit_pairs_training(
     return Audited(findings, audit.about(seconds))
 
 
-def audit_pairs_model(model: FPL, *, sees: str = "updates", people: int | None = None) -> Audited:
+def audit_pairs_model(model: FPL, *, sees: str, people: int | None) -> Audited:
     """Audit a trained model by making its run's draws again (and for sums its rounds)."""
     started = time.perf_counter()
     audit = _Audit(model, sees, people, looks=1)
@@ -109,17 +104,18 @@ class _Audit:
         lessons = self._lessons()
         untaught = {name for name, lesson in zip(("learned", "held_back"), lessons, strict=True) if lesson is None}
         attacks = {name: attack for name, attack in ATTACKS[self._sees].items() if name not in untaught}
-        marks: dict[str, list[Marks]] = {name: [] for name in attacks}
         kinds: dict[str, list[tuple[float, float]]] = {BASELINE: [], "fused": []}
-        for rows, view in self._views(followed.attacked, lessons):
-            histories, sent = [profiles.of(person) for person in followed.everyone[rows]], self._really_sent(rows)
-            for name, attack in attacks.items():
-                guess = attack(view)
-                marks[name].append(judge(guess, histories, sent))
-                if self._table is not None and name in kinds:
-                    kinds[name] += judge_shares(guess, histories, self._table, view.typical_size)
+
+        def note(name: str, guess: Guess, some: Attacked) -> None:
+            if self._table is not None and name in kinds:
+                kinds[name] += judge_shares(guess, some.histories, self._table, some.view.typical_size)
+
+        people = (
+            Attacked(view, [profiles.of(person) for person in followed.everyone[rows]], self._really_sent(rows))
+            for rows, view in self._views(followed.attacked, lessons)
+        )
+        means = judge_attacks(attacks, people, note)
         targets = followed.everyone[followed.targets]
-        means = means_of(marks)
         return Findings(
             epoch=epoch,
             disclosed_share=self._disclosed_share(),
@@ -169,20 +165,18 @@ class _Audit:
 
     def about(self, seconds: float) -> dict[str, Any]:
         """What there is to tell about the audit itself."""
-        data, recipe = self._model.training, self._federation.recipe
-        return {
-            "sees": self._sees,
-            "threat_model": THREAT_MODELS[self._sees],
-            "cohort": recipe.clients_per_round,
-            "data": data.name,
-            "users": data.n_users,
-            "items": data.n_items,
-            "people_followed": len(self._followed.targets),
-            "people_attacked": len(self._followed.attacked),
-            "attackers_own_devices": len(self._followed.shadows),
-            "rounds": self._observer.round_number,
-            "seconds": {"training": self._model.report["seconds"], "audit": seconds},
-        }
+        return about_audit(
+            self._model.training,
+            sees=self._sees,
+            threat_model=THREAT_MODELS[self._sees],
+            cohort=self._federation.recipe.clients_per_round,
+            followed=len(self._followed.targets),
+            attacked=len(self._followed.attacked),
+            shadows=len(self._followed.shadows),
+            rounds=self._observer.round_number,
+            training_seconds=self._model.report["seconds"],
+            audit_seconds=seconds,
+        )
 
 
 def _as_seen(sees: str, recipe: Recipe) -> str:

@@ -1,7 +1,7 @@
 """The audit of a run that learns ratings (FedRec): which items somebody has rated, and how.
 
-Which items: the attacks of attacks.py on what the observer has counted (traffic.py). How: the ratings
-themselves, from two early Updates of a few people (two_steps.py), beside guessing the mean of all ratings.
+Which items: the attacks on what the observer has counted (traffic.py). How: the ratings themselves, from two early
+Updates of a few people (attacks/two_steps.py), beside guessing the mean of all ratings.
 Everything a device learns is sent in every round, so nothing is ever held back; what hides it are sampled items.
 """
 
@@ -12,14 +12,14 @@ import time
 import numpy as np
 
 from federank.arrays import IntVector
-from federank.audit.findings import Audited, Findings
-from federank.audit.marks import best_of, means_of
-from federank.audit.ratings.attacks import RATING_ATTACKS, RatingView
+from federank.audit.findings import THREAT_MODELS, Audited, Findings, about_audit
+from federank.audit.judging import Attacked, draw_people, in_blocks, judge_attacks
+from federank.audit.marks import best_of
+from federank.audit.ratings.attacks import RATING_ATTACKS
+from federank.audit.ratings.attacks.two_steps import two_steps
 from federank.audit.ratings.traffic import RatingObserver
-from federank.audit.ratings.two_steps import two_steps
 from federank.audit.ratings.updates import two_answers
-from federank.audit.scoring import Marks, judge
-from federank.audit.views import THREAT_MODELS
+from federank.audit.ratings.view import RatingView
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.engines.ratings.federation import RatingFederation
@@ -28,7 +28,6 @@ from federank.recommenders.methods.ratings import RatingFactors
 
 MOST_CELLS = 2**25
 """Unless told otherwise, notes are kept of so many (person, item) cells at most: 64 megabytes."""
-_BLOCK_CELLS = 2**20
 _MOST_READ = 20
 """Of so many people, at most, ratings are recovered."""
 _FIRST_ITERATION, _LAST_ITERATION = 2, 10
@@ -50,27 +49,26 @@ def audit_rating_training(
 def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: int | None = None) -> Audited:
     """Audit a trained model: its run's draws are made again, and its first few rounds are played again."""
     _refuse(model, sees)
-    if people is not None and people < 1:
-        raise SettingError(f"people is {people}; at least 1 must be followed.")
     started, data = time.perf_counter(), model.training
     founded = RatingFederation.founded(model.settings, data)
-    drawn = np.random.default_rng(model.settings.seed).permutation(founded.recipe.participants)
+    drawn = draw_people(model.settings.seed, founded.recipe.participants, people)
     followed = np.sort(drawn[: people or max(1, MOST_CELLS // data.n_items)])
     iterations = model.settings.iterations
     observer, one = RatingObserver(founded, followed), RatingObserver(founded, followed, most_updates=1)
     for watching in (observer, one):
         watching.watch_until(iterations * founded.rounds_per_epoch)
-    marks: dict[str, list[Marks]] = {name: [] for name in RATING_ATTACKS[sees]}
-    block = max(1, _BLOCK_CELLS // data.n_items)
-    for start in range(0, len(followed), block):
-        rows = slice(start, start + block)
-        histories = [data.profiles.of(person) for person in followed[rows]]
-        view = _view(model, observer, one, rows)
-        for name, attack in RATING_ATTACKS[sees].items():
-            marks[name].append(judge(attack(view), histories, np.ones(view.named_once.shape, dtype=np.bool_)))
+    attacks = dict(RATING_ATTACKS[sees])
     if not founded.recipe.implicit:
-        marks.pop("second_rows")
-    means = means_of(marks)
+        attacks.pop("second_rows")
+    attacked = (
+        Attacked(
+            _view(model, observer, one, rows),
+            [data.profiles.of(person) for person in followed[rows]],
+            np.ones((len(rows), data.n_items), dtype=np.bool_),
+        )
+        for rows in in_blocks(np.arange(len(followed), dtype=np.int32), data.n_items)
+    )
+    means = judge_attacks(attacks, attacked)
     findings = Findings(
         epoch=iterations,
         disclosed_share=1.0,
@@ -80,19 +78,18 @@ def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: i
         categories=None,
         ratings=_ratings(model, founded, np.sort(drawn[:_MOST_READ])) if sees == "updates" else None,
     )
-    about = {
-        "sees": sees,
-        "threat_model": THREAT_MODELS[sees],
-        "cohort": founded.recipe.clients_per_round,
-        "data": data.name,
-        "users": data.n_users,
-        "items": data.n_items,
-        "people_followed": len(followed),
-        "people_attacked": len(followed),
-        "attackers_own_devices": 0,
-        "rounds": observer.round_number,
-        "seconds": {"training": model.report["seconds"], "audit": time.perf_counter() - started},
-    }
+    about = about_audit(
+        data,
+        sees=sees,
+        threat_model=THREAT_MODELS[sees],
+        cohort=founded.recipe.clients_per_round,
+        followed=len(followed),
+        attacked=len(followed),
+        shadows=0,
+        rounds=observer.round_number,
+        training_seconds=model.report["seconds"],
+        audit_seconds=time.perf_counter() - started,
+    )
     return Audited([findings], about)
 
 
@@ -105,7 +102,7 @@ def _refuse(model: RatingFactors, sees: str) -> None:
         raise SettingError("Without a federation nothing is sent, and everybody's ratings are in one place already.")
 
 
-def _view(model: RatingFactors, observer: RatingObserver, one: RatingObserver, rows: slice) -> RatingView:
+def _view(model: RatingFactors, observer: RatingObserver, one: RatingObserver, rows: IntVector) -> RatingView:
     federation, data = observer.federation, model.training
     second = np.zeros(observer.times_named[rows].shape, dtype=np.bool_)
     if federation.recipe.implicit:

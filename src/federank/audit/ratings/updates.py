@@ -7,23 +7,14 @@ are taken, while vectors still move: late in a run two answers are nearly the sa
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from federank.arrays import FloatMatrix, IntVector
+from federank.arrays import IntVector
+from federank.audit.ratings.view import Answer
 from federank.engines.ratings import compiled
 from federank.engines.ratings.federation import RatingFederation
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ratings.computation import compute_ratings
 from federank.protocol.ratings.distribution import choose_raters
-from federank.protocol.ratings.messages import RatingUpdate
 from federank.protocol.ratings.transmission import share_ratings
-
-
-class Answer(NamedTuple):
-    """An Update, and the public item vectors it answers to."""
-
-    update: RatingUpdate
-    vectors: FloatMatrix
 
 
 def two_answers(

@@ -13,16 +13,12 @@ sum_vector   sums: the same with the scores that the vectors of a sum give toget
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix
-from federank.audit.attacks import BASELINE
-from federank.audit.squares.views import UNSEEN, WITH, AnySquaresView, MessagesView, SumsView
-from federank.audit.view import Guess, claim, standardised
+from federank.audit.guess import BASELINE, Attack, Guess, claim, claim_typical, standardised
+from federank.audit.squares.view import UNSEEN, WITH, AnySquaresView, MessagesView, SumsView
 from federank.models.squares import Objective
 
 _NEVER_SURE = 1e-6
@@ -39,7 +35,7 @@ def read_message(objective: Objective, strengths: FloatMatrix, scores: FloatMatr
 
 def popularity(view: AnySquaresView) -> Guess:
     """Rank everything by how often it is counted in all sums."""
-    return _typical(np.tile(view.popularity, (len(view.tastes), 1)), view)
+    return claim_typical(np.tile(view.popularity, (len(view.tastes), 1)), view.typical_size)
 
 
 def reading(view: MessagesView) -> Guess:
@@ -49,12 +45,12 @@ def reading(view: MessagesView) -> Guess:
 
 def vector(view: MessagesView) -> Guess:
     """Rank the catalogue with the vector that was sent."""
-    return _typical(view.tastes, view)
+    return claim_typical(view.tastes, view.typical_size)
 
 
 def neighbours(view: MessagesView) -> Guess:
     """Rank by what those have who have alike."""
-    return _typical(view.neighbours, view)
+    return claim_typical(view.neighbours, view.typical_size)
 
 
 def fused(view: MessagesView) -> Guess:
@@ -63,32 +59,27 @@ def fused(view: MessagesView) -> Guess:
     q = np.clip(view.policies.unliked, _NEVER_SURE, 1 - _NEVER_SURE)[:, None]
     evidence = np.where(view.seen == WITH, np.log(pi / q), np.log((1 - pi) / (1 - q)))
     prior = standardised(view.tastes) + standardised(view.neighbours)
-    return _typical((prior + np.where(view.seen == UNSEEN, 0, evidence)).astype(np.float32), view)
+    return claim_typical((prior + np.where(view.seen == UNSEEN, 0, evidence)).astype(np.float32), view.typical_size)
 
 
 def membership(view: SumsView) -> Guess:
     """Rank by how much of each item's counts goes back to the person."""
-    return _typical(view.counts, view)
+    return claim_typical(view.counts, view.typical_size)
 
 
 def sum_vector(view: SumsView) -> Guess:
     """Rank by how much of the sums' tastes goes back to the person."""
-    return _typical(view.tastes, view)
+    return claim_typical(view.tastes, view.typical_size)
 
 
-def _typical(scores: FloatMatrix, view: AnySquaresView) -> Guess:
-    """The answer of an attack that only ranks: it claims as many items as a device has on average."""
-    return Guess(scores, np.full(len(scores), view.typical_size, dtype=np.int64))
-
-
-_READING: dict[str, Callable[[Any], Guess]] = {
+_READING: dict[str, Attack] = {
     BASELINE: popularity,
     "reading": reading,
     "vector": vector,
     "neighbours": neighbours,
     "fused": fused,
 }
-SQUARES_ATTACKS: dict[str, dict[str, Callable[[Any], Guess]]] = {
+SQUARES_ATTACKS: dict[str, dict[str, Attack]] = {
     "updates": _READING,
     "anonymous": _READING,
     "sums": {BASELINE: popularity, "membership": membership, "sum_vector": sum_vector},

@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import IntVector
-from federank.audit.attacks.neighbours import Senders
-from federank.audit.findings import Audited, Findings
-from federank.audit.marks import best_of, means_of
-from federank.audit.scoring import Marks, judge
+from federank.audit.findings import Audited, Findings, about_audit
+from federank.audit.judging import Attacked, draw_people, in_blocks, judge_attacks, refuse_nobody
+from federank.audit.marks import best_of
+from federank.audit.policies import known_policies
+from federank.audit.senders import Senders
 from federank.audit.squares.attacks import SQUARES_ATTACKS
 from federank.audit.squares.messages import MessageReader
 from federank.audit.squares.sums import SumsReader
-from federank.audit.squares.views import WITH, AnySquaresView, MessagesView, SumsView
-from federank.audit.views import known_policies
+from federank.audit.squares.view import WITH, AnySquaresView, MessagesView, SumsView
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.engines.squares.compiled import play
@@ -36,7 +36,6 @@ from federank.recommenders.few_messages import FewMessages
 
 MOST_CELLS = 2**25
 """Unless told otherwise, notes are kept of so many (person, item) cells at most: about 230 megabytes."""
-_BLOCK_CELLS = 2**20
 _MOST_NEIGHBOURS = 2_000
 
 SERVERS = {
@@ -48,13 +47,7 @@ SERVERS = {
 
 
 def audit_squares_training(
-    model: FewMessages,
-    train: Interactions,
-    *,
-    sees: str = "updates",
-    people: int | None = None,
-    per_epoch: bool = False,
-    conduct: Conduct | None = None,
+    model: FewMessages, train: Interactions, *, sees: str, people: int | None, per_epoch: bool, conduct: Conduct | None
 ) -> Audited:
     """Train a model, then play its run once more and watch."""
     _refuse(sees, people)
@@ -62,9 +55,7 @@ def audit_squares_training(
     return audit_squares_model(model, sees=sees, people=people, per_epoch=per_epoch)
 
 
-def audit_squares_model(
-    model: FewMessages, *, sees: str = "updates", people: int | None = None, per_epoch: bool = False
-) -> Audited:
+def audit_squares_model(model: FewMessages, *, sees: str, people: int | None, per_epoch: bool = False) -> Audited:
     """Audit a trained model: findings after each message of everybody's if asked, else after the last."""
     _refuse(sees, people)
     started = time.perf_counter()
@@ -82,7 +73,7 @@ class _Audit:
         recipe = model.recipe(data)
         self._federation = SquaresFederation.founded(model.squares(), recipe, data.profiles)
         self.epochs = recipe.rounds // recipe.cohorts
-        drawn = np.random.default_rng(recipe.seed).permutation(recipe.participants)
+        drawn = draw_people(recipe.seed, recipe.participants, wanted)
         self._people: IntVector = np.sort(drawn[: wanted or max(1, MOST_CELLS // data.n_items)])
         self._sums = SumsReader(self._federation)
         self._messages = MessageReader(self._federation, self._people) if sees != "sums" else None
@@ -92,17 +83,16 @@ class _Audit:
         """Watch until everybody could have sent so many messages, run all attacks, and judge them."""
         federation, data = self._federation, self._model.training
         play(federation, epoch * federation.rounds_per_epoch - federation.round_number, watch=self._watch)
-        attacks = SQUARES_ATTACKS[self._sees]
-        marks: dict[str, list[Marks]] = {name: [] for name in attacks}
-        block = max(1, _BLOCK_CELLS // data.n_items)
-        senders = self._senders()
-        for start in range(0, len(self._people), block):
-            rows = np.arange(start, min(start + block, len(self._people)), dtype=np.int32)
-            view = self._view(rows, senders)
-            histories = [data.profiles.of(person) for person in self._people[rows]]
-            for name, attack in attacks.items():
-                marks[name].append(judge(attack(view), histories, self._sent[rows]))
-        means = means_of(marks)
+        senders, everyone = self._senders(), np.arange(len(self._people), dtype=np.int32)
+        people = (
+            Attacked(
+                self._view(rows, senders),
+                [data.profiles.of(person) for person in self._people[rows]],
+                self._sent[rows],
+            )
+            for rows in in_blocks(everyone, data.n_items)
+        )
+        means = judge_attacks(SQUARES_ATTACKS[self._sees], people)
         return Findings(
             epoch=epoch,
             disclosed_share=self._disclosed_share(),
@@ -114,22 +104,20 @@ class _Audit:
 
     def about(self, seconds: float) -> dict[str, Any]:
         """What there is to tell about the audit itself."""
-        data, recipe = self._model.training, self._federation.recipe
-        return {
-            "family": "squares",
-            "sees": self._sees,
-            "threat_model": SERVERS[self._sees],
-            "cohort": max(1, len(recipe.participants) // recipe.cohorts),
-            "messages": int(self._federation.spent.max(initial=0)),
-            "data": data.name,
-            "users": data.n_users,
-            "items": data.n_items,
-            "people_followed": len(self._people),
-            "people_attacked": len(self._people),
-            "attackers_own_devices": 0,
-            "rounds": self._federation.round_number,
-            "seconds": {"training": self._model.report["seconds"], "audit": seconds},
-        }
+        recipe, federation = self._federation.recipe, self._federation
+        about = about_audit(
+            self._model.training,
+            sees=self._sees,
+            threat_model=SERVERS[self._sees],
+            cohort=max(1, len(recipe.participants) // recipe.cohorts),
+            followed=len(self._people),
+            attacked=len(self._people),
+            shadows=0,
+            rounds=federation.round_number,
+            training_seconds=self._model.report["seconds"],
+            audit_seconds=seconds,
+        )
+        return about | {"family": "squares", "messages": int(federation.spent.max(initial=0))}
 
     def _watch(self, answering: IntVector, block: IntVector, sums: SummedMessages) -> None:
         self._sums.watch(answering, block, sums)
@@ -177,5 +165,4 @@ class _Audit:
 def _refuse(sees: str, people: int | None) -> None:
     if sees not in SERVERS:
         raise SettingError(f"No server sees {sees!r}; there are {', '.join(SERVERS)}.")
-    if people is not None and people < 1:
-        raise SettingError(f"people is {people}; at least 1 must be followed.")
+    refuse_nobody(people)

@@ -9,20 +9,17 @@ last message alone says (a server that links nothing has no more), and the catal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from federank.arrays import FloatMatrix, IntVector
+from federank.audit.judging import in_blocks
 from federank.audit.squares.attacks import read_message
-from federank.audit.squares.views import UNSEEN, WITH, WITHOUT
+from federank.audit.squares.view import UNSEEN, WITH, WITHOUT
 from federank.data.interactions import Profiles
 from federank.engines.squares.compiled import vectors_at_home
 from federank.engines.squares.federation import SquaresFederation
 from federank.models.squares import Objective
 from federank.protocol.squares.distribution import published
-
-_BLOCK_CELLS = 2**20
 
 
 class MessageReader:
@@ -40,7 +37,7 @@ class MessageReader:
         federation = self._federation
         recipe, told = federation.recipe, published(federation.recipe, federation.item_vectors)
         rows = np.flatnonzero(np.isin(self.people, answering)).astype(np.int32)
-        for some in _in_blocks(rows, recipe.n_items):
+        for some in in_blocks(rows, recipe.n_items):
             profiles = profiles_of(federation.outward, self.people[some])
             vectors = vectors_at_home(recipe, told, federation.weights, float(federation.regulariser[0]), profiles)
             scores = vectors @ told.T
@@ -68,9 +65,3 @@ def profiles_of(profiles: Profiles, people: IntVector) -> Profiles:
     parts = [profiles.of(person) for person in people]
     starts = np.concatenate(([0], np.cumsum([len(part) for part in parts]))).astype(np.int64)
     return Profiles(starts, np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32))
-
-
-def _in_blocks(rows: IntVector, n_items: int) -> Iterator[IntVector]:
-    size = max(1, _BLOCK_CELLS // n_items)
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]

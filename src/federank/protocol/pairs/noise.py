@@ -4,7 +4,7 @@
 2. Noise: normal numbers of deviation sigma are added, to one of these:
 
     all-rows    every row of the catalogue; sigma = noise x clip. What is in the Update, and which rows it has, are
-                hidden in the same noise, so a differential-privacy figure may be stated (accountant.py). The Update is
+                hidden in the same noise, so a differential-privacy figure may be stated (privacy.py). The Update is
                 as large as the whole model.
     sums        every row of the catalogue, but only a share of the noise: sigma = noise x clip / sqrt(K) for K devices
                 a round, so that their sum has noise x clip. The figure holds for whoever sees nothing but such sums.

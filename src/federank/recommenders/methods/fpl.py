@@ -24,8 +24,8 @@ from federank.engines.pairs.communication import count_communication
 from federank.engines.pairs.home import home_vectors
 from federank.engines.pairs.replay import participations
 from federank.errors import ModelError
-from federank.protocol.accountant import privacy_figure
 from federank.protocol.choices import Choices, coins, everyones_outward
+from federank.protocol.pairs.privacy import privacy_figure
 from federank.protocol.pairs.recipes import FPLSettings, Recipe, recipe_for
 from federank.protocol.policy import Policy
 from federank.recommenders.constructor import made_from

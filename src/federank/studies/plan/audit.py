@@ -5,7 +5,7 @@
     settings = { sharing = "sticky", clients_per_round = 50 }
     audit = { sees = ["sums"], people = 200 }
 
-`sees` is what the server has (audit/views.py), one or several; `people` is how many are attacked. A run that is not
+`sees` is what the server has (audit/findings.py), one or several; `people` is how many are attacked. A run that is not
 audited is the same run as ever: its id does not know that there are audits (plan.py). What the servers find is told
 in run/audits.py.
 """
@@ -63,7 +63,7 @@ def _servers(method: str) -> tuple[str, ...]:
         from federank.audit.ratings.attacks import RATING_ATTACKS
 
         return tuple(RATING_ATTACKS)
-    from federank.audit.views import THREAT_MODELS
+    from federank.audit.findings import THREAT_MODELS
 
     return tuple(THREAT_MODELS)
 

@@ -68,7 +68,7 @@ class Line:
     transient: bool = False
     """Whether a failure may pass: then the run is tried again."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What figures need beyond metrics (extras.py), and what audits tell beside theirs."""
+    """What figures need beyond metrics (run/extras.py), and what audits tell beside theirs."""
     best: bool = False
     """Whether it stands here as the best point of a sweep: mostly told by its label."""
 
