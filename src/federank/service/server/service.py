@@ -47,7 +47,7 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin: threads that write, look and conduct; tasks that serve those who wait."""
+        """Begin: threads that write, follow the store and lead; tasks that serve those who wait."""
         loop = asyncio.get_running_loop()
 
         def on_news() -> None:

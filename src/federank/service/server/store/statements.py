@@ -265,7 +265,7 @@ def close_round(connection: Connection, number: int, minimum: int, *, opens_next
 
 
 def ask_to_close(connection: Connection, number: int, minimum: int) -> int | None:
-    """Ask whoever conducts to end a round now; if it has fewer reports than `minimum`, how many it has."""
+    """Ask the leader to end a round now; if it has fewer reports than `minimum`, how many it has."""
     reports = count_reports(connection, number)
     if reports < minimum:
         return reports
