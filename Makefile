@@ -72,7 +72,8 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 # No lock file: it would record the address of a package index. package.json pins every version by name instead.
 node_modules/.tools: package.json
-	npm install --no-package-lock --no-audit --no-fund --silent
+	npm install --no-package-lock --no-audit --no-fund --silent || { \
+	echo "npm could not fetch the tools that package.json names; the page's JavaScript was not checked. Is there a network?"; exit 1; }
 	touch $@
 
 clean:
