@@ -128,7 +128,8 @@ def test_score_agrees_with_the_lists(model):
 def test_a_saved_model_recommends_the_same_bit_for_bit(method, model, tmp_path):
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    assert type(loaded) is recommender_class(method)
+    assert type(loaded) is type(model)
+    assert isinstance(loaded, recommender_class(method))
     assert loaded.settings == model.settings
     assert_same_lists(loaded.recommend(n=8), model.recommend(n=8))
 

@@ -17,8 +17,8 @@ from federank.audit.squares.audit import audit_squares_model, audit_squares_trai
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.errors import ModelError, SettingError
+from federank.recommenders.federated_pairs import FederatedPairs
 from federank.recommenders.few_messages import FewMessages
-from federank.recommenders.methods.fpl import FPL
 from federank.recommenders.methods.ratings import RatingFactors
 from federank.recommenders.recommender import Recommender
 
@@ -30,7 +30,7 @@ def audit_model(model: Recommender, *, sees: str = "updates", people: int | None
     """
     if isinstance(model, RatingFactors):
         return audit_rating_model(model, sees=sees, people=people)
-    if isinstance(model, FPL):
+    if isinstance(model, FederatedPairs):
         return audit_pairs_model(model, sees=sees, people=people)
     if isinstance(model, FewMessages):
         return audit_squares_model(model, sees=sees, people=people)
@@ -51,7 +51,7 @@ def audit_training(
         if per_epoch:
             raise SettingError(f"An audit of {model.name} looks once, at the end of the run; leave out --per-epoch.")
         return audit_rating_training(model, train, sees=sees, people=people, conduct=conduct)
-    if isinstance(model, FPL):
+    if isinstance(model, FederatedPairs):
         return audit_pairs_training(model, train, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)
     if isinstance(model, FewMessages):
         return audit_squares_training(model, train, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)

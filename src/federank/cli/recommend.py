@@ -34,8 +34,8 @@ def recommend(
       federank recommend runs/city --all --out recommendations.tsv
     """
     from federank.recommenders.enrolling import enrol
-    from federank.recommenders.methods.bpr import BPR
-    from federank.recommenders.methods.fpl import FPL
+    from federank.recommenders.factors import PairwiseFactors
+    from federank.recommenders.few_messages import FewMessages
     from federank.recommenders.stored.model_folder import load_model
 
     if (user is not None) + bool(likes) + everyone != 1:
@@ -49,8 +49,8 @@ def recommend(
         click.echo(f"{len(table):,} people's recommendations are in {out}.")
         return
     if likes:
-        if not isinstance(loaded, FPL | BPR):
-            raise SettingError(f"A {loaded.name} model cannot take somebody new; fpl and bpr models can.")
+        if not isinstance(loaded, PairwiseFactors | FewMessages):
+            raise SettingError(f"A {loaded.name} model cannot take somebody new; frugal, fcf, fpl and bpr models can.")
         listed = enrol(loaded, likes).recommend(n)
     else:
         listed = loaded.recommend(str(user), n)

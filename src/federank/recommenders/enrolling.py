@@ -1,6 +1,6 @@
 """A new person: a vector of their own, from their own history and the shared model as it is.
 
-FPL and BPR take a few steps; Frugal and FCF solve for it.
+Methods of pairs take a few steps; those of squares solve for it.
 
 What a device does on its first day. It needs the public item factors and the person's history, sends nothing, and
 leaves the shared model alone.
@@ -24,9 +24,8 @@ from federank.protocol.initial import normal_rows
 from federank.protocol.messages import Broadcast, Private
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.recommenders.factors import PairwiseFactors
 from federank.recommenders.few_messages import FewMessages
-from federank.recommenders.methods.bpr import BPR
-from federank.recommenders.methods.fpl import FPL
 from federank.recommenders.recommendations import Recommendations, Recommended
 
 
@@ -34,7 +33,7 @@ from federank.recommenders.recommendations import Recommendations, Recommended
 class Person:
     """Somebody with a vector and a history of their own, and a copy of the shared model."""
 
-    model: FPL | BPR | FewMessages
+    model: PairwiseFactors | FewMessages
     vector: FloatVector
     profile: IntVector
 
@@ -61,9 +60,9 @@ _ALONE: dict[str, Any] = {
 """Settings that are about what leaves a device: nothing does."""
 
 
-def enrol(model: FPL | BPR | FewMessages, history: Sequence[Any], *, steps: int = 400, seed: int = 1) -> Person:
+def enrol(model: PairwiseFactors | FewMessages, history: Sequence[Any], *, steps: int = 400, seed: int = 1) -> Person:
     """Give a new person a vector from the items of their history: solved for, or learnt in this many steps."""
-    if not isinstance(model, FPL | BPR | FewMessages):
+    if not isinstance(model, PairwiseFactors | FewMessages):
         raise SettingError(f"A {type(model).__name__} cannot take in somebody new; Frugal, FCF, FPL and BPR can.")
     data = model.training
     profile = np.unique(np.array([data.item_index(item) for item in history], dtype=np.int32))
@@ -75,7 +74,7 @@ def enrol(model: FPL | BPR | FewMessages, history: Sequence[Any], *, steps: int 
     whole("steps", steps, 1)
     if isinstance(model, FewMessages):
         return Person(model, model.enrolled(profile), profile)
-    settings = model.settings.as_fpl() if isinstance(model, BPR) else replace(model.settings, **_ALONE)
+    settings = replace(model.pairs(), **_ALONE)
     settings = replace(settings, triples=steps, seed=seed, clients_per_round=1)
     recipe = recipe_for(settings, np.array([len(profile)]), data.n_items, np.zeros(1))
     first = normal_rows(1, settings.factors, seed=seed, purpose=USER_FACTORS, scale=settings.initial_scale)[0]

@@ -23,6 +23,10 @@ class PairwiseFactors(Recommender):
     item_biases: FloatVector
     user_vectors: FloatMatrix
 
+    def pairs(self) -> FPLSettings:
+        """The method's settings as those of federated pair-wise learning."""
+        raise NotImplementedError
+
     def _run(
         self, settings: FPLSettings, recipe: Recipe, data: Interactions, conduct: Conduct, chosen: str = ""
     ) -> None:
@@ -69,7 +73,7 @@ class PairwiseFactors(Recommender):
         return {"user_vectors": self.user_vectors}
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
-        n_users, n_items, factors = self.training.n_users, self.training.n_items, self.settings.factors
+        n_users, n_items, factors = self.training.n_users, self.training.n_items, self.pairs().factors
         expected = {
             "item_vectors": (shared, (n_items, factors)),
             "item_biases": (shared, (n_items,)),

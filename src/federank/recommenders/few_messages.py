@@ -16,13 +16,13 @@ from federank.engines.squares.communication import count_squares_communication
 from federank.engines.squares.compiled import vectors_at_home
 from federank.engines.squares.federation import SquaresFederation
 from federank.engines.training import train as play_epochs
-from federank.errors import ModelError, SettingError
+from federank.errors import ModelError
 from federank.protocol.choices import AS_HISTORIES_ARE, Choices, Outwards, everyones_outward
 from federank.protocol.policy import Policy
 from federank.protocol.squares.distribution import published
 from federank.protocol.squares.recipes import SquaresRecipe, SquaresSettings, factors_for, squares_recipe
 from federank.recommenders.identity import run_identity
-from federank.recommenders.people.choosing import choices_for
+from federank.recommenders.people.choosing import choices_for, messages_allowed, refuse_coins
 from federank.recommenders.people.shares import read_trace
 from federank.recommenders.recommender import Arrays, Recommender, restored_table
 from federank.recommenders.stored.policies import choices_as_arrays, choices_from_arrays
@@ -60,8 +60,7 @@ class FewMessages(Recommender):
         """The settings worked out for this population, with what everybody takes part with."""
         settings = self.squares()
         trace = None if settings.trace is None else read_trace(settings.trace, train)
-        most = np.iinfo(np.int32).max
-        messages = self.choices.where(most if kind.messages is None else kind.messages for kind in self.choices.kinds)
+        messages = messages_allowed(self.choices)
         outward = _outward(self.choices, settings.seed, train)
         sizes = train.profiles.sizes
         return squares_recipe(settings, sizes, train.n_items, messages=messages, outward=outward, trace=trace)
@@ -157,12 +156,7 @@ class FewMessages(Recommender):
 
 def _outward(choices: Choices, seed: int, train: Interactions) -> Outwards:
     """What everybody takes part with; nothing to compute where that is everybody's whole history."""
-    for kind in choices.kinds:
-        if kind.sharing == "as-published":
-            raise SettingError(
-                "Somebody shares as published, with a coin that is tossed anew for every message: what is held back "
-                "today is sent tomorrow. A method of few messages takes sticky or deniable sharing."
-            )
+    refuse_coins(choices)
     whole = all(
         kind.sharing == "sticky" and not kind.never_items and kind.budget is None and not kind.paused
         for kind in choices.kinds

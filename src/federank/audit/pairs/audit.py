@@ -36,13 +36,19 @@ from federank.engines.conduct import Conduct
 from federank.engines.pairs.federation import Federation
 from federank.errors import SettingError
 from federank.protocol.pairs.recipes import Recipe
-from federank.recommenders.methods.fpl import FPL
+from federank.recommenders.federated_pairs import FederatedPairs
 
 _BLOCK = 500
 
 
 def audit_pairs_training(
-    model: FPL, train: Interactions, *, sees: str, people: int | None, per_epoch: bool, conduct: Conduct | None
+    model: FederatedPairs,
+    train: Interactions,
+    *,
+    sees: str,
+    people: int | None,
+    per_epoch: bool,
+    conduct: Conduct | None,
 ) -> Audited:
     """Train a model and watch its run: findings (of each epoch if asked, else of the last), and about the audit."""
     conduct = conduct or Conduct()
@@ -55,8 +61,8 @@ def audit_pairs_training(
         nonlocal audit, seconds
         started = time.perf_counter()
         if audit is None:
-            audit = _Audit(model, sees, people, looks=model.settings.epochs if per_epoch else 1)
-        if per_epoch or epoch == model.settings.epochs:
+            audit = _Audit(model, sees, people, looks=model.pairs().epochs if per_epoch else 1)
+        if per_epoch or epoch == model.pairs().epochs:
             findings.append(audit.look(epoch))
         seconds += time.perf_counter() - started
         if asked is not None:
@@ -67,30 +73,30 @@ def audit_pairs_training(
     return Audited(findings, audit.about(seconds))
 
 
-def audit_pairs_model(model: FPL, *, sees: str, people: int | None) -> Audited:
+def audit_pairs_model(model: FederatedPairs, *, sees: str, people: int | None) -> Audited:
     """Audit a trained model by making its run's draws again (and for sums its rounds)."""
     started = time.perf_counter()
     audit = _Audit(model, sees, people, looks=1)
-    findings = [audit.look(model.settings.epochs)]
+    findings = [audit.look(model.pairs().epochs)]
     return Audited(findings, audit.about(time.perf_counter() - started))
 
 
 class _Audit:
     """An audit while it runs: the observers, and who is attacked at each look."""
 
-    def __init__(self, model: FPL, sees: str, wanted: int | None, looks: int) -> None:
+    def __init__(self, model: FederatedPairs, sees: str, wanted: int | None, looks: int) -> None:
         if sees not in THREAT_MODELS:
             raise SettingError(f"No server sees {sees!r}; there are {', '.join(THREAT_MODELS)}.")
         self._model, data = model, model.training
         recipe, tables = model.recipe(data), (model.item_vectors, model.item_biases, model.user_vectors)
         self._federation = Federation(recipe, data.profiles, *tables)
         self._sees = _as_seen(sees, recipe)
-        triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.settings.epochs / looks
+        triples = self._federation.steps_per_round * recipe.rounds_per_epoch * model.pairs().epochs / looks
         self._followed = follow(recipe, data.n_items, wanted, triples, sums=self._sees == "sums")
         self._observer = Observer(self._federation, self._followed.everyone)
         self._sums: SumsObserver | None = None
         if self._sees == "sums":
-            founded = Federation.founded(model.settings, recipe, data.profiles, data.n_items)
+            founded = Federation.founded(model.pairs(), recipe, data.profiles, data.n_items)
             self._sums = SumsObserver(founded, self._followed.everyone)
         self._table = None if data.categories is None else table_of(data.categories)
 

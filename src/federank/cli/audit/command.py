@@ -14,9 +14,9 @@ from federank.cli.audit.report import tell_audit
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.settings_flags import given_settings, settings_options
 from federank.errors import ModelError, SettingError
+from federank.protocol.frugal import FrugalSettings
 from federank.protocol.pairs.recipes import PRESETS, FPLSettings
 from federank.protocol.ratings.recipes import PMFSettings
-from federank.protocol.squares.recipes import SquaresSettings
 
 if TYPE_CHECKING:
     from federank.audit.findings import Audited
@@ -35,7 +35,7 @@ _METHODS = ("fpl", "frugal", "fcf", "pmf", "svdpp")
 def _options() -> list[click.Option]:
     """The settings of all of them; one that several have is told as the first has it."""
     first: dict[str | None, click.Option] = {}
-    for settings in (FPLSettings, PMFSettings, SquaresSettings):
+    for settings in (FPLSettings, PMFSettings, FrugalSettings):
         for option in settings_options(settings):
             first.setdefault(option.name, option)
     return list(first.values())

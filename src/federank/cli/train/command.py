@@ -165,7 +165,7 @@ def _train(
         raise SettingError(f"{method.name} learns in one go, so there is no run to go on with; leave out --resume.")
     if method.in_rounds:
         conduct = replace(conduct, checkpoint=checkpoint, resume=resume)
-    with watching(method, quiet) as watch:
+    with watching(type(model), quiet) as watch:
         try:
             model.fit(part, conduct=replace(conduct, progress=watch))
         except KeyboardInterrupt:

@@ -32,6 +32,17 @@ def choose_cohort(recipe: SquaresRecipe, round_number: int, spent: IntVector) ->
     return present
 
 
+def attendance(recipe: SquaresRecipe, n_users: int) -> NDArray[np.bool_]:
+    """Rounds x users: who takes part when, over a whole run; nobody more often than they allow."""
+    there: NDArray[np.bool_] = np.zeros((recipe.rounds, n_users), dtype=np.bool_)
+    spent = np.zeros(n_users, dtype=np.int32)
+    for number in range(recipe.rounds):
+        asked = choose_cohort(recipe, number, spent)
+        there[number, asked] = True
+        spent[asked] += 1
+    return there
+
+
 def who_answers(recipe: SquaresRecipe, round_number: int, people: IntVector) -> IntVector:
     """Those of the asked whose message arrives."""
     if recipe.dropout <= 0:

@@ -23,6 +23,7 @@ from federank.protocol.policy import Policy
 
 DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 0.15, 0.3
 """Chosen on the validation parts of four data sets and a city; docs/frugal.md tells how."""
+DEFAULT_RATE = 0.1
 
 Step = Literal["spectral", "solve", "adam"]
 """What the server does with the sums (server_steps.py)."""
@@ -85,8 +86,8 @@ class SquaresSettings(OutwardSettings):
     """How much of the way to the solution the server goes in a round; below 1 where alpha is above 0."""
     server: Literal["solve", "adam"] = "solve"
     """What the server does with the two sums: solve for the items, or take a step of Adam."""
-    learning_rate: float = 0.1
-    """Size of the server's steps (Adam)."""
+    learning_rate: float | None = None
+    """Size of the server's steps (Adam).  [default: 0.1]"""
     beta1: float = 0.9
     """How long the server remembers the direction of past gradients (Adam)."""
     beta2: float = 0.999
@@ -143,7 +144,8 @@ class SquaresSettings(OutwardSettings):
         within("unobserved_weight", self.unobserved_weight, 0, 1)
         one_of("server", self.server, ("solve", "adam"))
         one_of("broadcast", self.broadcast, ("int8", "float32"))
-        positive("learning_rate", self.learning_rate)
+        if self.learning_rate is not None:
+            positive("learning_rate", self.learning_rate)
         positive("initial_scale", self.initial_scale)
         share("beta1", self.beta1)
         share("beta2", self.beta2)
@@ -213,7 +215,7 @@ def squares_recipe(
         activity=_weight(settings, settings.activity, DEFAULT_ACTIVITY),
         popularity=_weight(settings, settings.popularity, DEFAULT_POPULARITY),
         damping=settings.damping,
-        learning_rate=settings.learning_rate,
+        learning_rate=DEFAULT_RATE if settings.learning_rate is None else settings.learning_rate,
         beta1=settings.beta1,
         beta2=settings.beta2,
         as_codes=settings.broadcast == "int8",

@@ -67,8 +67,12 @@ class BPR(PairwiseFactors):
     @made_from(BPRSettings)
     def __init__(self) -> None: ...
 
+    def pairs(self) -> FPLSettings:
+        """The settings of the federation that takes the same steps."""
+        return self.settings.as_fpl()
+
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
-        settings = self.settings.as_fpl()
+        settings = self.pairs()
         recipe = recipe_for(settings, train.profiles.sizes, train.n_items, np.ones(train.n_users))
         if self.settings.user_draw == "activity":
             # One place per interaction: a uniform draw among them finds users in proportion to their activity.

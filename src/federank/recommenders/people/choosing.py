@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from federank.arrays import RealVector
+from federank.arrays import IntVector, RealVector
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.protocol.choices import Choices
@@ -56,6 +56,23 @@ def choices_for(settings: Suggests, train: Interactions, policies: Sequence[Poli
     everybody = {name: getattr(usual, name) for name in ("sharing", "epsilon", "budget")}
     everybody["basis"] = getattr(settings, "basis", usual.basis)  # "default" follows a person's own sharing
     return read_choices(settings.policies, everybody, pi, train, settings.seed)[0]
+
+
+def messages_allowed(choices: Choices) -> IntVector:
+    """How many messages each person allows in their life; a number beyond all rounds where they set no bound."""
+    most = np.iinfo(np.int32).max
+    allowed: IntVector = choices.where(most if kind.messages is None else kind.messages for kind in choices.kinds)
+    return allowed
+
+
+def refuse_coins(choices: Choices) -> None:
+    """Refuse sharing as published where messages are few."""
+    for kind in choices.kinds:
+        if kind.sharing == "as-published":
+            raise SettingError(
+                "Somebody shares as published, with a coin that is tossed anew for every message: what is held back "
+                "today is sent tomorrow. A method of few messages takes sticky or deniable sharing."
+            )
 
 
 def shares_of(pi: object, train: Interactions) -> RealVector:

@@ -23,7 +23,7 @@ from federank.data.splits import Split
 from federank.errors import SettingError
 from federank.evaluation.exposure import count_items
 from federank.protocol.pairs.communication import communication_cost, conversations, freshness, normalised_freshness
-from federank.recommenders.methods.fpl import FPL
+from federank.recommenders.federated_pairs import FederatedPairs
 from federank.recommenders.recommender import Recommender
 from federank.studies.plan.wishes import NEEDS
 
@@ -36,7 +36,7 @@ def extras(model: Recommender, split: Split, wanted: Collection[str], at: int = 
     if unknown:
         raise SettingError(f"There is no extra {sorted(unknown)[0]!r}; there are {', '.join(sorted(NEEDS.values()))}.")
     found: dict[str, Any] = {}
-    if isinstance(model, FPL):
+    if isinstance(model, FederatedPairs):
         if "communication" in wanted:
             found |= communication(model)
         if "item_updates" in wanted:
@@ -48,14 +48,14 @@ def extras(model: Recommender, split: Split, wanted: Collection[str], at: int = 
     return found
 
 
-def communication(model: FPL) -> dict[str, float]:
+def communication(model: FederatedPairs) -> dict[str, float]:
     """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
     data = model.training
     recipe = model.recipe(data)
     # The papers' own figures round neither T = X+/|U| nor the rounds per epoch X+/|U-|.
     rounds = len(data) / recipe.clients_per_round
     triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
-    if model.settings.triples == "mean":
+    if model.pairs().triples == "mean":
         triples = len(data) / data.n_users
     return {
         "cce": communication_cost(conversations(recipe.clients_per_round, rounds), data.n_items, triples, pi),

@@ -14,10 +14,10 @@ from federank.arrays import LongVector
 from federank.compiling import compiled
 from federank.engines.pairs.replay import replay
 from federank.engines.pairs.triples import Pairs, histories_of
-from federank.recommenders.methods.fpl import FPL
+from federank.recommenders.federated_pairs import FederatedPairs
 
 
-def count_item_updates(model: FPL) -> LongVector:
+def count_item_updates(model: FederatedPairs) -> LongVector:
     """How many Updates of a fitted model's run had a row of each item."""
     data = model.training
     recipe = model.recipe(data)

@@ -1,0 +1,108 @@
+"""What FPL and Frugal with the loss pairs share: rounds of pairs, everybody's choices, and vectors at home.
+
+People may choose for themselves: a file of policies (`policies="people.toml"`), or from Python a list of them in the
+sorted order of the users' ids (`fit(train, policies=[...])`). Those whose rounds do not follow their history are
+recommended to from a home vector (protocol/pairs/home.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, IntVector, RealVector
+from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct, takes_a_conduct
+from federank.engines.pairs.communication import count_communication
+from federank.engines.pairs.home import home_vectors
+from federank.engines.pairs.replay import participations
+from federank.errors import ModelError
+from federank.protocol.choices import Choices, coins, everyones_outward
+from federank.protocol.pairs.privacy import privacy_figure
+from federank.protocol.pairs.recipes import Recipe, recipe_for
+from federank.protocol.policy import Policy
+from federank.recommenders.factors import PairwiseFactors
+from federank.recommenders.people.choosing import choices_for
+from federank.recommenders.people.shares import read_trace
+from federank.recommenders.recommender import Arrays
+from federank.recommenders.stored.policies import choices_as_arrays, choices_from_arrays
+
+
+class FederatedPairs(PairwiseFactors):
+    """Scores b_i + p_u . q_i, learnt from pairs by people who choose what leaves their devices."""
+
+    choices: Choices
+    """What everybody allows."""
+    home_vectors: FloatMatrix | None
+    """The vectors that recommendations come from, once training is done, where somebody has a home vector."""
+
+    _given_policies: Sequence[Policy] | None = None
+
+    @property
+    def pi(self) -> RealVector:
+        """Each user's own probability of sending a positive item's gradient."""
+        return self.choices.pi
+
+    @takes_a_conduct
+    def fit(
+        self, train: Interactions, *, conduct: Conduct | None = None, policies: Sequence[Policy] | None = None
+    ) -> Self:
+        """Learn from the training part of a split; `policies`: each user's own, in the sorted order of their ids."""
+        self._given_policies = policies
+        return super().fit(train, conduct=conduct)
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        self.choices, self.home_vectors = choices_for(self.pairs(), train, self._given_policies), None
+        recipe = self.recipe(train)
+        if recipe.clip > 0:  # what the figure needs is asked for before anything long is done
+            privacy_figure(self.pairs(), recipe, np.ones(1, dtype=np.int64))
+        chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
+        self._run(self.pairs(), recipe, train, conduct, hashlib.sha256(chosen).hexdigest())
+        if recipe.clip > 0:
+            rounds_of_each = participations(recipe, train.n_users, self.report["rounds"])
+            self.report["privacy"] = privacy_figure(self.pairs(), recipe, rounds_of_each)
+        if self.choices.at_home.any():
+            self.home_vectors = self._tastes(np.arange(train.n_users, dtype=np.int32))
+
+    def recipe(self, train: Interactions) -> Recipe:
+        """The settings worked out for this population, with what everybody takes part with."""
+        settings = self.pairs()
+        trace = None if settings.trace is None else read_trace(settings.trace, train)
+        outward = everyones_outward(self.choices, settings.seed, train.profiles, train.n_items)
+        return recipe_for(settings, train.profiles.sizes, train.n_items, coins(self.choices), trace, outward)
+
+    def communication(self) -> dict[str, Any]:
+        """What the run has sent, counted update by update: rows and bytes, beside the papers' formulas."""
+        data = self._fitted()
+        return count_communication(self.recipe(data), data.profiles, data.n_items, self.report["rounds"])
+
+    def _tastes(self, users: IntVector) -> FloatMatrix:
+        if self.home_vectors is not None:
+            return self.home_vectors[users]
+        vectors = super()._tastes(users)
+        home = np.flatnonzero(self.choices.at_home[users])
+        if len(home):
+            data, settings = self.training, replace(self.pairs(), trace=None, online=1.0)
+            recipe = recipe_for(settings, data.profiles.sizes, data.n_items, self.pi)
+            tables = self.item_vectors, self.item_biases
+            vectors[home] = home_vectors(recipe, data.profiles, *tables, users[home])
+        return vectors
+
+    def _private_arrays(self) -> Arrays:
+        home = {} if self.home_vectors is None else {"home_vectors": self.home_vectors}
+        return super()._private_arrays() | choices_as_arrays(self.choices) | home
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        super()._restore(shared, private)
+        self.choices = choices_from_arrays(private, self.training.n_users, self.pairs().policy(0.5))
+        self.home_vectors = private.get("home_vectors") if self.choices.at_home.any() else None
+        if self.choices.at_home.any() and (
+            self.home_vectors is None
+            or self.home_vectors.dtype != np.float32
+            or self.home_vectors.shape != self.user_vectors.shape
+        ):
+            raise ModelError("The model's folder lacks the home vectors, or has them for other users.")

@@ -1,0 +1,136 @@
+"""Frugal with FPL's loss: few messages for life, whoever asks; and all that a method of pairs can do."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from tests.worlds import two_tastes
+
+from federank.audit.audit import audit_model
+from federank.engines.conduct import Conduct
+from federank.engines.training import Stopped
+from federank.errors import SettingError
+from federank.protocol.policy import Policy
+from federank.recommenders.enrolling import enrol
+from federank.recommenders.federated_pairs import FederatedPairs
+from federank.recommenders.few_messages import FewMessages
+from federank.recommenders.methods.frugal import Frugal
+from federank.recommenders.stored.model_folder import load_model
+
+DATA = two_tastes()
+SETTINGS = {"loss": "pairs", "messages": 30, "factors": 4}
+
+
+def own_taste(model, n=4):
+    return np.mean([int(found.item) % 2 == user % 2 for user in range(20) for found in model.recommend(user, n)])
+
+
+def test_a_frugal_is_made_as_the_class_of_its_loss():
+    pairs, squares = Frugal(**SETTINGS), Frugal(messages=3)
+    for made, family in ((pairs, FederatedPairs), (squares, FewMessages)):
+        assert isinstance(made, Frugal)
+        assert isinstance(made, family)
+    assert repr(pairs) == "Frugal(messages=30, factors=4, loss='pairs')"
+    assert repr(squares) == "Frugal(messages=3)"
+
+
+def test_two_tastes_are_told_apart_with_thirty_messages_of_everybody():
+    model = Frugal(**SETTINGS).fit(DATA)
+    assert own_taste(model) == 1
+    assert model.report["messages"] == model.report["rounds"] == 30
+    assert model.communication()["uploads"] == 30 * DATA.n_users
+
+
+def test_engines_recommend_the_same():
+    one, other = (Frugal(**SETTINGS).fit(DATA, conduct=Conduct(engine=name)) for name in ("compiled", "reference"))
+    np.testing.assert_allclose(one.item_vectors, other.item_vectors, atol=1e-4)
+    np.testing.assert_array_equal(one.recommend().items, other.recommend().items)
+
+
+def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_bits(tmp_path):
+    kept = tmp_path / "run.checkpoint"
+
+    def stop(epoch):
+        if epoch == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    whole = Frugal(**SETTINGS).fit(DATA)
+    with pytest.raises(Stopped):
+        Frugal(**SETTINGS).fit(DATA, conduct=Conduct(checkpoint=kept, after_epoch=stop))
+    resumed = Frugal(**SETTINGS).fit(DATA, conduct=Conduct(checkpoint=kept, resume=True))
+    np.testing.assert_array_equal(whole.item_vectors, resumed.item_vectors)
+    np.testing.assert_array_equal(whole.home_vectors, resumed.home_vectors)
+
+
+def test_what_is_saved_is_what_is_loaded_and_takes_in_somebody_new(tmp_path):
+    model = Frugal(**SETTINGS).fit(DATA)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert repr(loaded) == repr(model)
+    np.testing.assert_array_equal(loaded.recommend().items, model.recommend().items)
+    assert all(int(found.item) % 2 == 0 for found in enrol(loaded, [0, 2, 4]).recommend(4))
+
+
+def test_cohorts_take_turns_and_everybody_sends_their_messages():
+    model = Frugal(loss="pairs", messages=3, cohorts=4, factors=4).fit(DATA)
+    assert (model.report["rounds"], model.report["messages"]) == (12, 3)
+    assert model.communication()["uploads"] == 3 * DATA.n_users
+
+
+def test_nobody_sends_more_messages_than_they_allow():
+    policies = [Policy(sharing="sticky", pi=1.0, basis="shared", messages=user % 3) for user in range(DATA.n_users)]
+    model = Frugal(**SETTINGS).fit(DATA, policies=policies)
+    assert model.report["messages"] == 2
+    assert model.communication()["uploads"] == sum(policy.messages for policy in policies)
+    assert len(model.recommend(0)) > 0  # who has no message left is still recommended to
+
+
+def test_whoever_is_away_keeps_their_messages_for_later():
+    model = Frugal(loss="pairs", messages=3, rounds=40, online=0.3, factors=4).fit(DATA)
+    assert model.report["messages"] == 3
+    assert model.communication()["uploads"] == 3 * DATA.n_users
+
+
+def test_only_a_sticky_share_of_each_history_is_used_outwards():
+    model = Frugal(**SETTINGS, sharing="sticky", pi=0.3).fit(DATA)
+    outward = model.recipe(DATA).outward
+    assert np.diff(outward.starts).tolist() == [3] * DATA.n_users  # ceil(.3 x 8)
+    # What leaves is three of eight items; a server that guesses all eight finds no more of them for sure.
+    [whole], [sticky] = audit_model(Frugal(**SETTINGS).fit(DATA))[0], audit_model(model)[0]
+    assert sticky.best["auc"] < whole.best["auc"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"loss": "hinge"}, "loss is 'hinge'; it can be squares or pairs"),
+        ({"loss": "pairs", "alpha": 1.0}, "alpha is 1.0, but it belongs to the loss squares"),
+        ({"loss": "pairs", "blocks": 2}, "blocks is 2, but it belongs to the loss squares"),
+        ({"loss": "pairs", "server": "adam"}, "server is 'adam', but it belongs to the loss squares"),
+        ({"item_pull": 3.0}, "item_pull is 3.0, but it belongs to the loss pairs"),
+        ({"triples": 5}, "triples is 5, but it belongs to the loss pairs"),
+        ({"loss": "pairs", "triples": "many"}, "triples is 'many'"),
+        ({"loss": "pairs", "item_pull": -1.0}, "item_pull is -1.0"),
+        ({"loss": "pairs", "learning_rate": 0.0}, "learning_rate is 0.0"),
+        ({"loss": "pairs", "messages": 0}, "messages is 0"),
+        ({"loss": "pairs", "messages": 5, "rounds": 4}, "which takes 5 rounds, but rounds is 4"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(settings, complaint):
+    with pytest.raises(SettingError, match=complaint):
+        Frugal(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "policy", "complaint"),
+    [
+        ({"cohorts": 100}, None, "only 20 people can take part"),
+        ({}, Policy(sharing="sticky", pi=1.0, basis="shared", messages=0), "Nobody can take part"),
+        ({}, Policy(sharing="as-published", pi=1.0, basis="history"), "tossed anew for every message"),
+    ],
+)
+def test_a_population_that_cannot_keep_the_promise_is_refused(settings, policy, complaint):
+    policies = None if policy is None else [policy] * DATA.n_users
+    with pytest.raises(SettingError, match=complaint):
+        Frugal(**SETTINGS | settings).fit(DATA, policies=policies)
