@@ -8,7 +8,7 @@ from federank.data.interactions import Interactions
 from federank.errors import BadFile, SettingError, UnknownId
 from federank.models.bpr import item_gradient, pair_slope, user_gradient
 from federank.protocol.draws import SELECT, SERVER, below, words, words_wrap_around
-from federank.protocol.pairs.computation import NO_BITS, draw_pair
+from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, draw_pair
 from federank.recommenders.enrolling import enrol
 from federank.recommenders.methods.bpr import BPR
 from federank.recommenders.methods.fpl import FPL
@@ -58,9 +58,8 @@ def test_bpr_is_a_plain_loop_over_pairs(user_draw):
     with words_wrap_around():
         for step in range(2 * len(data)):
             u = people[below(words(9, SERVER, SELECT, step, 0)[0], len(people))]
-            place, j, _ = draw_pair(
-                9, u, step, 0, data.profiles.items, starts[u], starts[u + 1] - starts[u], data.n_items, NO_BITS
-            )
+            profile = Profile(data.profiles.items, starts[u], starts[u + 1] - starts[u], NO_BITS, data.n_items)
+            place, j, _ = draw_pair(Draw(9, u, step, 0), profile)
             i = data.profiles.items[place]
             p, q_i, q_j = P[u].copy(), Q[i].copy(), Q[j].copy()
             g = pair_slope(p, q_i, q_j, b[i], b[j])

@@ -43,7 +43,8 @@ def field_texts(settings: type[Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in reversed([part for part in settings.__mro__ if is_dataclass(part)]):
         found |= _own_texts(part)
-    return found
+    names = {field.name for field in fields(settings)}  # a note below another attribute is none
+    return {name: text for name, text in found.items() if name in names}
 
 
 def _own_texts(settings: type[Any]) -> dict[str, str]:

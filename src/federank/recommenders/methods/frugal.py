@@ -12,6 +12,7 @@ to from a vector that is made at home from the whole history, whatever their pol
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +42,7 @@ class Frugal(Recommender):
     settings: FrugalSettings
     in_rounds = True
     learns_from = "interactions"
+    __signature__ = inspect.signature(FrugalSettings)  # what an editor shows, in the place of `__new__`'s
 
     def __new__(cls, **settings: Any) -> Self:
         """One of the two below, by the loss."""
