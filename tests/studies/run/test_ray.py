@@ -17,7 +17,7 @@ from federank.engines.cluster.machines import LOCAL
 from federank.errors import SettingError
 from federank.studies.run.ray_executor import RayExecutor, environment
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_path_of_this_python_is_quoted_for_the_shell_of_ray_and_that_of_other_machines_is_theirs():
