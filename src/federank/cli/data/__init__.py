@@ -1,1 +1,1 @@
-"""TODO."""
+"""`federank data` and `federank split`: known sets, statistics, splits, the city. Calls data/; reads no file itself."""
