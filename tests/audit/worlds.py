@@ -29,7 +29,8 @@ def play_and_keep(founded, rounds):
     """Play rounds of a federation; every Update as (user, Update)."""
     recipe, factors = founded.recipe, founded.recipe.factors
     fleet = FleetInMemory(recipe, founded.profiles, founded.user_vectors[:, :factors])
-    shared = Shared(founded.item_vectors[:, :factors].copy(), founded.item_biases.copy())
+    vectors, biases = founded.item_vectors[:, :factors].copy(), founded.item_biases.copy()
+    shared = Shared(vectors, biases, mean=founded.mean.copy(), square=founded.square.copy())
     kept = []
     with words_wrap_around():
         for _ in range(rounds):

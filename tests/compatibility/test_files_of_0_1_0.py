@@ -85,7 +85,6 @@ def test_a_split_has_its_parts():
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="runs of 0.1.0 are named anew, so a study does eight of nine again")
 def test_a_study_has_nothing_left_to_do_and_another_seed_adds_to_it(tmp_path, monkeypatch):
     shutil.copytree(FILES / "results", tmp_path / "results")
     for name in ("study.toml", "visits.csv"):

@@ -9,6 +9,7 @@ from tests.studies.small_results import WISHES, all_lines, line, results_folder
 
 from federank.errors import BadFile, SettingError
 from federank.studies.report.report import make_report, write_report
+from federank.studies.results.line import Label
 from federank.studies.results.results import Results
 
 
@@ -327,14 +328,13 @@ def test_settings_that_go_along_with_rho_are_not_told_beside_it(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="labels of what is missing are handed in as dicts here, and are records now")
 def test_a_study_that_was_stopped_says_how_much_is_still_to_come(tmp_path):
     folder, lines = tmp_path / "results", all_lines()
     results_folder(folder, lines=lines)
-    rows = [{name: one[name] for name in ("id", "group", "data", "swept", "chosen", "chosen_on")} for one in lines]
-    Results.open(folder).keep_current(rows, len(lines) + 3)
+    labels = [Label(*(one[name] for name in Label._fields[:-1])) for one in lines]
+    Results.open(folder).keep_current(labels, len(lines) + 3)
     assert make_report(folder).warnings[0].startswith("Unfinished: 3 of the study's runs are still to come")
-    Results.open(folder).keep_current(rows, len(lines))
+    Results.open(folder).keep_current(labels, len(lines))
     assert not any("Unfinished" in warning for warning in make_report(folder).warnings)
 
 
