@@ -11,6 +11,7 @@ the rows of what a user does not have are all zero, so the message spells the hi
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,6 +46,9 @@ class FCFSettings(OutwardSettings):
     """Standard deviation of the first values of the item vectors."""
     seed: int = 1
     """Names the run: the same seed gives the same model."""
+
+    later: ClassVar = tuple(field.name for field in fields(OutwardSettings))
+    """What version 0.1.0 did not have: no part of a run's name while it is as by default (recommenders/identity.py)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
