@@ -9,10 +9,9 @@ from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.engines.pairs.federation import Federation
 from federank.engines.training import train
-from federank.errors import ModelError
 from federank.protocol.pairs.recipes import FPLSettings, Recipe
 from federank.recommenders.identity import run_identity
-from federank.recommenders.recommender import Arrays, Recommender
+from federank.recommenders.recommender import Arrays, Recommender, restored_table
 
 
 class PairwiseFactors(Recommender):
@@ -74,14 +73,6 @@ class PairwiseFactors(Recommender):
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         n_users, n_items, factors = self.training.n_users, self.training.n_items, self.pairs().factors
-        expected = {
-            "item_vectors": (shared, (n_items, factors)),
-            "item_biases": (shared, (n_items,)),
-            "user_vectors": (private, (n_users, factors)),
-        }
-        for name, (arrays, shape) in expected.items():
-            array = arrays.get(name)
-            if array is None or array.dtype != np.float32 or array.shape != shape:
-                found = "none" if array is None else f"{array.dtype} of shape {array.shape}"
-                raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {found}.")
-            setattr(self, name, array)
+        self.item_vectors = restored_table(shared, "item_vectors", (n_items, factors))
+        self.item_biases = restored_table(shared, "item_biases", (n_items,))
+        self.user_vectors = restored_table(private, "user_vectors", (n_users, factors))

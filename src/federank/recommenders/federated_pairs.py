@@ -7,61 +7,45 @@ recommended to from a home vector (protocol/pairs/home.py).
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from federank.arrays import FloatMatrix, IntVector, RealVector
 from federank.data.interactions import Interactions
-from federank.engines.conduct import Conduct, takes_a_conduct
+from federank.engines.conduct import Conduct
 from federank.engines.pairs.communication import count_communication
 from federank.engines.pairs.home import home_vectors
 from federank.engines.pairs.replay import participations
 from federank.errors import ModelError
-from federank.protocol.choices import Choices, coins, everyones_outward
+from federank.protocol.choices import coins, everyones_outward
 from federank.protocol.pairs.privacy import privacy_figure
 from federank.protocol.pairs.recipes import Recipe, recipe_for
-from federank.protocol.policy import Policy
+from federank.recommenders.choosing_people import ChoosingPeople
 from federank.recommenders.factors import PairwiseFactors
-from federank.recommenders.people.choosing import choices_for
 from federank.recommenders.people.shares import read_trace
 from federank.recommenders.recommender import Arrays
 from federank.recommenders.stored.policies import choices_as_arrays, choices_from_arrays
 
 
-class FederatedPairs(PairwiseFactors):
+class FederatedPairs(ChoosingPeople, PairwiseFactors):
     """Scores b_i + p_u . q_i, learnt from pairs by people who choose what leaves their devices."""
 
-    choices: Choices
-    """What everybody allows."""
     home_vectors: FloatMatrix | None
     """The vectors that recommendations come from, once training is done, where somebody has a home vector."""
-
-    _given_policies: Sequence[Policy] | None = None
 
     @property
     def pi(self) -> RealVector:
         """Each user's own probability of sending a positive item's gradient."""
         return self.choices.pi
 
-    @takes_a_conduct
-    def fit(
-        self, train: Interactions, *, conduct: Conduct | None = None, policies: Sequence[Policy] | None = None
-    ) -> Self:
-        """Learn from the training part of a split; `policies`: each user's own, in the sorted order of their ids."""
-        self._given_policies = policies
-        return super().fit(train, conduct=conduct)
-
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
-        self.choices, self.home_vectors = choices_for(self.pairs(), train, self._given_policies), None
+        chosen, self.home_vectors = self._ask_everybody(self.pairs(), train), None
         recipe = self.recipe(train)
         if recipe.clip > 0:  # what the figure needs is asked for before anything long is done
             privacy_figure(self.pairs(), recipe, np.ones(1, dtype=np.int64))
-        chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
-        self._run(self.pairs(), recipe, train, conduct, hashlib.sha256(chosen).hexdigest())
+        self._run(self.pairs(), recipe, train, conduct, chosen)
         if recipe.clip > 0:
             rounds_of_each = participations(recipe, train.n_users, self.report["rounds"])
             self.report["privacy"] = privacy_figure(self.pairs(), recipe, rounds_of_each)

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions, Profiles
-from federank.engines.conduct import Conduct, takes_a_conduct
+from federank.engines.conduct import Conduct
 from federank.engines.squares.communication import count_squares_communication
 from federank.engines.squares.compiled import vectors_at_home
 from federank.engines.squares.federation import SquaresFederation
 from federank.engines.training import train as play_epochs
 from federank.errors import ModelError
 from federank.protocol.choices import AS_HISTORIES_ARE, Choices, Outwards, everyones_outward
-from federank.protocol.policy import Policy
 from federank.protocol.squares.distribution import published
 from federank.protocol.squares.recipes import SquaresRecipe, SquaresSettings, factors_for, squares_recipe
+from federank.recommenders.choosing_people import ChoosingPeople
 from federank.recommenders.identity import run_identity
-from federank.recommenders.people.choosing import choices_for, messages_allowed, refuse_coins
+from federank.recommenders.people.choosing import messages_allowed, refuse_coins
 from federank.recommenders.people.shares import read_trace
-from federank.recommenders.recommender import Arrays, Recommender, restored_table
+from federank.recommenders.recommender import Arrays, restored_table
 from federank.recommenders.stored.policies import choices_as_arrays, choices_from_arrays
 
 
-class FewMessages(Recommender):
+class FewMessages(ChoosingPeople):
     """Scores x_u . y_i, learnt from squares by the rounds of a federation."""
 
     in_rounds = True
     learns_from = "interactions"
-    choices: Choices
-    """What everybody allows."""
     item_vectors: FloatMatrix
     """As published: what devices have, and recommend from."""
     regulariser: float
@@ -42,19 +38,10 @@ class FewMessages(Recommender):
     item_weights: FloatVector
     """d: how much each item counts when a person's own vector is solved for."""
     user_vectors: FloatMatrix
-    _given_policies: Sequence[Policy] | None = None
 
     def squares(self) -> SquaresSettings:
         """The method's settings as those of few messages."""
         raise NotImplementedError
-
-    @takes_a_conduct
-    def fit(
-        self, train: Interactions, *, conduct: Conduct | None = None, policies: Sequence[Policy] | None = None
-    ) -> Self:
-        """Learn from the training part of a split; `policies`: each user's own, in the sorted order of their ids."""
-        self._given_policies = policies
-        return super().fit(train, conduct=conduct)
 
     def recipe(self, train: Interactions) -> SquaresRecipe:
         """The settings worked out for this population, with what everybody takes part with."""
@@ -83,11 +70,10 @@ class FewMessages(Recommender):
         return scores
 
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
-        self.choices = choices_for(self.squares(), train, self._given_policies)
+        chosen = self._ask_everybody(self.squares(), train)
         recipe = self.recipe(train)
-        chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
         federation = SquaresFederation.founded(self.squares(), recipe, train.profiles)
-        identity = run_identity(self.name + hashlib.sha256(chosen).hexdigest(), self.settings, train)
+        identity = run_identity(self.name + chosen, self.settings, train)
         seconds = play_epochs(
             federation, recipe.rounds // recipe.cohorts, self._followed(federation, conduct), identity
         )

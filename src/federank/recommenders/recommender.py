@@ -164,8 +164,8 @@ def _interactions(train: Any) -> Interactions:
     raise DataError(f"fit learns from Interactions, and this is a {type(train).__name__}{hint}.")
 
 
-def restored_table(arrays: Arrays, name: str, shape: tuple[int, int]) -> FloatMatrix:
-    """A table of a stored model, once it is sure to fit."""
+def restored_table(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """An array of a stored model, once it is sure to fit."""
     table = arrays.get(name)
     if table is None or table.dtype != np.float32 or table.shape != shape:
         found = "none" if table is None else f"{table.dtype} of shape {table.shape}"

@@ -27,7 +27,7 @@ from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Interactions
 from federank.data.splits import split_random, split_temporal
 from federank.engines.conduct import Conduct
-from federank.errors import Diverged, ModelError, SettingError
+from federank.errors import Diverged, SettingError
 from federank.models.topn import top_n
 from federank.models.vae import (
     Network,
@@ -39,7 +39,7 @@ from federank.models.vae import (
     with_dropout,
 )
 from federank.recommenders.constructor import made_from
-from federank.recommenders.recommender import Arrays, Recommender
+from federank.recommenders.recommender import Arrays, Recommender, restored_table
 
 _JUDGED = 100
 _USERS_AT_A_TIME = 256
@@ -147,12 +147,8 @@ class MultVAE(Recommender):
         return self.network._asdict()
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
-        for name, shape in self._shapes()._asdict().items():
-            array = shared.get(name)
-            if array is None or array.dtype != np.float32 or array.shape != shape:
-                found = "none" if array is None else f"{array.dtype} of shape {array.shape}"
-                raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {found}.")
-        self.network = Network(*(shared[name] for name in Network._fields))
+        shapes = self._shapes()._asdict()
+        self.network = Network(**{name: restored_table(shared, name, shape) for name, shape in shapes.items()})
 
 
 def _jax() -> Any:

@@ -14,7 +14,6 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
@@ -23,6 +22,7 @@ from typing import NamedTuple, Protocol
 
 from federank.studies.plan.plan import Run
 from federank.studies.run.task import Finished, carry_out, failed
+from federank.studies.run.workers import Workers
 
 ONE_THREAD = {
     "NUMBA_NUM_THREADS": "1",
@@ -33,7 +33,6 @@ ONE_THREAD = {
     "POLARS_MAX_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
-_ATTEMPTS = 2
 
 
 class Executor(Protocol):
@@ -60,25 +59,19 @@ class _Worker(NamedTuple):
     line: Connection
 
 
-class Pool:
-    """An executor of worker processes on this machine."""
+class Pool(Workers[_Worker, int]):
+    """An executor of worker processes on this machine; busy ones are known by the numbers of their processes."""
+
+    attempts = 2
 
     def __init__(self, workers: int) -> None:
+        super().__init__()
         self.slots = workers
-        self._idle: list[_Worker] = []
-        self._busy: dict[int, tuple[_Worker, Run]] = {}  # by the process's number
-        self._waiting: deque[Run] = deque()
-        self._attempts: dict[str, int] = {}
 
     @property
     def processes(self) -> list[int]:
         """The numbers of the processes that carry out a run now."""
         return list(self._busy)
-
-    def submit(self, run: Run) -> None:
-        """Give out a run, at once or when a worker is free."""
-        self._waiting.append(run)
-        self._give_out()
 
     def next(self, timeout: float | None = None) -> Finished | None:
         """Wait for a run to be finished."""
@@ -95,14 +88,13 @@ class Pool:
             line, users = worker.line.recv()
         except (EOFError, OSError):
             return self._lost(worker, run)
-        self._idle.append(worker)
-        self._give_out()
+        self._freed(worker)
         return Finished(run, line, users)
 
     def close(self) -> None:
         """End all workers."""
         self._waiting.clear()
-        workers = [*self._idle, *(worker for worker, _ in self._busy.values())]
+        workers = self._everyone()
         for worker in workers:
             worker.line.close()
             worker.process.terminate()
@@ -114,20 +106,14 @@ class Pool:
             worker.process.close()
         self._idle, self._busy = [], {}
 
-    def __enter__(self) -> Pool:
-        return self
+    def _started(self) -> _Worker:
+        return _started()
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _give_out(self) -> None:
-        while self._waiting and len(self._busy) < self.slots:
-            worker = self._idle.pop() if self._idle else _started()
-            run = self._waiting.popleft()
-            assert worker.process.pid is not None
-            self._busy[worker.process.pid] = (worker, run)
-            with suppress(OSError):  # it died while it was idle: `next` finds its line closed
-                worker.line.send(run)
+    def _begin(self, worker: _Worker, run: Run) -> int:
+        with suppress(OSError):  # it died while it was idle: `next` finds its line closed
+            worker.line.send(run)
+        assert worker.process.pid is not None
+        return worker.process.pid
 
     def _lost(self, worker: _Worker, run: Run) -> Finished | None:
         worker.line.close()
@@ -135,15 +121,11 @@ class Pool:
         code = worker.process.exitcode or 0
         worker.process.close()
         how = f"was ended by signal {-code} ({_signal_name(-code)})" if code < 0 else f"ended with code {code}"
-        self._attempts[run.id] = self._attempts.get(run.id, 1) + 1
-        if self._attempts[run.id] <= _ATTEMPTS:
-            self._waiting.appendleft(run)
-            self._give_out()
+        if self._retried(run):
             return None
-        self._give_out()
         return failed(
             run,
-            f"Its worker {how}, {_ATTEMPTS} times; perhaps there was not enough memory for it. Try fewer workers.",
+            f"Its worker {how}, {self.attempts} times; perhaps there was not enough memory for it. Try fewer workers.",
             transient=True,
         )
 

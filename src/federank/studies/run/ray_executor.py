@@ -14,7 +14,6 @@ import os
 import shlex
 import sys
 import time
-from collections import deque
 from contextlib import ExitStack
 from typing import Any
 
@@ -33,8 +32,8 @@ from federank.studies.plan.plan import Run
 from federank.studies.plan.sources import Source, hand, source_of
 from federank.studies.run.pool import ONE_THREAD
 from federank.studies.run.task import Finished, carry_out, failed
+from federank.studies.run.workers import Workers
 
-_ATTEMPTS = 3
 _STORE_BYTES = 512 * 2**20
 _GO_ON = "What is finished is kept; the same command goes on from there."
 
@@ -58,15 +57,17 @@ def environment(address: str, python: str) -> dict[str, Any]:
     return {"env_vars": ONE_THREAD, **quoted}
 
 
-class RayExecutor:
-    """An executor on a Ray cluster: `local` for this machine, or an address (see engines/cluster/machines.py)."""
+class RayExecutor(Workers[Any, Any]):
+    """An executor on a Ray cluster: `local` for this machine, or an address (see engines/cluster/machines.py).
+
+    A busy worker is known by the reference to what it will answer.
+    """
+
+    attempts = 3
 
     def __init__(self, address: str = LOCAL, workers: int | None = None) -> None:
+        super().__init__()
         self._environment = environment(address, sys.executable)
-        self._idle: list[Any] = []
-        self._busy: dict[Any, tuple[Any, Run]] = {}  # by the reference to what the worker will answer
-        self._waiting: deque[Run] = deque()
-        self._attempts: dict[str, int] = {}
         self._sources: dict[str, Any] = {}  # references to data in Ray's store
         self._lost = 0
         self._looked_at = time.monotonic()
@@ -77,11 +78,6 @@ class RayExecutor:
             self.close()
             raise SettingError(f"{workers} workers were asked for, but the cluster has {cores} cores; ask for fewer.")
         self.slots = workers or cores
-
-    def submit(self, run: Run) -> None:
-        """Give out a run, at once or when a worker is free."""
-        self._waiting.append(run)
-        self._give_out()
 
     def next(self, timeout: float | None = None) -> Finished | None:
         """Wait for a run to be finished; while waiting, the head of the cluster is watched."""
@@ -104,22 +100,13 @@ class RayExecutor:
     def close(self) -> None:
         """End all workers, and the cluster where it was started here."""
         self._waiting.clear()
-        for worker in [*self._idle, *(worker for worker, _ in self._busy.values())]:
+        for worker in self._everyone():
             self._ray.kill(worker)
         self._idle, self._busy, self._sources = [], {}, {}
         self._connection.close()
 
-    def __enter__(self) -> RayExecutor:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _give_out(self) -> None:
-        while self._waiting and len(self._busy) < self.slots:
-            worker = self._idle.pop() if self._idle else self._started()
-            run = self._waiting.popleft()
-            self._busy[worker.carry_out.remote(run, self._shipped(run))] = (worker, run)
+    def _begin(self, worker: Any, run: Run) -> Any:
+        return worker.carry_out.remote(run, self._shipped(run))
 
     def _started(self) -> Any:
         where = {
@@ -144,24 +131,19 @@ class RayExecutor:
             finished: Finished = self._ray.get(reference)
         except losses(self._ray) as loss:
             return self._given_out_again(worker, run, loss)
-        self._idle.append(worker)
-        self._give_out()
+        self._freed(worker)
         _refuse_other_versions(finished)
         return finished
 
     def _given_out_again(self, worker: Any, run: Run, loss: Exception) -> Finished | None:
         self._ray.kill(worker)
         self._lost += 1
-        self._attempts[run.id] = self._attempts.get(run.id, 0) + 1
-        if self._attempts[run.id] < _ATTEMPTS:
-            self._waiting.appendleft(run)
-            self._give_out()
+        if self._retried(run):
             return None
-        self._give_out()
         return failed(
             run,
-            f"Its worker was lost {_ATTEMPTS} times, the last time so: {first_line(loss)} Perhaps there was not enough "
-            "memory for it; try fewer workers.",
+            f"Its worker was lost {self.attempts} times, the last time so: {first_line(loss)} Perhaps there was not "
+            "enough memory for it; try fewer workers.",
             transient=True,
         )
 
