@@ -67,7 +67,7 @@ def compare(models: tuple[Path, ...], at: int, metrics: str, part: Part, seed: i
 def _show(found: list[Comparison], evaluations: Mapping[str, Evaluation]) -> None:
     from federank.cli.tables import new_table, plain, show
 
-    letter = {name: _letter(place) for place, name in enumerate(evaluations)}
+    letter = {name: _letter(position) for position, name in enumerate(evaluations)}
     metrics = list(dict.fromkeys(one.metric for one in found))
     table = new_table("", "Model", *(f"{metric}>" for metric in metrics))
     for name, evaluation in evaluations.items():
@@ -90,9 +90,9 @@ def _show(found: list[Comparison], evaluations: Mapping[str, Evaluation]) -> Non
     click.echo("  p-values are corrected after Holm; * below 0.05, ** below 0.01.")
 
 
-def _letter(place: int) -> str:
+def _letter(position: int) -> str:
     """A, B, ... Z, then A1, B1, ..."""
-    return chr(ord("A") + place % 26) + (str(place // 26) if place >= 26 else "")
+    return chr(ord("A") + position % 26) + (str(position // 26) if position >= 26 else "")
 
 
 def _signed(value: float) -> str:

@@ -52,7 +52,7 @@ def _models(folder: Path) -> list[RatingFactors]:
     from federank.recommenders.stored.folds import folds_in, is_folds
     from federank.recommenders.stored.model_folder import load_model
 
-    models = [load_model(place) for place in (folds_in(folder) if is_folds(folder) else [folder])]
+    models = [load_model(position) for position in (folds_in(folder) if is_folds(folder) else [folder])]
     found = [model for model in models if isinstance(model, RatingFactors)]
     if len(found) < len(models):
         raise SettingError(f"A {models[0].name} model ranks items and predicts no ratings; pmf and svdpp models do.")

@@ -172,8 +172,8 @@ def _shares(test: float, validation: float) -> None:
 def _refuse_overlap(one: Interactions, other: Interactions, one_name: str, other_name: str) -> None:
     width = max(one.n_items, other.n_items, 1)
     keys, others = (part.users.astype(np.int64) * width + part.items for part in (one, other))
-    places = np.minimum(np.searchsorted(keys, others), len(keys) - 1)
-    shared = others[keys[places] == others]
+    positions = np.minimum(np.searchsorted(keys, others), len(keys) - 1)
+    shared = others[keys[positions] == others]
     if len(shared):
         user, item = one.user_ids[shared[0] // width], one.item_ids[shared[0] % width]
         raise BadSplit(

@@ -31,7 +31,7 @@ def _address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @intrinsic
-def _add_one(typing_context: Any, counters: Any, place: Any) -> Any:  # noqa: ARG001 (Numba prescribes it)
+def _add_one(typing_context: Any, counters: Any, position: Any) -> Any:  # noqa: ARG001 (Numba prescribes it)
     """Add one to a counter that others count on too; what it was before."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -42,7 +42,7 @@ def _add_one(typing_context: Any, counters: Any, place: Any) -> Any:  # noqa: AR
 
 
 @intrinsic
-def _look(typing_context: Any, counters: Any, place: Any) -> Any:  # noqa: ARG001
+def _look(typing_context: Any, counters: Any, position: Any) -> Any:  # noqa: ARG001
     """The value of a counter now, whoever has changed it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

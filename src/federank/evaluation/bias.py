@@ -80,7 +80,7 @@ def bias_table(
 
 
 def _groups(train: Interactions, groups: Mapping[Any, str] | None) -> tuple[list[str], IntVector]:
-    """The groups' names, everybody first, and each user's place in the rest of them."""
+    """The groups' names, everybody first, and each user's position in the rest of them."""
     if groups is None:
         return [EVERYBODY], np.full(train.n_users, -1, dtype=np.int32)
     ids = train.user_ids.tolist()
@@ -88,8 +88,8 @@ def _groups(train: Interactions, groups: Mapping[Any, str] | None) -> tuple[list
     if missing:
         raise DataError(f"{len(missing):,} users have no group (the first: {missing[0]!r}); give one to every user.")
     named = sorted({groups[user] for user in ids})
-    place = {name: code for code, name in enumerate(named)}
-    return [EVERYBODY, *named], np.array([place[groups[user]] for user in ids], dtype=np.int32)
+    position = {name: code for code, name in enumerate(named)}
+    return [EVERYBODY, *named], np.array([position[groups[user]] for user in ids], dtype=np.int32)
 
 
 def _ratio(above: RealVector, below: RealVector) -> RealVector:

@@ -6,7 +6,7 @@ one row of item numbers per evaluated user. Numbers differ between a model (whic
 
 What would make a judgement worthless is refused: a model that has learnt from what it is tested on, an item
 nobody has heard of, an item twice in a list, an item that the person already has in training. A user without a
-list keeps an empty row: every place counts as a miss.
+list keeps an empty row: every position counts as a miss.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Source = Recommender | Recommendations | MakesLists | str | os.PathLike[str]
 
 
 def lists_of(source: Any, split: Split, users: IntVector, n: int) -> IntMatrix:
-    """The first n places of each user's list, as the split numbers items; -1 where a list has ended."""
+    """The first n positions of each user's list, as the split numbers items; -1 where a list has ended."""
     if isinstance(source, Recommender):
         refuse_learnt_test(source.training, split)
         numbers = match_ids(split.train.user_ids[users], source.user_ids)
@@ -90,8 +90,8 @@ def _asked(source: Any, train: Interactions, users: IntVector, n: int) -> Recomm
         )
     items = np.full((len(ids), max(map(len, lists), default=0)), -1, dtype=np.int32)
     number = {item: code for code, item in enumerate(dict.fromkeys(item for row in lists for item in row))}
-    for place, row in enumerate(lists):
-        items[place, : len(row)] = [number[item] for item in row]
+    for position, row in enumerate(lists):
+        items[position, : len(row)] = [number[item] for item in row]
     return Recommendations(train.user_ids[known], items, np.zeros(items.shape, dtype=np.float32), _as_ids(list(number)))
 
 
@@ -109,7 +109,7 @@ def _as_ids(items: list[Any]) -> Ids:
 
 
 def _arranged(made: Recommendations, train: Interactions, users: IntVector, n: int) -> IntMatrix:
-    """Check the lists and put them in the order of `users`, cut to n places."""
+    """Check the lists and put them in the order of `users`, cut to n positions."""
     if np.isnan(made.scores[made.items >= 0]).any():
         raise DataError("Some recommended items have a score that is no number; leave them out of the lists.")
     numbers = _known(made.users, train.user_ids, "users")
@@ -145,9 +145,9 @@ def _refuse_repeats(items: IntMatrix, numbers: IntVector, train: Interactions) -
     ordered = np.sort(items, axis=1)
     twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     if twice.any():
-        row, place = (int(where[0]) for where in np.nonzero(twice))
+        row, at = (int(where[0]) for where in np.nonzero(twice))
         raise DataError(
-            f"Item {train.item_ids[ordered[row, place]]} is twice in the list of user {train.user_ids[numbers[row]]}; "
+            f"Item {train.item_ids[ordered[row, at]]} is twice in the list of user {train.user_ids[numbers[row]]}; "
             "each item may be recommended once."
         )
 
@@ -155,9 +155,9 @@ def _refuse_repeats(items: IntMatrix, numbers: IntVector, train: Interactions) -
 def _refuse_training_items(items: IntMatrix, numbers: IntVector, train: Interactions) -> None:
     held = find_hits(items, numbers, train.profiles)
     if held.any():
-        row, place = (int(where[0]) for where in np.nonzero(held))
+        row, at = (int(where[0]) for where in np.nonzero(held))
         raise DataError(
             f"{int(held.sum()):,} recommended items are in the training part of the user they are recommended to (the "
-            f"first: item {train.item_ids[items[row, place]]} for user {train.user_ids[numbers[row]]}); leave out what "
+            f"first: item {train.item_ids[items[row, at]]} for user {train.user_ids[numbers[row]]}); leave out what "
             "a user already has."
         )

@@ -1,8 +1,8 @@
 """How well lists hit what people chose later: precision, recall and their kin, one value per user.
 
-All of them see a list as hits and misses. `hits[u, k]` says whether place k (from 0) of user u's list holds one of
+All of them see a list as hits and misses. `hits[u, k]` says whether position k (from 0) of user u's list holds one of
 the user's test items; `relevant[u]` is how many test items the user has, those that training never showed and that
-no list can hold included. Only the first N places count. A list that is shorter than N misses in its last places,
+no list can hold included. Only the first N positions count. A list that is shorter than N misses in its last positions,
 and a user without a list misses in all.
 
     precision   hits / N, also where the list is shorter
@@ -30,17 +30,17 @@ Hits = NDArray[np.bool_]
 
 
 def find_hits(items: IntMatrix, users: IntVector, test: Profiles) -> Hits:
-    """Which places of the lists hold a test item; row k of `items` is the list of `users[k]`, -1 where it has ended."""
+    """Which positions of the lists hold a test item; row k of `items` is the list of `users[k]`, -1 where it has ended."""
     width = int(max(items.max(initial=0), test.items.max(initial=0))) + 1
     wanted = np.repeat(np.arange(len(test.sizes)), test.sizes) * width + test.items
     given = users.astype(np.int64)[:, None] * width + items
-    places = np.minimum(np.searchsorted(wanted, given), len(wanted) - 1)
-    found: Hits = (items >= 0) & (wanted[places] == given) if len(wanted) else np.zeros(items.shape, dtype=bool)
+    positions = np.minimum(np.searchsorted(wanted, given), len(wanted) - 1)
+    found: Hits = (items >= 0) & (wanted[positions] == given) if len(wanted) else np.zeros(items.shape, dtype=bool)
     return found
 
 
 def precision(hits: Hits, relevant: LongVector, n: int) -> RealVector:  # noqa: ARG001 (all metrics are asked alike)
-    """The share of the N places that hold a test item."""
+    """The share of the N positions that hold a test item."""
     return _count(hits, n) / n
 
 

@@ -46,10 +46,10 @@ def _ranks(model: Recommender, split: Split, negatives: int, seed: int) -> RealV
     users = match_ids(split.test.user_ids, model.user_ids)
     items = match_ids(split.test.item_ids, model.item_ids)
     ranks = np.full(len(split.test), np.inf)
-    place = 0
+    position = 0
     for user in np.flatnonzero(split.test.profiles.sizes):
         wanted = items[split.test.profiles.of(int(user))]
-        places = slice(place, place := place + len(wanted))
+        positions = slice(position, position := position + len(wanted))
         if users[user] < 0:
             continue
         free = np.ones(len(model.item_ids), dtype=bool)
@@ -63,7 +63,7 @@ def _ranks(model: Recommender, split: Split, negatives: int, seed: int) -> RealV
             )
         scores = model._score_users(users[user : user + 1].astype(np.int32))[0]
         rng = np.random.default_rng((seed, int(user)))
-        ranks[places] = [
+        ranks[positions] = [
             _rank(scores, int(item), rng.choice(candidates, negatives, replace=False)) if item >= 0 else np.inf
             for item in wanted
         ]

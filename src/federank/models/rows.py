@@ -69,7 +69,7 @@ def fetch_row(table: FloatMatrix, row: int, width: Any) -> None:
     """Say that a row will be needed soon, so that memory can bring it near; changes nothing."""
 
 
-def fetch_place(values: Any, place: int) -> None:
+def fetch_place(values: Any, position: int) -> None:
     """The same for one value of a vector, and so for its neighbours in memory."""
 
 
@@ -111,15 +111,15 @@ def _addresses(context: Any, builder: Any, table_type: Any, table: Any, row: Any
 
 def _packed(builder: Any, vectors: list[Any]) -> Any:
     row = ir.Constant(ir.ArrayType(_VECTOR, len(vectors)), ir.Undefined)
-    for place, vector in enumerate(vectors):
-        row = builder.insert_value(row, vector, place)
+    for position, vector in enumerate(vectors):
+        row = builder.insert_value(row, vector, position)
     return row
 
 
 def _vectors(builder: Any, kind: Any, value: Any, width: int) -> list[Any]:
     """The vectors of a row; of a scalar, the same vector with the scalar in every lane."""
     if isinstance(kind, Row):
-        return [builder.extract_value(value, place) for place in range(width // LANES)]
+        return [builder.extract_value(value, position) for position in range(width // LANES)]
     undefined = ir.Constant(_VECTOR, ir.Undefined)
     first = builder.insert_element(undefined, value, ir.IntType(32)(0))
     everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -131,8 +131,8 @@ def _load(typing_context: Any, table: Any, row: Any, width: Any) -> Any:
     n = len(width)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        places = _addresses(context, builder, signature.args[0], args[0], args[1], n)
-        return _packed(builder, [builder.load(place, align=4) for place in places])
+        positions = _addresses(context, builder, signature.args[0], args[0], args[1], n)
+        return _packed(builder, [builder.load(position, align=4) for position in positions])
 
     return Row(n)(table, types.int64, width), codegen
 
@@ -150,17 +150,17 @@ def _fetch(typing_context: Any, table: Any, row: Any, width: Any) -> Any:
     n = len(width)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        places = _addresses(context, builder, signature.args[0], args[0], args[1], n)
+        positions = _addresses(context, builder, signature.args[0], args[0], args[1], n)
         # One request per 64-byte line; a row that does not start on a line ends in one more.
-        for place in (*places[:: 64 // (4 * LANES)], places[-1]):
-            _ask_for(builder, place)
+        for position in (*positions[:: 64 // (4 * LANES)], positions[-1]):
+            _ask_for(builder, position)
         return context.get_dummy_value()
 
     return types.void(table, types.int64, width), codegen
 
 
 @intrinsic
-def _fetch_value(typing_context: Any, values: Any, place: Any) -> Any:
+def _fetch_value(typing_context: Any, values: Any, position: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
         _ask_for(builder, builder.gep(array.data, [args[1]]))
@@ -173,9 +173,9 @@ def _fetch_value(typing_context: Any, values: Any, place: Any) -> Any:
 def _store(typing_context: Any, table: Any, row: Any, value: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         width = signature.args[2].width
-        places = _addresses(context, builder, signature.args[0], args[0], args[1], width)
-        for place, vector in zip(places, _vectors(builder, signature.args[2], args[2], width), strict=True):
-            builder.store(vector, place, align=4)
+        positions = _addresses(context, builder, signature.args[0], args[0], args[1], width)
+        for position, vector in zip(positions, _vectors(builder, signature.args[2], args[2], width), strict=True):
+            builder.store(vector, position, align=4)
         return context.get_dummy_value()
 
     return types.void(table, types.int64, value), codegen
@@ -212,8 +212,8 @@ def _fetch_row(table: Any, row: Any, width: Any) -> Any:
 
 
 @overload(fetch_place, jit_options={"forceinline": True}, strict=False)
-def _fetch_place(values: Any, place: Any) -> Any:
-    return lambda values, place: _fetch_value(values, place)
+def _fetch_place(values: Any, position: Any) -> Any:
+    return lambda values, position: _fetch_value(values, position)
 
 
 @overload(dot, jit_options={"forceinline": True}, strict=False)

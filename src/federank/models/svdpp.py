@@ -43,17 +43,17 @@ def normaliser(count: Any) -> Any:
 
 
 @inlined
-def implicit_row(rows: Any, place: Any, shift: Any, width: Any) -> Any:
-    """W of the item in this place, as it is now."""
-    return shift.scale * load_row(rows, place, width) + shift.offset
+def implicit_row(rows: Any, position: Any, shift: Any, width: Any) -> Any:
+    """W of the item in this position, as it is now."""
+    return shift.scale * load_row(rows, position, width) + shift.offset
 
 
 @inlined
-def moved_without(rows: Any, place: Any, own: Any, shift: Any, keep: Any, move: Any, count: Any) -> Any:
+def moved_without(rows: Any, position: Any, own: Any, shift: Any, keep: Any, move: Any, count: Any) -> Any:
     """All W but that of one place (now `own`) become keep * W - move; `count` is how many they are together."""
     scale, offset = keep * shift.scale, keep * shift.offset - move
-    # The row of this place is changed against the change: scale * row + offset is `own`, as it was.
-    store_row(rows, place, (_ONE / scale) * (own - offset))
+    # The row of this position is changed against the change: scale * row + offset is `own`, as it was.
+    store_row(rows, position, (_ONE / scale) * (own - offset))
     total = keep * (shift.total - own) - np.float32(count - 1) * move + own
     return Shift(scale, offset, total)
 
@@ -68,8 +68,8 @@ def moved_together(shift: Any, keep: Any, move: Any, count: Any) -> Any:
 def settled(rows: Any, count: Any, shift: Any, width: Any) -> Any:
     """Write every W out into its row, so that the scale is one again."""
     zero = shift.offset - shift.offset
-    for place in range(count):
-        store_row(rows, place, implicit_row(rows, place, shift, width))
+    for position in range(count):
+        store_row(rows, position, implicit_row(rows, position, shift, width))
     return Shift(_ONE, zero, shift.total)
 
 

@@ -98,29 +98,29 @@ def _worse(score: Any, item: Any, other_score: Any, other_item: Any) -> Any:
 @compiled(allocates=False)
 def _rise(heap: Any, heap_items: Any, size: Any, score: Any, item: Any) -> Any:
     """Add one item to a heap of `size`, whose top is the worst."""
-    place = size
-    while place:
-        parent = (place - 1) // 2
+    position = size
+    while position:
+        parent = (position - 1) // 2
         if not _worse(score, item, heap[parent], heap_items[parent]):
             break
-        heap[place], heap_items[place] = heap[parent], heap_items[parent]
-        place = parent
-    heap[place], heap_items[place] = score, item
+        heap[position], heap_items[position] = heap[parent], heap_items[parent]
+        position = parent
+    heap[position], heap_items[position] = score, item
 
 
 @compiled(allocates=False)
 def _sink(heap: Any, heap_items: Any, size: Any, score: Any, item: Any) -> Any:
     """Put one item in the place of the top of a heap of `size`."""
-    place = 0
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
+    position = 0
+    while 2 * position + 1 < size:
+        child = 2 * position + 1
         if child + 1 < size and _worse(heap[child + 1], heap_items[child + 1], heap[child], heap_items[child]):
             child += 1
         if not _worse(heap[child], heap_items[child], score, item):
             break
-        heap[place], heap_items[place] = heap[child], heap_items[child]
-        place = child
-    heap[place], heap_items[place] = score, item
+        heap[position], heap_items[position] = heap[child], heap_items[child]
+        position = child
+    heap[position], heap_items[position] = score, item
 
 
 @compiled(allocates=False)

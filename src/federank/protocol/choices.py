@@ -39,7 +39,7 @@ class Choices:
     def of_people(cls, policies: Sequence[Policy]) -> Choices:
         """Each person's own policy, in the order of the users."""
         kinds = tuple(dict.fromkeys(policies))
-        number = {kind: place for place, kind in enumerate(kinds)}
+        number = {kind: position for position, kind in enumerate(kinds)}
         of_user = np.array([number[policy] for policy in policies], dtype=np.int32)
         return cls(kinds, of_user, np.array([policy.pi for policy in policies], dtype=np.float64))
 
@@ -138,8 +138,8 @@ def everyones_outward(choices: Choices, seed: int, histories: Profiles, n_items:
     outward_items = np.empty(starts[-1], dtype=np.int32)
     real, may_leave = np.ones(starts[-1], dtype=np.bool_), np.ones(starts[-1], dtype=np.bool_)
     _answer(seed, np.flatnonzero(deniable), *liked, *rates, n_items, sizes, starts, outward_items, real)
-    places = ~np.repeat(deniable, sizes)
-    outward_items[places], may_leave[places] = items[kept], allowed[kept]
+    positions = ~np.repeat(deniable, sizes)
+    outward_items[positions], may_leave[positions] = items[kept], allowed[kept]
     return Outwards(
         starts,
         outward_items,
@@ -202,10 +202,10 @@ def _answer(
     drawn = np.empty(n_items, np.uint32)
     for user in people:
         deniable_words(seed, user, drawn)
-        place, end, count = liked_starts[user], liked_starts[user + 1], 0
+        position, end, count = liked_starts[user], liked_starts[user + 1], 0
         for item in range(n_items):
-            likes = place < end and liked[place] == item
-            place += likes
+            likes = position < end and liked[position] == item
+            position += likes
             if happens(drawn[item], pi[user] if likes else q[user]):
                 if len(starts) > 0:
                     items[starts[user] + count] = item

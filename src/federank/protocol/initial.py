@@ -33,9 +33,9 @@ def _fill(table: FloatMatrix, columns: int, seed: int, purpose: int, first_row: 
             a, b, c, d = words(seed, first_row + row, purpose, 0, block)
             one, two = normal_pair(a, b)
             three, four = normal_pair(c, d)
-            for place, value in enumerate((one, two, three, four)):
-                if 4 * block + place < columns:
-                    table[row, 4 * block + place] = np.float32(scale * value)
+            for position, value in enumerate((one, two, three, four)):
+                if 4 * block + position < columns:
+                    table[row, 4 * block + position] = np.float32(scale * value)
 
 
 def normal_rows(

@@ -177,9 +177,9 @@ def _deniable(policy: Policy, seed: int, user: int, liked: IntVector, n_items: i
 def words_of_items(seed: int, users: LongVector, items: IntVector) -> np.ndarray[Any, np.dtype[np.uint32]]:
     """The words by which items are put in the order of sharing."""
     drawn = np.empty(len(items), np.uint32)
-    for place in range(len(items)):
-        word, _, _, _ = words(seed, users[place], STICKY, 0, items[place])
-        drawn[place] = word
+    for position in range(len(items)):
+        word, _, _, _ = words(seed, users[position], STICKY, 0, items[position])
+        drawn[position] = word
     return drawn
 
 

@@ -44,22 +44,22 @@ class Recommendations:
     def __repr__(self) -> str:
         return f"<recommendations of up to {self.items.shape[1]} items for {len(self):,} users>"
 
-    def of(self, place: int) -> list[Recommended]:
-        """The list of the user in this place, with original ids."""
+    def of(self, position: int) -> list[Recommended]:
+        """The list of the user in this position, with original ids."""
         return [
             Recommended(
                 self.item_ids[item].item() if hasattr(self.item_ids[item], "item") else str(self.item_ids[item]),
                 float(score),
                 "" if self.titles is None else str(self.titles[item]),
             )
-            for item, score in zip(self.items[place], self.scores[place], strict=True)
+            for item, score in zip(self.items[position], self.scores[position], strict=True)
             if item >= 0
         ]
 
     def rows(self) -> Iterator[tuple[Any, Any, float]]:
         """(user, item, score) over all lists, best first within each."""
-        for place, user in enumerate(self.users.tolist()):
-            for recommended in self.of(place):
+        for position, user in enumerate(self.users.tolist()):
+            for recommended in self.of(position):
                 yield user, recommended.item, recommended.score
 
     def table(self) -> pl.DataFrame:
@@ -82,7 +82,7 @@ class Recommendations:
 
 
 def match_ids(ids: Ids, known: Ids) -> LongVector:
-    """The place of each id in `known`, or -1; a whole number and text match if they are written the same."""
+    """The position of each id in `known`, or -1; a whole number and text match if they are written the same."""
     # Not with np.searchsorted: on text of more than 15 bytes it answers wrongly (NumPy 2.4).
     names = pl.Enum(_series(known).cast(pl.String))
     return _series(ids).cast(pl.String).cast(names, strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()

@@ -77,7 +77,7 @@ def test_positives_are_the_persons_own_and_negatives_never_are(profile, round_nu
     found = computed(device(own, triples=8), broadcast)
     assert set(found.positives.tolist()) <= profile
     assert not set(found.negatives.tolist()) & profile
-    np.testing.assert_array_equal(np.array(own)[found.places], found.positives)
+    np.testing.assert_array_equal(np.array(own)[found.positions], found.positives)
 
 
 def test_every_pair_is_as_likely_as_any_other():

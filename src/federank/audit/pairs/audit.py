@@ -142,7 +142,7 @@ class _Audit:
         for start in range(0, len(self._followed.targets), _BLOCK):
             rows = self._followed.targets[start : start + _BLOCK]
             sent = self._really_sent(rows)
-            shares += [np.mean(sent[place, profiles.of(person)]) for place, person in enumerate(everyone[rows])]
+            shares += [np.mean(sent[position, profiles.of(person)]) for position, person in enumerate(everyone[rows])]
         return float(np.mean(shares))
 
     def _views(self, rows: IntVector, lessons: tuple[Lessons | None, Lessons | None]) -> Any:

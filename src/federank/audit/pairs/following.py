@@ -27,7 +27,7 @@ _FEWEST_PEOPLE = 4
 
 
 class Followed(NamedTuple):
-    """Who is followed; all but `everyone` are places in it."""
+    """Who is followed; all but `everyone` are positions in it."""
 
     everyone: IntVector  # user numbers, ascending
     targets: IntVector  # those who are not the attacker's own
@@ -48,8 +48,8 @@ def follow(recipe: Recipe, n_items: int, wanted: int | None, triples: float, *, 
     drawn = people[: n_shadows + n_targets]
     everyone = np.sort(drawn)
 
-    def places(some: IntVector) -> IntVector:
+    def positions(some: IntVector) -> IntVector:
         return np.sort(np.searchsorted(everyone, some)).astype(np.int32)
 
     targets = drawn[n_shadows:]
-    return Followed(everyone, places(targets), places(targets[:n_attacked]), places(drawn[:n_shadows]))
+    return Followed(everyone, positions(targets), positions(targets[:n_attacked]), positions(drawn[:n_shadows]))

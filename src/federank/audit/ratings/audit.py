@@ -133,8 +133,8 @@ def _ratings(model: RatingFactors, founded: RatingFederation, people: IntVector)
         guess = two_steps(answers[0], answers[1], settings.regulariser, settings.lowest, settings.highest)
         start, end = data.profiles.starts[person], data.profiles.starts[person + 1]
         rated, truth = data.profiles.of(person), data.ratings[start:end]
-        places = np.searchsorted(guess.items, rated)  # whatever is rated is in both
-        guessed = guess.ratings[places]
+        positions = np.searchsorted(guess.items, rated)  # whatever is rated is in both
+        guessed = guess.ratings[positions]
         right, plain = np.mean(np.rint(guessed) == truth), np.mean(np.rint(mean) == truth)
         off, plainly_off = np.abs(guessed - truth).mean(), np.abs(mean - truth).mean()
         found.append((float(right), float(off), float(plain), float(plainly_off)))

@@ -64,8 +64,8 @@ def _watch(
     for r in range(first_round, end):
         n_clients = len(recipe.participants) if recipe.batch else 1
         for k in range(n_clients):
-            place = k if recipe.batch else choose_one(recipe.seed, r, recipe.participants)
-            user = recipe.participants[place]
+            position = k if recipe.batch else choose_one(recipe.seed, r, recipe.participants)
+            user = recipe.participants[position]
             row = row_of_user[user]
             if row < 0 or updates[row] >= most_updates:
                 continue

@@ -42,8 +42,8 @@ def evaluate_folds(folder: Path, at: tuple[int, ...], *, as_json: bool) -> None:
     from federank.recommenders.stored.model_folder import load_model, load_split
 
     figures, notes, name = [], [], ""
-    for number, place in enumerate(folds_in(folder), start=1):
-        model, split = load_model(place), load_split(place)
+    for number, position in enumerate(folds_in(folder), start=1):
+        model, split = load_model(position), load_split(position)
         name = split.train.name
         errors, fallbacks = rating_figures(model, split)
         found = judge(model, split, at=at)

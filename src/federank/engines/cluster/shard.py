@@ -124,8 +124,8 @@ class Shard:
         recipe, n_items = self._run.recipe, len(self._run.item_biases)
         vectors, biases = np.zeros((n_items, recipe.factors), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
         sent = np.zeros(n_items, dtype=np.bool_)
-        for place, client in enumerate(clients):
-            update = self._sum_clients(round_number, clients[place : place + 1])
+        for position, client in enumerate(clients):
+            update = self._sum_clients(round_number, clients[position : position + 1])
             if len(update.items):  # a device that drops out sends no row, and no noise
                 items, its_vectors, its_biases = disguise(recipe, int(client), round_number, update, n_items)
                 vectors[items] += its_vectors

@@ -153,8 +153,8 @@ _ROUND, _NEXT_TICK, _CHANGED, _UPDATE, _ROWS = range(5)
 def _end_round(tally: _Tally) -> None:
     """Give every row that the round has changed a new tick."""
     now = tally.now
-    for place in range(now[_CHANGED]):
-        item = tally.changed[place]
+    for position in range(now[_CHANGED]):
+        item = tally.changed[position]
         old = tally.tick_of_item[item]
         if old >= 0:
             tally.alive[old] = 0

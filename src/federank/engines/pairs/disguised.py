@@ -77,15 +77,15 @@ def _add_clipped(
 ) -> None:
     """Add one client's Update to the sum, and forget it."""
     squares = 0.0
-    for place in range(rows):
-        item = own.touched[place]
+    for position in range(rows):
+        item = own.touched[position]
         squares += np.float64(own.biases[item]) ** 2
         for column in range(factors):
             squares += np.float64(own.vectors[item, column]) ** 2
     length = np.sqrt(squares)
     scale = np.float32(clip / length) if length > clip else np.float32(1.0)
-    for place in range(rows):
-        item = own.touched[place]
+    for position in range(rows):
+        item = own.touched[position]
         own.stamps[item] = 0
         updates_with[item] += 1
         sums[item, factors] += scale * own.biases[item]

@@ -60,8 +60,8 @@ def _learn(
             continue
         p, profile = load_row(vectors, row, width), Profile(items, start, size, no_bits, len(b))
         for counter in range(steps):
-            place, j, _ = draw_pair(Draw(seed, user, HOME_ROUND, counter), profile)
-            i = items[place]
+            position, j, _ = draw_pair(Draw(seed, user, HOME_ROUND, counter), profile)
+            i = items[position]
             q_i, q_j = load_row(Q, i, width), load_row(Q, j, width)
             g = pair_slope(p, q_i, q_j, b[i], b[j])
             p = p + rate * user_gradient(g, p, q_i, q_j, regulariser)

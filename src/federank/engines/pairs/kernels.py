@@ -63,7 +63,7 @@ class Bench(NamedTuple):
 class Crew(NamedTuple):
     """What workers share who play the same rounds."""
 
-    chosen: IntVector  # the round's clients; the last place tells how many
+    chosen: IntVector  # the round's clients; the last position tells how many
     barrier: Any
     workers: int
 
@@ -219,8 +219,8 @@ def _fold_row(rate: Any, Q: Any, b: Any, total: Any, item: Any, width: Any) -> N
 def fold_touched(run: Run, total: ShardSum, count: int) -> None:
     """Fold in the rows that one shard has touched."""
     recipe, _, Q, b, _, width = run
-    for place in range(count):
-        _fold_row(recipe.learning_rate, Q, b, total, total.touched[place], width)
+    for position in range(count):
+        _fold_row(recipe.learning_rate, Q, b, total, total.touched[position], width)
 
 
 @compiled(allocates=False)

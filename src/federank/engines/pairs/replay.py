@@ -40,9 +40,9 @@ def replay(
     marks, chosen = np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int32)
     everybody = np.ones(n_users, dtype=np.bool_)
     room = room_for_pairs(_PAIRS_AT_ONCE)
-    place = np.array([rounds.start, -1, 0, 0], dtype=np.int64)
-    while place[_ROUND] < rounds.stop:
-        count = _name(recipe, rounds.stop, everybody if followed is None else followed, marks, chosen, place, room)
+    position = np.array([rounds.start, -1, 0, 0], dtype=np.int64)
+    while position[_ROUND] < rounds.stop:
+        count = _name(recipe, rounds.stop, everybody if followed is None else followed, marks, chosen, position, room)
         draw_pairs(recipe, histories, n_items, room, count)
         yield Pairs(*(column[:count] for column in room))
 
@@ -54,30 +54,30 @@ def _name(
     followed: NDArray[np.bool_],
     marks: LongVector,
     chosen: IntVector,
-    place: LongVector,
+    position: LongVector,
     pairs: Pairs,
 ) -> int:
     """Fill a block with the names of the next pairs, and remember where to go on; how many there are."""
     count = 0
-    while place[_ROUND] < end:
-        r = place[_ROUND]
-        if place[_CLIENTS] < 0:
-            place[_CLIENTS] = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
-        while place[_CLIENT] < place[_CLIENTS]:
-            user = chosen[place[_CLIENT]]
-            while followed[user] and place[_COUNTER] < recipe.triples[user]:
+    while position[_ROUND] < end:
+        r = position[_ROUND]
+        if position[_CLIENTS] < 0:
+            position[_CLIENTS] = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
+        while position[_CLIENT] < position[_CLIENTS]:
+            user = chosen[position[_CLIENT]]
+            while followed[user] and position[_COUNTER] < recipe.triples[user]:
                 if count == len(pairs.users):
                     return count
                 pairs.users[count] = user
                 pairs.rounds[count] = r
-                pairs.counters[count] = place[_COUNTER]
+                pairs.counters[count] = position[_COUNTER]
                 count += 1
-                place[_COUNTER] += 1
-            place[_CLIENT] += 1
-            place[_COUNTER] = 0
-        place[_ROUND] += 1
-        place[_CLIENTS] = -1
-        place[_CLIENT] = 0
+                position[_COUNTER] += 1
+            position[_CLIENT] += 1
+            position[_COUNTER] = 0
+        position[_ROUND] += 1
+        position[_CLIENTS] = -1
+        position[_CLIENT] = 0
     return count
 
 
@@ -100,5 +100,5 @@ def participations(recipe: Recipe, n_users: int, rounds: int) -> LongVector:
 def _count(recipe: Recipe, rounds: int, marks: LongVector, chosen: IntVector, counts: LongVector) -> None:
     for r in range(rounds):
         m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
-        for place in range(m):
-            counts[chosen[place]] += 1
+        for position in range(m):
+            counts[chosen[position]] += 1

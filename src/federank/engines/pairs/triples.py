@@ -57,8 +57,8 @@ class Pairs(NamedTuple):
 @compiled(allocates=False)
 def _set_bits(starts: LongVector, items: IntVector, bits: Any) -> None:
     for user in range(len(bits)):
-        for place in range(starts[user], starts[user + 1]):
-            bits[user, items[place] >> 6] |= np.uint64(1) << np.uint64(items[place] & 63)
+        for position in range(starts[user], starts[user + 1]):
+            bits[user, items[position] >> 6] |= np.uint64(1) << np.uint64(items[position] & 63)
 
 
 def histories_of(profiles: Profiles, n_items: int, recipe: Recipe) -> Histories:
@@ -104,19 +104,19 @@ def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs,
     if len(histories.bits) == 0:
         for k in range(count):
             start, end = histories.starts[pairs.users[k]], histories.starts[pairs.users[k] + 1]
-            for place in range(start, min(end, start + 8 * LINE), LINE):
-                fetch_place(histories.items, place)
+            for position in range(start, min(end, start + 8 * LINE), LINE):
+                fetch_place(histories.items, position)
     for k in range(count):
         user, r = pairs.users[k], pairs.rounds[k]
         start = histories.starts[user]
         size = histories.starts[user + 1] - start
         draw = Draw(recipe.seed, user, r, pairs.counters[k])
         profile = Profile(histories.items, start, size, histories.bits, n_items)
-        place, j = pair_of_words(pairs.first[k], pairs.second[k], pairs.third[k], draw, profile)
-        i = histories.items[place]
+        position, j = pair_of_words(pairs.first[k], pairs.second[k], pairs.third[k], draw, profile)
+        i = histories.items[position]
         pairs.positives[k] = i
         pairs.negatives[k] = j
-        allowed = len(histories.allowed) == 0 or histories.allowed[place]
+        allowed = len(histories.allowed) == 0 or histories.allowed[position]
         coin, pi = pairs.coins[k], recipe.pi[user]
         sent = may_send(allowed, recipe.mask_per_row, recipe.seed, user, r, i, coin, pi)
         pairs.arrives[k] = BOTH if sent else NEGATIVE_ONLY

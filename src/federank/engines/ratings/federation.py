@@ -128,6 +128,6 @@ def _fill_uniform(table: FloatMatrix, columns: int, seed: int, purpose: int, spa
     """Uniform numbers of mean zero, in a range of width `span`; each is named by its row and column."""
     for row in range(len(table)):
         for block in range((columns + 3) // 4):
-            for place, word in enumerate(words(seed, row, purpose, 0, block)):
-                if 4 * block + place < columns:
-                    table[row, 4 * block + place] = np.float32(span * (np.float64(word) / WORDS - 0.5))
+            for position, word in enumerate(words(seed, row, purpose, 0, block)):
+                if 4 * block + position < columns:
+                    table[row, 4 * block + position] = np.float32(span * (np.float64(word) / WORDS - 0.5))

@@ -33,8 +33,8 @@ def _draw_order(seed: Any, iteration: Any, participants: Any) -> Any:
     order = participants.copy()
     for last in range(len(order) - 1, 0, -1):
         word, _, _, _ = words(seed, SERVER, ORDER, iteration, last)
-        place = below(word, last + 1)
-        order[last], order[place] = order[place], order[last]
+        position = below(word, last + 1)
+        order[last], order[position] = order[position], order[last]
     return order
 
 
@@ -48,10 +48,10 @@ def _learn_from_each(run: RatingRun, first_round: int, rounds: int) -> None:
     rows = np.empty((most_rated if recipe.implicit else 0, len(width)), np.float32)
     order = recipe.participants
     for r in range(first_round, first_round + rounds):
-        iteration, place = r // recipe.rounds_per_epoch, r % recipe.rounds_per_epoch
-        if place == 0 or r == first_round:
+        iteration, position = r // recipe.rounds_per_epoch, r % recipe.rounds_per_epoch
+        if position == 0 or r == first_round:
             order = _draw_order(recipe.seed, iteration, recipe.participants)
-        user = order[place]
+        user = order[position]
         rate = rate_after(recipe, iteration)
         keep = _ONE - rate * recipe.regulariser
         start = profiles.starts[user]

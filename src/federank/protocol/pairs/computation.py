@@ -22,7 +22,7 @@ from federank.protocol.pairs.recipes import Recipe
 class Gradients(NamedTuple):
     """What a device has learnt about items in a round, pair by pair, before its owner's policy has had a say."""
 
-    places: IntVector  # where the positives stand in the profile
+    positions: IntVector  # where the positives stand in the profile
     positives: IntVector
     negatives: IntVector
     coins: np.ndarray[tuple[int], np.dtype[np.uint32]]  # one random word per pair, for the policy
@@ -52,29 +52,29 @@ class Profile(NamedTuple):
 
 @inlined
 def draw_pair(draw: Any, profile: Any) -> Any:
-    """One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin."""
+    """One pair: the position of a positive in the profile (with replacement), a negative, and a word for the coin."""
     first, second, third, coin = words(draw.seed, draw.user, TRIPLE, draw.round_number, draw.counter)
-    place, j = pair_of_words(first, second, third, draw, profile)
-    return place, j, coin
+    position, j = pair_of_words(first, second, third, draw, profile)
+    return position, j, coin
 
 
 @inlined
 def pair_of_words(first: Any, second: Any, third: Any, draw: Any, profile: Any) -> Any:
-    """The pair that three random words stand for: the place of its positive in the profile, and its negative.
+    """The pair that three random words stand for: the position of its positive in the profile, and its negative.
 
     The papers draw a negative again while it is in the profile. So does this, once; should both tries meet the
     profile, it draws the negative's rank among the missing items: the same distribution, and an end even where a
     single item is missing.
     """
     items, start, size, _, n_items = profile
-    place = start + below(first, size)
+    position = start + below(first, size)
     negative = below(second, n_items)
     if has_item(profile, draw.user, negative):
         negative = below(third, n_items)
         if has_item(profile, draw.user, negative):
             word = _word_of_negative(draw.seed, draw.user, draw.round_number, draw.counter)
             negative = absent_item(items, start, size, below(word, n_items - size))
-    return place, negative
+    return position, negative
 
 
 @outlined
@@ -100,25 +100,25 @@ def compute(recipe: Recipe, private: Private, broadcast: Broadcast) -> Gradients
     moves, rows = np.zeros_like(p), []
     profile = Profile(private.profile, 0, len(private.profile), NO_BITS, len(broadcast.items))
     for counter in range(private.triples):
-        place, j, coin = draw_pair(Draw(recipe.seed, private.user, broadcast.round_number, counter), profile)
-        i = private.profile[place]
+        position, j, coin = draw_pair(Draw(recipe.seed, private.user, broadcast.round_number, counter), profile)
+        i = private.profile[position]
         q_i, q_j = broadcast.vectors[i], broadcast.vectors[j]
         g = pair_slope(p, q_i, q_j, broadcast.biases[i], broadcast.biases[j])
         gradient_i = item_gradient(g, p, q_i, recipe.positive_regulariser)
         gradient_j = item_gradient(-g, p, q_j, recipe.negative_regulariser)
-        rows.append((place, j, coin, g, gradient_i, gradient_j))
+        rows.append((position, j, coin, g, gradient_i, gradient_j))
         move = recipe.learning_rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser)
         if recipe.summed:
             moves += move
         else:
             p = p + move
     private.vector = drawn + moves if recipe.summed else p
-    places, negatives, coins, slopes, positive_vectors, negative_vectors = (
+    positions, negatives, coins, slopes, positive_vectors, negative_vectors = (
         np.array(column) for column in zip(*rows, strict=True)
     )
     return Gradients(
-        places.astype(np.int32),
-        private.profile[places],
+        positions.astype(np.int32),
+        private.profile[positions],
         negatives.astype(np.int32),
         coins.astype(np.uint32),
         slopes.astype(np.float32),

@@ -49,8 +49,8 @@ def choose_clients(recipe: Any, round_number: Any, wanted: Any, marks: Any, chos
         # Many are wanted: it is shorter to draw those who are left out.
         _draw_marked(seed, round_number, participants, population - wanted, marks, stamp)
         count = 0
-        for place in range(population):
-            user = participants[place]
+        for position in range(population):
+            user = participants[position]
             if marks[user] != stamp and is_online(seed, user, round_number, online, trace):
                 chosen[count] = user
                 count += 1

@@ -42,25 +42,25 @@ def share(recipe: Recipe, private: Private, round_number: int, gradients: Gradie
     sent = np.array(
         [
             may_send(
-                private.allowed[place],
+                private.allowed[position],
                 recipe.mask_per_row,
                 recipe.seed,
                 private.user,
                 round_number,
-                private.profile[place],
+                private.profile[position],
                 coin,
                 pi,
             )
-            for place, coin in zip(gradients.places, gradients.coins, strict=True)
+            for position, coin in zip(gradients.positions, gradients.coins, strict=True)
         ],
         dtype=np.bool_,
     )
     touched = np.concatenate((gradients.positives[sent], gradients.negatives))
     vectors = np.concatenate((gradients.positive_vectors[sent], gradients.negative_vectors))
     biases = np.concatenate((gradients.slopes[sent], -gradients.slopes))
-    items, places = np.unique(touched, return_inverse=True)
+    items, positions = np.unique(touched, return_inverse=True)
     summed_vectors = np.zeros((len(items), vectors.shape[1]), dtype=np.float32)
     summed_biases = np.zeros(len(items), dtype=np.float32)
-    np.add.at(summed_vectors, places, vectors)
-    np.add.at(summed_biases, places, biases)
+    np.add.at(summed_vectors, positions, vectors)
+    np.add.at(summed_biases, positions, biases)
     return Update(items.astype(np.int32), summed_vectors, summed_biases)

@@ -17,7 +17,7 @@ from federank.protocol.ratings.recipes import RatingRecipe
 
 @inlined
 def choose_one(seed: Any, round_number: Any, participants: Any) -> Any:
-    """The place, among the participants, of the one client of a stochastic round."""
+    """The position, among the participants, of the one client of a stochastic round."""
     word, _, _, _ = words(seed, SERVER, SELECT, round_number, 0)
     return below(word, len(participants))
 
@@ -26,8 +26,8 @@ def choose_raters(recipe: RatingRecipe, round_number: int) -> IntVector:
     """The devices that take part in this round."""
     if recipe.batch:
         return recipe.participants
-    place = choose_one(recipe.seed, round_number, recipe.participants)
-    return recipe.participants[place : place + 1]
+    position = choose_one(recipe.seed, round_number, recipe.participants)
+    return recipe.participants[position : position + 1]
 
 
 def make_rating_broadcast(round_number: int, vectors: FloatMatrix, implicit_vectors: FloatMatrix) -> RatingBroadcast:

@@ -101,8 +101,8 @@ class RatingFactors(Recommender):
 
     def _predict_pairs(self, users: IntVector, items: IntVector) -> FloatVector:
         """Unclipped predictions of pairs, by number."""
-        distinct, places = np.unique(users, return_inverse=True)
-        values: FloatVector = np.einsum("kf,kf->k", self._tastes(distinct)[places], self.item_vectors[items])
+        distinct, positions = np.unique(users, return_inverse=True)
+        values: FloatVector = np.einsum("kf,kf->k", self._tastes(distinct)[positions], self.item_vectors[items])
         return values
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
@@ -126,13 +126,13 @@ class RatingFactors(Recommender):
 def _numbers(asked: Sequence[Any] | Ids, known: Ids) -> IntVector:
     """The number of each id, given as it is or as text; -1 where it is not known."""
     if isinstance(asked, np.ndarray) and asked.dtype.kind == known.dtype.kind == "i":
-        places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-        return np.where(known[places] == asked, places, -1).astype(np.int32)
+        positions = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        return np.where(known[positions] == asked, positions, -1).astype(np.int32)
     as_known = int if known.dtype.kind == "i" else str
     numbers = {identity: number for number, identity in enumerate(known.tolist())}
-    distinct, places = np.unique(np.asarray([str(identity) for identity in asked]), return_inverse=True)
+    distinct, positions = np.unique(np.asarray([str(identity) for identity in asked]), return_inverse=True)
     found = [numbers.get(as_known(text), -1) if _fits(text, as_known) else -1 for text in distinct.tolist()]
-    return np.asarray(found, dtype=np.int32)[places]
+    return np.asarray(found, dtype=np.int32)[positions]
 
 
 def _fits(text: str, kind: type) -> bool:

@@ -128,8 +128,8 @@ def _never(path: str | Path, where: str, items: Any, categories: Any, data: Inte
             if name not in known:
                 raise BadFile(f"{path}, {where}: no category is called {name!r}.{did_you_mean(name, known)}")
         codes = [known.index(name) for name in categories]
-        places = np.flatnonzero(np.isin(data.categories.codes, codes))
-        numbers |= set((np.searchsorted(data.categories.starts, places, side="right") - 1).tolist())
+        positions = np.flatnonzero(np.isin(data.categories.codes, codes))
+        numbers |= set((np.searchsorted(data.categories.starts, positions, side="right") - 1).tolist())
     return frozenset(numbers)
 
 
@@ -143,7 +143,7 @@ def _members(path: str | Path, groups: dict[str, Any], n_users: int, seed: int) 
         raise BadFile(f"{path}: the groups' shares add up to {sum(shares):g}; at most 1 is needed.")
     order = np.argsort(_words_of_people(seed, n_users), kind="stable").astype(np.int32)
     ends = np.rint(np.cumsum([0, *shares]) * n_users).astype(int)
-    return {name: np.sort(order[ends[place] : ends[place + 1]]) for place, name in enumerate(groups)}
+    return {name: np.sort(order[ends[position] : ends[position + 1]]) for position, name in enumerate(groups)}
 
 
 @compiled

@@ -45,13 +45,13 @@ def train_each(
     models = []
     try:
         for number, split in enumerate(splits, start=1):
-            place = draft / f"fold-{number}"
-            if is_model(place):
-                models.append(load_model(place))
+            position = draft / f"fold-{number}"
+            if is_model(position):
+                models.append(load_model(position))
                 continue
             model = model_of()
             fit(model, split, number, draft / f"fold-{number}.checkpoint")
-            model.save(place, split)
+            model.save(position, split)
             (draft / f"fold-{number}.checkpoint").unlink(missing_ok=True)
             models.append(model)
     except Exception:
@@ -83,11 +83,11 @@ def folds_in(folder: Path) -> list[Path]:
     count = json.loads((folder / RECORD).read_text(encoding="utf-8")).get("folds")
     if not isinstance(count, int) or count < 1:
         raise ModelError(f"{folder / RECORD} does not say how many folds there are; it was changed or damaged.")
-    places = [folder / f"fold-{number}" for number in range(1, count + 1)]
-    for place in places:
-        if not is_model(place):
-            raise ModelError(f"{place} is missing or not a model; the folds are not whole. Train them anew.")
-    return places
+    positions = [folder / f"fold-{number}" for number in range(1, count + 1)]
+    for position in positions:
+        if not is_model(position):
+            raise ModelError(f"{position} is missing or not a model; the folds are not whole. Train them anew.")
+    return positions
 
 
 def _record(model: Recommender, splits: Sequence[Split]) -> dict[str, Any]:

@@ -48,11 +48,11 @@ def read_recommendations(path: str | os.PathLike[str], known: Interactions | Non
     users = rows["user"].unique(maintain_order=True)
     catalogue = rows["item"].unique(maintain_order=True)
     lists = rows["first"].rank("dense").to_numpy().astype(np.int64) - 1
-    places = np.arange(len(rows)) - np.searchsorted(lists, lists)
-    items = np.full((len(users), places.max() + 1), -1, dtype=np.int32)
+    positions = np.arange(len(rows)) - np.searchsorted(lists, lists)
+    items = np.full((len(users), positions.max() + 1), -1, dtype=np.int32)
     scores = np.full(items.shape, -np.inf, dtype=np.float32)
-    items[lists, places] = rows["item"].cast(pl.Enum(catalogue)).to_physical().to_numpy()
-    scores[lists, places] = rows["score"].to_numpy()
+    items[lists, positions] = rows["item"].cast(pl.Enum(catalogue)).to_physical().to_numpy()
+    scores[lists, positions] = rows["score"].to_numpy()
     return Recommendations(_ids(users), items, scores, _ids(catalogue))
 
 

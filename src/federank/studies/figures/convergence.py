@@ -44,11 +44,11 @@ def draw_convergence(shown: Shown) -> Drawn | None:
     labels = thin_out(list(curves))
     shared = shared_beginning(labels)
     figure, axes = new_panel(f"{shared}{shown.panel}")
-    for place, label in enumerate(labels):
+    for position, label in enumerate(labels):
         curve = curves[label]
         every = max(1, len(curve) // 8)
         # Where curves lie on each other, their markers do not.
-        style = look(place) | {"markevery": (place * every // len(labels), every), "markersize": 4}
+        style = look(position) | {"markevery": (position * every // len(labels), every), "markersize": 4}
         axes.plot(list(curve), list(curve.values()), label=label.removeprefix(shared), **style)
     _leave_out_the_start(axes, [curves[label] for label in labels], metric)
     axes.set(xlabel="Epoch", ylabel=words_of(metric).axis + ("" if on_test else "\n(on the validation part)"))
@@ -65,7 +65,7 @@ def thin_out(labels: Sequence[str]) -> list[str]:
     """As many as can be told apart: evenly chosen, the first and the last among them."""
     if len(labels) <= MOST_SERIES:
         return list(labels)
-    return [labels[round(place)] for place in np.linspace(0, len(labels) - 1, MOST_SERIES)]
+    return [labels[round(position)] for position in np.linspace(0, len(labels) - 1, MOST_SERIES)]
 
 
 def shared_beginning(labels: Sequence[str]) -> str:

@@ -29,9 +29,9 @@ def draw_cost(shown: Shown) -> Drawn | None:
     figure, axes = new_panel(shown.panel)
     power = math.floor(math.log10(max(1 / (row.mean("cce") or 1) for held in families.values() for row in held)))
     points: dict[tuple[float, float], Row] = {}
-    for place, (group, held) in enumerate(families.items()):
+    for position, (group, held) in enumerate(families.items()):
         path = [(10**-power / (row.mean("cce") or 1), row.mean(up) or 0.0) for row in held]
-        draw_path(axes, path, [float(row.at(sweep)) for row in held], group, place)
+        draw_path(axes, path, [float(row.at(sweep)) for row in held], group, position)
         points |= dict(zip(path, held, strict=True))
     front = pareto_front(list(points))
     axes.plot(*zip(*front, strict=True), color=ORANGE, linewidth=4, alpha=0.7, zorder=1, label="Pareto front")

@@ -25,9 +25,9 @@ def draw_coverage(shown: Shown) -> Drawn | None:
         return None
     figure, axes = new_panel(shown.panel)
     told = []
-    for place, (group, held) in enumerate(families.items()):
+    for position, (group, held) in enumerate(families.items()):
         points = [(row.mean(across) or 0.0, row.mean(up) or 0.0) for row in held]
-        draw_path(axes, points, [float(row.at(sweep)) for row in held], group, place)
+        draw_path(axes, points, [float(row.at(sweep)) for row in held], group, position)
         widest = max(held, key=lambda row: row.mean(across) or 0.0)
         told.append(f"{group} shows most items at {sweep} = {widest.at(sweep):g} ({widest.mean(across):,.0f})")
     if shown.wish.baselines:
@@ -43,9 +43,11 @@ def draw_coverage(shown: Shown) -> Drawn | None:
     return Drawn(figure, "; ".join(told) + ".")
 
 
-def draw_path(axes: Any, points: Sequence[tuple[float, float]], values: Sequence[float], name: str, place: int) -> None:
+def draw_path(
+    axes: Any, points: Sequence[tuple[float, float]], values: Sequence[float], name: str, position: int
+) -> None:
     """A method's way through its sweep: arrows from little to much, ends labelled, the last point hollow."""
-    style = look(place)
+    style = look(position)
     xs, ys = zip(*points, strict=True)
     axes.plot(xs, ys, label=name, **style | {"markersize": 4, "linewidth": 1.3})
     axes.plot(xs[-1:], ys[-1:], marker=style["marker"], color=PAPER, markeredgecolor=style["color"], markersize=7)
@@ -56,7 +58,7 @@ def draw_path(axes: Any, points: Sequence[tuple[float, float]], values: Sequence
             axes.annotate("", middle, start, arrowprops=arrow)
     for at in (0, len(points) - 1):
         # Ends of several paths may lie close together: each has its own side for the label.
-        across, up = ((8, 4), (8, -10), (-8, 6), (-8, -12))[place % 4]
+        across, up = ((8, 4), (8, -10), (-8, 6), (-8, -12))[position % 4]
         axes.annotate(
             f"{values[at]:g}",
             points[at],

@@ -30,7 +30,7 @@ def draw_disparity(shown: Shown) -> Drawn | None:
     if not categories:
         return None
     figure, axes = new_panel(shown.panel, height=1.6 + 0.075 * len(categories) * (len(rows) + 1.5))
-    places = np.arange(len(categories))[::-1]
+    positions = np.arange(len(categories))[::-1]
     thickness = 0.8 / len(rows)
     means: dict[str, float] = {}
     for order, row in enumerate(rows):
@@ -38,7 +38,7 @@ def draw_disparity(shown: Shown) -> Drawn | None:
         means[row.label] = float(np.abs(values).mean())
         offset = 0.4 - thickness * (order + 0.5)
         axes.barh(
-            places + offset,
+            positions + offset,
             values,
             height=0.92 * thickness,
             color=look(order)["color"],
@@ -54,7 +54,7 @@ def draw_disparity(shown: Shown) -> Drawn | None:
     ticks = [tick for tick in (-1, -0.5, 0, 0.5, 1, 2, 5, 10, 20, 50, 100) if tick <= max(0.5, high)]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
     axes.minorticks_off()
-    axes.set_yticks(places, [legible(category) for category in categories])
+    axes.set_yticks(positions, [legible(category) for category in categories])
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("Bias disparity: 0 as in histories, -1 left out")
     legend_below(figure)

@@ -21,10 +21,10 @@ def draw_lifetime(shown: Shown) -> Drawn | None:
     if not costly:
         return None
     figure, axes = new_panel(shown.panel)
-    for place, group in enumerate(dict.fromkeys(row.group for row in costly)):
+    for position, group in enumerate(dict.fromkeys(row.group for row in costly)):
         held = sorted((row for row in costly if row.group == group), key=lambda row: row.mean(_COST) or 0.0)
         points = [(row.mean(_COST) or 0.0, row.mean(up) or 0.0) for row in held]
-        axes.plot(*zip(*points, strict=True), label=group, **look(place) | {"markersize": 5, "linewidth": 1.3})
+        axes.plot(*zip(*points, strict=True), label=group, **look(position) | {"markersize": 5, "linewidth": 1.3})
     for row in judged:
         if not row.mean(_COST):
             level = row.mean(up) or 0.0

@@ -42,7 +42,7 @@ def draw_price(shown: Shown) -> Drawn | None:
         return None
     starts = list(shown.wish.families) or sorted({row.group for row in seen}, key=len)
     families = list(dict.fromkeys([*starts, *(family_of(row, starts) for row in seen)]))  # a colour for each
-    colors = {family: look(place)["color"] for place, family in enumerate(families)}
+    colors = {family: look(position)["color"] for position, family in enumerate(families)}
     shapes = shapes_of(seen)
     hidden = [(row, gain) for row in seen if (gain := row.mean(GAIN)) is not None]
     front = [(x, -y) for x, y in pareto_front([(row.mean(across) or 0.0, -gain) for row, gain in at_worst(hidden)])]

@@ -30,17 +30,17 @@ def draw_privacy(shown: Shown) -> Drawn | None:
         return None
     labels = [_label(line) for line in audits]
     figure, axes = new_panel(shown.panel, height=1.5 + 0.55 * len(audits))
-    places = np.arange(len(audits))[::-1]
+    positions = np.arange(len(audits))[::-1]
     for order, (metric, name, color, hatch) in enumerate(BARS):
         values = [line.metrics.get(metric) or 0.0 for line in audits]
         offset = 0.27 * (1 - order)
         axes.barh(
-            places + offset, values, height=0.25, color=color, hatch=hatch, edgecolor=PAPER, linewidth=0, label=name
+            positions + offset, values, height=0.25, color=color, hatch=hatch, edgecolor=PAPER, linewidth=0, label=name
         )
-        for place, value in zip(places, values, strict=True):
+        for position, value in zip(positions, values, strict=True):
             note: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": FAINT}
-            axes.annotate(f"{value:.0%}", (value, place + offset), (3, -0.5), **note)
-    axes.set_yticks(places, [legible(label) for label in labels])
+            axes.annotate(f"{value:.0%}", (value, position + offset), (3, -0.5), **note)
+    axes.set_yticks(positions, [legible(label) for label in labels])
     axes.set_xlim(0, 1.1)
     axes.set_xticks(np.arange(0, 1.01, 0.25))
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))

@@ -58,8 +58,11 @@ def _curves(shown: Shown, name: str) -> dict[float, Sequence[float]]:
     held = {float(row.at(sweep)): row.extra(name) for row in rows if isinstance(row.at(sweep), int | float)}
     held = {value: shares for value, shares in sorted(held.items()) if shares}
     values = list(held)
-    kept = {0, *(round(place) for place in np.linspace(min(1, len(values) - 1), len(values) - 1, MOST_CURVES - 1))}
-    return {value: held[value] for place, value in enumerate(values) if place in kept}
+    kept = {
+        0,
+        *(round(position) for position in np.linspace(min(1, len(values) - 1), len(values) - 1, MOST_CURVES - 1)),
+    }
+    return {value: held[value] for position, value in enumerate(values) if position in kept}
 
 
 def _draw(axes: Any, curves: Mapping[float, Sequence[float]]) -> None:
@@ -67,9 +70,9 @@ def _draw(axes: Any, curves: Mapping[float, Sequence[float]]) -> None:
     graded = [value for value in curves if value > 0]
     for value, shares in curves.items():
         xs, ys = _thinned(shares)
-        place = graded.index(value) if value > 0 else 0
+        position = graded.index(value) if value > 0 else 0
         style = (
-            ramp(place, len(graded)) if value > 0 else {"color": VERMILLION, "linestyle": (0, (1, 1)), "marker": "x"}
+            ramp(position, len(graded)) if value > 0 else {"color": VERMILLION, "linestyle": (0, (1, 1)), "marker": "x"}
         )
         axes.plot(xs, ys, label=f"π = {value:g}", markevery=0.22, markersize=4, **style)
     axes.set(xscale="log", yscale="log")

@@ -99,15 +99,15 @@ def new_panel(title: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def look(place: int) -> dict[str, Any]:
+def look(position: int) -> dict[str, Any]:
     """Colour, marker and dashes of a figure's n-th series."""
-    color, marker, linestyle = _LOOKS[place % MOST_SERIES]
+    color, marker, linestyle = _LOOKS[position % MOST_SERIES]
     return {"color": color, "marker": marker, "linestyle": linestyle, "markeredgecolor": color}
 
 
-def ramp(place: int, count: int) -> dict[str, Any]:
+def ramp(position: int, count: int) -> dict[str, Any]:
     """Colour, marker and dashes of the n-th of a few curves that go from little to much."""
-    step = round(place * (len(RAMP) - 1) / max(1, count - 1))
+    step = round(position * (len(RAMP) - 1) / max(1, count - 1))
     return {"color": RAMP[step], "linestyle": _RAMP_DASHES[step], "marker": _RAMP_MARKERS[step]}
 
 
@@ -137,18 +137,18 @@ def label_beside(axes: Axes, values: Sequence[float], names: Sequence[str]) -> N
     """Write names at the right end of horizontal lines, moved apart where they would overlap."""
     low, high = axes.get_ylim()
     gap = 0.062 * (high - low)
-    order = sorted(range(len(values)), key=lambda place: values[place])
+    order = sorted(range(len(values)), key=lambda position: values[position])
     heights: list[float] = []
-    for place in order:
-        heights.append(max(values[place], heights[-1] + gap) if heights else values[place])
+    for position in order:
+        heights.append(max(values[position], heights[-1] + gap) if heights else values[position])
     over = heights[-1] - high if heights else 0.0
     for at in range(len(heights) - 1, -1, -1):
         # What was pushed beyond the top comes down again, and pushes those below it.
         limit = high if at == len(heights) - 1 else heights[at + 1] - gap
         heights[at] = min(heights[at], limit) if over > 0 else heights[at]
-    for place, height in zip(order, heights, strict=True):
+    for position, height in zip(order, heights, strict=True):
         axes.annotate(
-            legible(names[place]),
+            legible(names[position]),
             (1.0, height),
             (4, 0),
             xycoords=("axes fraction", "data"),

@@ -34,14 +34,14 @@ def draw_sweep(shown: Shown) -> Drawn | None:
         return None
     figure, axes = new_panel(shown.wish.panel or shown.panel)
     crosses = False
-    for place, (group, held) in enumerate(families.items()):
+    for position, (group, held) in enumerate(families.items()):
         points = [row for row in held if value_of(row, metric) is not None]
         xs = [float(row.at(sweep)) for row in points]
         ys = np.array([value_of(row, metric) for row in points], dtype=np.float64)
         spread = np.array([deviation_of(row, metric) for row in points], dtype=np.float64)
-        axes.plot(xs, ys, label=group, **look(place))
+        axes.plot(xs, ys, label=group, **look(position))
         if spread.any():
-            axes.fill_between(xs, ys - spread, ys + spread, color=look(place)["color"], alpha=0.18, linewidth=0)
+            axes.fill_between(xs, ys - spread, ys + spread, color=look(position)["color"], alpha=0.18, linewidth=0)
         theirs = [(x, published(wishes, row, points, metric)) for x, row in zip(xs, points, strict=True)]
         theirs = [(x, y) for x, y in theirs if y is not None]
         if theirs:

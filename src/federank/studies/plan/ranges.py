@@ -58,6 +58,6 @@ def _range(told: Mapping[str, Any], where: str) -> tuple[Any, ...]:
             "values from low to high are needed."
         )
     count = int((last - first) / step) + 1
-    values = [first + step * place for place in range(count)]
+    values = [first + step * position for position in range(count)]
     is_whole = all(isinstance(end, int) for end in ends)
     return tuple(int(value) if is_whole else float(value) for value in values)

@@ -189,11 +189,11 @@ def published(wishes: Wishes, row: Row, rows: Sequence[Row], metric: str) -> flo
 
 
 def note_on(wishes: Wishes, row: Row, metric: str) -> str | None:
-    """The study's explanation of a difference in this place, if it has one."""
-    places = ((row.data,), (row.group, row.label), (metric, parts(metric)[0]))
+    """The study's explanation of a difference in this position, if it has one."""
+    positions = ((row.data,), (row.group, row.label), (metric, parts(metric)[0]))
     for note in wishes.notes:
         said = (_listed(named) for named in (note.data, note.group, note.metric))
-        if all(not names or set(names).intersection(place) for names, place in zip(said, places, strict=True)):
+        if all(not names or set(names).intersection(position) for names, position in zip(said, positions, strict=True)):
             return note.text
     return None
 

@@ -22,18 +22,18 @@ def csv_files(report: Report, folder: Path) -> dict[Path, str]:
 
 def csv_table(table: Table) -> str:
     """A table with a line of heads; a column that has deviations or marks is followed by a column of them."""
-    spreads = [any(row[place].spread is not None for row in table.rows) for place in range(len(table.columns))]
-    marks = [any(row[place].mark for row in table.rows) for place in range(len(table.columns))]
+    spreads = [any(row[position].spread is not None for row in table.rows) for position in range(len(table.columns))]
+    marks = [any(row[position].mark for row in table.rows) for position in range(len(table.columns))]
     heads: list[str] = []
     lines: list[list[str]] = [[] for _ in table.rows]
-    for place, column in enumerate(table.columns):
+    for position, column in enumerate(table.columns):
         name = f"{column.bundle} {column.name}".strip()
-        heads += [name, *([f"{name} deviation"] * spreads[place]), *([f"{name} mark"] * marks[place])]
+        heads += [name, *([f"{name} deviation"] * spreads[position]), *([f"{name} mark"] * marks[position])]
         for line, row in zip(lines, table.rows, strict=True):
-            cell = row[place]
+            cell = row[position]
             line.append(cell.text if cell.value is None else repr(cell.value))
-            line += ["" if cell.spread is None else repr(cell.spread)] * spreads[place]
-            line += [cell.mark] * marks[place]
+            line += ["" if cell.spread is None else repr(cell.spread)] * spreads[position]
+            line += [cell.mark] * marks[position]
     content = io.StringIO()
     csv.writer(content, lineterminator="\n").writerows([heads, *lines])
     return content.getvalue()

@@ -118,7 +118,7 @@ def _heads(columns: tuple[Column, ...]) -> str:
 
 def _row(row: tuple[Cell, ...], columns: tuple[Column, ...]) -> str:
     pairs = enumerate(zip(row, columns, strict=True))
-    return "".join(_cell(cell, column, first=place == 0) for place, (cell, column) in pairs)
+    return "".join(_cell(cell, column, first=position == 0) for position, (cell, column) in pairs)
 
 
 def _cell(cell: Cell, column: Column, *, first: bool) -> str:
@@ -137,9 +137,9 @@ def _side(column: Column) -> str:
 
 def _picture(picture: Picture, number: int) -> str:
     panels = ""
-    for place, panel in enumerate(picture.panels):
+    for position, panel in enumerate(picture.panels):
         told = escape(f"{picture.title}, {panel.name}. {panel.seen}")
-        drawing = themed(panel.svg, f"f{number}p{place}")
+        drawing = themed(panel.svg, f"f{number}p{position}")
         panels += f'<figure><div class="drawing" role="img" aria-label="{told}">{drawing}</div>'
         panels += f"<figcaption>{escape(panel.seen)}</figcaption></figure>\n"
     wide = ' class="wide"' if len(picture.panels) > 1 else ""

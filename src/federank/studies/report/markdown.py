@@ -18,7 +18,7 @@ _WITH_MEANING = "\\`*_[]<>|"
 
 
 def markdown_files(report: Report, path: Path) -> dict[Path, str]:
-    """The text of the report and of its figures, by their places."""
+    """The text of the report and of its figures, by their positions."""
     parts = [f"# {escaped(report.title)}"]
     parts += [f"**{escaped(warning)}**" for warning in report.warnings]
     if report.description:
@@ -61,9 +61,9 @@ def _picture(picture: Picture, number: int, path: Path) -> tuple[str, dict[Path,
     folder = path.with_suffix("") if path.suffix else path.with_name(f"{path.name}-figures")
     lines, files = [], {}
     for panel in picture.panels:
-        place = folder / f"{number:02}-{picture.kind}-{slug(panel.name)}.svg"
-        files[place] = panel.svg
-        lines.append(f"![{escaped(f'{picture.title}, {panel.name}: {panel.seen}')}]({folder.name}/{place.name})")
+        position = folder / f"{number:02}-{picture.kind}-{slug(panel.name)}.svg"
+        files[position] = panel.svg
+        lines.append(f"![{escaped(f'{picture.title}, {panel.name}: {panel.seen}')}]({folder.name}/{position.name})")
         if panel.seen:
             lines.append(f"{escaped(panel.name)}: {escaped(panel.seen)}")
     return "\n\n".join([f"## {escaped(picture.title)}", escaped(picture.caption), *lines]), files

@@ -28,18 +28,18 @@ def significance_marks(
     *,
     matched: bool = False,
 ) -> tuple[Marks, str | None]:
-    """A mark for each (place of a row, metric) that differs from its reference, and what that is called, if any is."""
+    """A mark for each (position of a row, metric) that differs from its reference, and what that is called, if any is."""
     people = [_people(row, metrics, users_of) for row in rows]
     tested = [metric for metric in metrics if sum(metric in table.columns for table in people) > 1]
     if not tested:
         return {}, None
     references = _matched(rows, against) if matched else [_reference(rows, people, tested[0], against)] * len(rows)
-    places, p_values = [], []
-    for place, (table, reference) in enumerate(zip(people, references, strict=True)):
+    positions, p_values = [], []
+    for position, (table, reference) in enumerate(zip(people, references, strict=True)):
         for metric in tested:
             if (
                 reference is not None
-                and place != reference
+                and position != reference
                 and metric in table.columns
                 and metric in people[reference].columns
             ):
@@ -48,11 +48,11 @@ def significance_marks(
                 )
                 differences = (pairs["ours"] - pairs["theirs"]).drop_nulls().to_numpy()
                 if len(differences) > 1:
-                    places.append((place, metric))
+                    positions.append((position, metric))
                     p_values.append(paired_tests(differences)[0])
     corrected = holm(p_values)
-    marks = {key: "**" if p < 0.01 else "*" for key, p in zip(places, corrected, strict=True) if p < 0.05}
-    if not places:
+    marks = {key: "**" if p < 0.01 else "*" for key, p in zip(positions, corrected, strict=True) if p < 0.05}
+    if not positions:
         return marks, None
     return marks, f"{against} at the same point" if matched else rows[references[0] or 0].label
 
@@ -68,12 +68,12 @@ def _people(row: Row, metrics: Sequence[str], users_of: Callable[[str], Any]) ->
 
 
 def _matched(rows: Sequence[Row], against: str | None) -> list[int | None]:
-    """For each row the place of the named group's row at the same swept values."""
-    named = {(row.data, row.swept): place for place, row in enumerate(rows) if row.group == against}
+    """For each row the position of the named group's row at the same swept values."""
+    named = {(row.data, row.swept): position for position, row in enumerate(rows) if row.group == against}
     return [named.get((row.data, row.swept)) for row in rows]
 
 
 def _reference(rows: Sequence[Row], people: Sequence[pl.DataFrame], metric: str, against: str | None) -> int:
-    held = [place for place, table in enumerate(people) if metric in table.columns]
-    named = [place for place in held if against in (rows[place].group, rows[place].label)]
-    return max(named or held, key=lambda place: score(metric, rows[place].mean(metric) or 0.0))
+    held = [position for position, table in enumerate(people) if metric in table.columns]
+    named = [position for position in held if against in (rows[position].group, rows[position].label)]
+    return max(named or held, key=lambda position: score(metric, rows[position].mean(metric) or 0.0))

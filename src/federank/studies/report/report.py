@@ -75,9 +75,9 @@ def write_report(
 
     if html is None and markdown is None and latex is None and csv is None:
         raise SettingError("No form of the report is asked for; give html, markdown, latex or csv a place to write to.")
-    for place in (html, markdown):
-        if place is not None and Path(place).is_dir():
-            raise BadFile(f"The report cannot be written to {place}: that is a folder. Name a file in it.")
+    for position in (html, markdown):
+        if position is not None and Path(position).is_dir():
+            raise BadFile(f"The report cannot be written to {position}: that is a folder. Name a file in it.")
     report = make_report(Path(results_folder))
     files: dict[Path, str] = {}
     if html is not None:

@@ -113,7 +113,9 @@ def results_table(
             metric for metric in metrics if metric == _ATTACK or any(len(row.values(metric)) for _, row in shown)
         ]
     theirs = {
-        (place, metric): published(wishes, row, rows, metric) for place, row in enumerate(rows) for metric in metrics
+        (position, metric): published(wishes, row, rows, metric)
+        for position, row in enumerate(rows)
+        for metric in metrics
     }
     compared = {metric for (_, metric), value in theirs.items() if value is not None}
     marks, reference = significance_marks(rows, metrics, users_of, against, matched=asks_for(metrics, LOSS))
@@ -128,14 +130,14 @@ def results_table(
     columns += [Column("", "Goal", number=False)] if goal else []
     best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
     lines, differences = [], []
-    for number, (place, row) in enumerate(shown):
+    for number, (position, row) in enumerate(shown):
         cells = [Cell(row.label), *([Cell(row.sees or "-")] if watched else [])]
         for metric in metrics:
             if metric == _ATTACK:
                 cells.append(Cell(best_attack(row)))
                 continue
-            ours, paper = row.mean(metric), theirs[place, metric]
-            cells.append(_ours(row, metric, marks.get((place, metric), ""), number == best[metric]))
+            ours, paper = row.mean(metric), theirs[position, metric]
+            cells.append(_ours(row, metric, marks.get((position, metric), ""), number == best[metric]))
             if metric in compared:
                 percent = percent_difference(ours, paper)
                 cells.append(Cell(written(metric, paper), paper))
@@ -168,12 +170,12 @@ def _ours(row: Row, metric: str, mark: str, best: bool) -> Cell:
 
 
 def _best(rows: Sequence[Row], metric: str) -> int | None:
-    """The place of the best row of a column; None where there is no better and worse, or nobody to beat."""
+    """The position of the best row of a column; None where there is no better and worse, or nobody to beat."""
     if words_of(metric).better is None:
         return None
-    held = {place: row.mean(metric) for place, row in enumerate(rows)}
-    scores = {place: score(metric, value) for place, value in held.items() if value is not None}
-    return max(scores, key=lambda place: scores[place]) if len(scores) > 1 else None
+    held = {position: row.mean(metric) for position, row in enumerate(rows)}
+    scores = {position: score(metric, value) for position, value in held.items() if value is not None}
+    return max(scores, key=lambda position: scores[position]) if len(scores) > 1 else None
 
 
 def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wish: TableWish) -> str:

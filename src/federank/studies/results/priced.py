@@ -60,11 +60,11 @@ def _run(line: Line) -> tuple[int | None, int | None]:
 
 
 def seen_rows(rows: Sequence[Row]) -> list[tuple[int, Row]]:
-    """Every row once for each server that watched it, with its place among `rows`; an unwatched one as it is."""
+    """Every row once for each server that watched it, with its position among `rows`; an unwatched one as it is."""
     seen: list[tuple[int, Row]] = []
-    for place, row in enumerate(rows):
+    for position, row in enumerate(rows):
         servers = [server for server in _SERVERS if any(f"{server}:auc" in line.metrics for line in row.lines)]
-        seen += [(place, _as_seen_by(row, server)) for server in servers] or [(place, row)]
+        seen += [(position, _as_seen_by(row, server)) for server in servers] or [(position, row)]
     return seen
 
 

@@ -43,30 +43,30 @@ class Results:
     @classmethod
     def open(cls, folder: str | Path) -> Results:
         """The results in this folder."""
-        place = Path(folder)
-        if not (place / "VERSION").is_file():
+        position = Path(folder)
+        if not (position / "VERSION").is_file():
             raise BadFile(
-                f"{place} holds no results of a study: it has no file VERSION. `federank study run` makes one."
+                f"{position} holds no results of a study: it has no file VERSION. `federank study run` makes one."
             )
-        _refuse_other_format(place)
-        return cls(place)
+        _refuse_other_format(position)
+        return cls(position)
 
     @classmethod
     def create(cls, folder: str | Path) -> Results:
         """The results in this folder, made now if there is none; a folder with other things in it is refused."""
-        place = Path(folder)
-        with _telling(place):
-            if (place / "VERSION").is_file():
-                _refuse_other_format(place)
-            elif place.is_dir() and any(not _is_beginning(path) for path in place.iterdir()):
+        position = Path(folder)
+        with _telling(position):
+            if (position / "VERSION").is_file():
+                _refuse_other_format(position)
+            elif position.is_dir() and any(not _is_beginning(path) for path in position.iterdir()):
                 raise BadFile(
-                    f"{place} holds something else than results of a study; choose another folder with --out."
+                    f"{position} holds something else than results of a study; choose another folder with --out."
                 )
             for name in ("users", "claims"):
-                (place / name).mkdir(parents=True, exist_ok=True)
-            if not (place / "VERSION").is_file():
-                _write(place / "VERSION", f"{FORMAT}\n".encode())
-        return cls(place)
+                (position / name).mkdir(parents=True, exist_ok=True)
+            if not (position / "VERSION").is_file():
+                _write(position / "VERSION", f"{FORMAT}\n".encode())
+        return cls(position)
 
     def append(self, line: Line, users: bytes | None = None) -> None:
         """Keep a run: each user's values (the content of a Parquet file), then its line."""

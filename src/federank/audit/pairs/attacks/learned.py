@@ -99,8 +99,8 @@ def learn(
         weights.append(np.log(len(missing) / max(wanted, 1)))
     if sum(map(len, histories)) == 0 or np.concatenate(owned).sum() < _FEWEST_ITEMS:
         return None
-    places = np.concatenate(rows), np.concatenate(columns)
-    X = np.stack([feature[places] for feature in features(view)], axis=1).astype(np.float64)
+    positions = np.concatenate(rows), np.concatenate(columns)
+    X = np.stack([feature[positions] for feature in features(view)], axis=1).astype(np.float64)
     centres, scales = X.mean(axis=0), X.std(axis=0)
     scales[scales == 0] = 1.0
     fitted = _fit((X - centres) / scales, np.concatenate(owned))

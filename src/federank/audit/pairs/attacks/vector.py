@@ -27,11 +27,11 @@ def recovered_vectors(updates: list[Update], broadcast: Broadcast, negative_regu
     """Each person's own vector, from one negative row; zeros where there is none, or only rounding errors are left."""
     found = np.zeros((len(updates), broadcast.vectors.shape[1]), dtype=np.float32)
     for row, update in enumerate(updates):
-        place = int(np.argmin(update.biases)) if len(update.biases) else 0
-        g = -float(update.biases[place]) if len(update.biases) else 0.0
+        position = int(np.argmin(update.biases)) if len(update.biases) else 0
+        g = -float(update.biases[position]) if len(update.biases) else 0.0
         if g > _LEAST:
-            q_j = broadcast.vectors[update.items[place]]
-            found[row] = -(update.vectors[place] + negative_regulariser * q_j) / g
+            q_j = broadcast.vectors[update.items[position]]
+            found[row] = -(update.vectors[position] + negative_regulariser * q_j) / g
     return found
 
 

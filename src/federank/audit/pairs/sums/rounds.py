@@ -101,8 +101,8 @@ def _tally_sum(
     vectors, biases, touched = total.vectors, total.biases, total.touched
     n_items, width = len(dense), len(tally.vectors)
     vector = np.zeros(width)
-    for place in range(rows):
-        item = touched[place]
+    for position in range(rows):
+        item = touched[position]
         bias = np.float64(biases[item])
         tally.biases[item] += bias
         tally.squares[item] += bias * bias
@@ -116,8 +116,8 @@ def _tally_sum(
     tally.devices[0] += len(clients)
     many = 4 * rows > n_items  # then whole rows are added at once, which is faster than item by item
     if many:
-        for place in range(rows):
-            dense[touched[place]] = biases[touched[place]]
+        for position in range(rows):
+            dense[touched[position]] = biases[touched[position]]
     for client in clients:
         row = row_of_user[client]
         if row < 0:
@@ -130,8 +130,8 @@ def _tally_sum(
             for item in range(n_items):
                 own[item] += dense[item]
         else:
-            for place in range(rows):
-                own[touched[place]] += biases[touched[place]]
+            for position in range(rows):
+                own[touched[position]] += biases[touched[position]]
     if many:
-        for place in range(rows):
-            dense[touched[place]] = 0
+        for position in range(rows):
+            dense[touched[position]] = 0
