@@ -107,5 +107,5 @@ def _p_value(p: float) -> str:
 
 def _told(one: Comparison) -> dict[str, object]:
     """All of it for JSON, which has no word for infinity."""
-    told = one.as_dict()
-    return {name: None if isinstance(value, float) and math.isinf(value) else value for name, value in told.items()}
+    content = one.as_dict()
+    return {name: None if isinstance(value, float) and math.isinf(value) else value for name, value in content.items()}

@@ -39,8 +39,8 @@ def predict(model: Path, user: str, item: str, as_json: bool) -> None:
     rating = sum(float(answer.values[0]) for answer in answers) / len(answers)
     fallback = any(answer.unrated_items for answer in answers)
     if as_json:
-        told: dict[str, Any] = {"user": user, "item": item, "rating": rating, "models": len(answers)}
-        click.echo(json.dumps(told | {"fallback": "user mean" if fallback else None}))
+        content: dict[str, Any] = {"user": user, "item": item, "rating": rating, "models": len(answers)}
+        click.echo(json.dumps(content | {"fallback": "user mean" if fallback else None}))
         return
     click.echo(f"{rating:.2f}")
     if fallback:

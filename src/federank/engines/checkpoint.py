@@ -16,11 +16,11 @@ from federank.files import file_in_place
 
 def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
     """Write the state between two rounds, whole or not at all."""
-    told = json.dumps({"round": federation.round_number, "run": identity})
+    document = json.dumps({"round": federation.round_number, "run": identity})
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with file_in_place(path) as draft:
-            save_file(federation.tables().all, draft, metadata={"federank-checkpoint": told})
+            save_file(federation.tables().all, draft, metadata={"federank-checkpoint": document})
     except (OSError, SafetensorError) as reason:
         raise BadFile(f"The checkpoint cannot be written to {path} ({reason}); choose another place.") from reason
 
@@ -31,9 +31,9 @@ def resume(federation: Federated, path: Path, identity: str) -> None:
         raise ModelError(f"There is no checkpoint at {path} to resume from; start the run without --resume.")
     try:
         with safe_open(path, framework="numpy") as content:
-            told = json.loads((content.metadata() or {})["federank-checkpoint"])
+            document = json.loads((content.metadata() or {})["federank-checkpoint"])
             arrays = {name: content.get_tensor(name) for name in federation.tables().all}
-            number, run = int(told["round"]), str(told["run"])
+            number, run = int(document["round"]), str(document["run"])
     except (SafetensorError, KeyError, ValueError, TypeError) as reason:
         raise ModelError(f"{path} is not a checkpoint of ours, or it is damaged ({reason}); start anew.") from reason
     if run != identity:

@@ -31,8 +31,8 @@ _NEEDED = "an item, a tab and a category are needed on every line, and no header
 @cache
 def foursquare_categories() -> dict[str, str]:
     """The papers' top category of each of Foursquare's kinds of places."""
-    told = tomllib.loads((files(__package__) / "foursquare_categories.toml").read_text(encoding="utf-8"))
-    return {kind: top for top, kinds in told.items() for kind in kinds}
+    content = tomllib.loads((files(__package__) / "foursquare_categories.toml").read_text(encoding="utf-8"))
+    return {kind: top for top, kinds in content.items() for kind in kinds}
 
 
 def top_categories(categories: Categories) -> Categories:

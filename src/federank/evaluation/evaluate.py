@@ -177,14 +177,14 @@ def _notes(split: Split, users: IntVector, items: IntMatrix, kinds: Categories |
     empty, short = int((lengths == 0).sum()), int(((lengths > 0) & (lengths < n)).sum())
     unseen = int(np.count_nonzero(train.popularity[items[items >= 0]] == 0))
     bare = 0 if kinds is None else items_without_category(kinds, train)
-    told = {
+    content = {
         f"Users of training without a test item, left out: {untested:,}.": untested,
         f"Users without recommendations, counted as zero: {empty:,} of {len(users):,}.": empty,
         f"Lists of fewer than {n} items, the places they lack counted as misses: {short:,}.": short,
         f"Places filled with items that training never shows, counted like any other: {unseen:,}.": unseen,
         f"Training items without a category, counted in the whole only: {bare:,}.": bare,
     }
-    return [sentence for sentence, count in told.items() if count]
+    return [sentence for sentence, count in content.items() if count]
 
 
 def _cuts(at: int | Sequence[int], split: Split) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class PredictionErrors(NamedTuple):
     @property
     def notes(self) -> list[str]:
         """Sentences on predictions that were fallbacks, where there were any."""
-        told = {
+        content = {
             f"Test ratings of items never rated in training, predicted as the user's mean: {self.unrated_items:,}.": (
                 self.unrated_items
             ),
@@ -37,7 +37,7 @@ class PredictionErrors(NamedTuple):
                 self.unknown_users
             ),
         }
-        return [sentence for sentence, count in told.items() if count]
+        return [sentence for sentence, count in content.items() if count]
 
 
 def prediction_errors(model: RatingFactors, test: Interactions) -> PredictionErrors:

@@ -30,7 +30,7 @@ Hits = NDArray[np.bool_]
 
 
 def find_hits(items: IntMatrix, users: IntVector, test: Profiles) -> Hits:
-    """Which positions of the lists hold a test item; row k of `items` is the list of `users[k]`, -1 where it has ended."""
+    """Which positions of the lists hold a test item; row k of `items` is the list of `users[k]`, -1 where it ends."""
     width = int(max(items.max(initial=0), test.items.max(initial=0))) + 1
     wanted = np.repeat(np.arange(len(test.sizes)), test.sizes) * width + test.items
     given = users.astype(np.int64)[:, None] * width + items

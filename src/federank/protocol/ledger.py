@@ -161,8 +161,8 @@ def _as_columns(message: SentMessage) -> dict[str, int]:
 
 
 def _from_columns(row: Mapping[str, Any]) -> dict[str, Any]:
-    told = {"number": row["message"], "allowed": row["of"]}
-    return told | {"round": row["first_round"], "items": row["times_liked"]}
+    content = {"number": row["message"], "allowed": row["of"]}
+    return content | {"round": row["first_round"], "items": row["times_liked"]}
 
 
 def read_ledger(path: Path) -> Ledger:
@@ -181,8 +181,8 @@ def read_ledger(path: Path) -> Ledger:
         raise BadFile(f"{path} cannot be read as a ledger ({reason}).") from reason
 
 
-def _from_json(told: Any, path: Path) -> Ledger:
-    parts = {"items": told, "messages": []} if isinstance(told, list) else told
+def _from_json(content: Any, path: Path) -> Ledger:
+    parts = {"items": content, "messages": []} if isinstance(content, list) else content
     if not isinstance(parts, dict) or not all(isinstance(parts.get(name), list) for name in ("items", "messages")):
         raise BadFile(f"{path} is not a ledger: a list of items is needed, or items and messages.")
     return Ledger.from_rows(parts["items"], parts["messages"])

@@ -12,8 +12,8 @@ from federank.data.interactions import Interactions
 
 def run_identity(name: str, settings: Any, data: Interactions) -> str:
     """Names a run, so that a checkpoint of another is never resumed."""
-    told = json.dumps([name, identifying_settings(settings), data.fingerprint], sort_keys=True, default=list)
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    content = json.dumps([name, identifying_settings(settings), data.fingerprint], sort_keys=True, default=list)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 def identifying_settings(settings: Any) -> dict[str, Any]:

@@ -117,17 +117,17 @@ def _left(about: dict[str, Any]) -> str:
 def _tell_of_few_messages(about: dict[str, Any]) -> None:
     """What a table of few messages must not be taken for."""
     if about["sees"] == "sums":
-        told = (
+        inferred = (
             "Sums hide a person among the members of their rounds, and no better than that: two rounds that differ by "
             "one member give that member's items, and a round of one gives everything. No noise is added here."
         )
     else:
-        told = (
+        inferred = (
             "A plain message gives away everything that it was made from: one is enough. Few messages are few "
             "chances to read one, not secrecy. Only sums hide messages (`--sees sums`); only what is held back "
             "(`--sharing sticky --pi 0.3`) is in none, and taste still points at it."
         )
-    click.echo(fill(told, 79))
+    click.echo(fill(inferred, 79))
 
 
 def _tell_epochs(findings: list[Findings]) -> None:
@@ -156,15 +156,15 @@ def _tell_more(found: Findings) -> None:
             f"{best['auc_held_back']:.3f}, {best['gain_held_back']:+.3f} beyond popularity or chance."
         )
     if found.categories is not None:
-        plainly, told = found.categories["popularity"], found.categories["fused"]
+        plainly, inferred = found.categories["popularity"], found.categories["fused"]
         click.echo(
-            f"Shares of categories: off by {told['error']:.3f} on average (popularity: {plainly['error']:.3f}),\n"
-            f"correlation {told['correlation']:.2f} ({plainly['correlation']:.2f})."
+            f"Shares of categories: off by {inferred['error']:.3f} on average (popularity: {plainly['error']:.3f}),\n"
+            f"correlation {inferred['correlation']:.2f} ({plainly['correlation']:.2f})."
         )
     if found.ratings:
-        told, plainly = found.ratings["two_steps"], found.ratings["mean"]
+        inferred, plainly = found.ratings["two_steps"], found.ratings["mean"]
         click.echo(
-            f"Ratings from two messages: {_percent(told['exact'])} exact, off by {told['error']:.2f} "
+            f"Ratings from two messages: {_percent(inferred['exact'])} exact, off by {inferred['error']:.2f} "
             f"(the mean: {_percent(plainly['exact'])}, {plainly['error']:.2f})."
         )
 

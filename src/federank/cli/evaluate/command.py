@@ -126,10 +126,10 @@ def evaluate(
     if per_user is not None:
         found.write_per_user(per_user)
     if as_json:
-        told: dict[str, Any] = {**errors, **found.means, "part": part, "split": split.how, "notes": notes}
+        content: dict[str, Any] = {**errors, **found.means, "part": part, "split": split.how, "notes": notes}
         if groups is not None and found.bias is not None:
-            told["bias_of_groups"] = found.bias.to_dicts()
-        click.echo(json.dumps(told, indent=2))
+            content["bias_of_groups"] = found.bias.to_dicts()
+        click.echo(json.dumps(content, indent=2))
         return
     click.echo(f"{split.train.name}, judged by the {part} part\nSplit: {split.how}\n")
     show_errors(errors)

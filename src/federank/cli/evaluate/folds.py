@@ -51,8 +51,8 @@ def evaluate_folds(folder: Path, at: tuple[int, ...], *, as_json: bool) -> None:
         notes += [f"Fold {number}: {note}" for note in (*fallbacks, *found.notes)]
     together = over_folds(figures)
     if as_json:
-        told: dict[str, Any] = {**together, "folds": len(figures), "per_fold": figures, "notes": notes}
-        click.echo(json.dumps(told, indent=2))
+        content: dict[str, Any] = {**together, "folds": len(figures), "per_fold": figures, "notes": notes}
+        click.echo(json.dumps(content, indent=2))
         return
     click.echo(f"{name}, {len(figures)} folds, each model judged by its own test part\n")
     _show(together, figures, at)

@@ -42,11 +42,11 @@ def list_studies(as_json: bool) -> None:
 
     studies = {name: as_study(document, name) for name, document in packaged().items()}
     if as_json:
-        told = {
+        content = {
             name: {"title": one.title, "data": {data.name: missing(data) is None for data in one.data}}
             for name, one in studies.items()
         }
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(content, indent=2))
         return
     table = new_table("Study", "What it makes", "Data")
     for name, one in studies.items():
@@ -85,7 +85,7 @@ def run(
       federank study run federank-table2 --workers 2
       federank study run my.toml --set choose.epochs=5 --dry-run
     """
-    from federank.cli.study.told import tell, tell_plan
+    from federank.cli.study.summary import tell, tell_plan
     from federank.studies.plan.plan import plan_study
     from federank.studies.plan.shelf import find_study
     from federank.studies.plan.study_file import as_study
@@ -124,15 +124,15 @@ def status(folder: Path, as_json: bool) -> None:
     Example:
       federank study status results/federank-table2
     """
-    from federank.cli.study.told import counts, tell
+    from federank.cli.study.summary import counts, tell
     from federank.studies.results.results import Results
 
     results = Results.open(folder)
     if as_json:
-        told = counts(results)
+        content = counts(results)
         failed = [line for line in results.lines() if not line.done]
         reasons = [{"id": line.id, "group": line.group, "reason": line.reason} for line in failed]
-        click.echo(json.dumps({**told, "failures": reasons}, indent=2))
+        click.echo(json.dumps({**content, "failures": reasons}, indent=2))
         return
     tell(results)
 

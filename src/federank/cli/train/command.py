@@ -246,13 +246,13 @@ def watching(method: type[Recommender], quiet: bool) -> Iterator[Any]:
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%  {task.fields[told]}"), TimeRemainingColumn())
+    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%  {task.fields[now]}"), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, told="getting ready (a first run compiles for some seconds)")
+        task = bar.add_task("", total=None, now="getting ready (a first run compiles for some seconds)")
 
         def watch(now: Progress) -> None:
             speed = f"{now.triples_per_second / 1e6:.1f} million {method.learns_from}/s"
-            told = f"epoch {now.epoch}/{now.epochs}, {speed}"
-            bar.update(task, completed=now.round_number, total=now.rounds, told=told)
+            shown = f"epoch {now.epoch}/{now.epochs}, {speed}"
+            bar.update(task, completed=now.round_number, total=now.rounds, now=shown)
 
         yield watch

@@ -28,10 +28,10 @@ def tell(model: Recommender, out: Path, part: Interactions) -> None:
     click.echo(f"{type(model).__name__} learnt from {len(part):,} interactions of {plain(part.name)}.")
     if learnt_from in report:
         speed = report[learnt_from] / max(report["seconds"], 1e-9)
-        told = f"{speed / 1e6:.1f} million" if speed >= 1e5 else f"{speed:,.0f}"
+        rate = f"{speed / 1e6:.1f} million" if speed >= 1e5 else f"{speed:,.0f}"
         click.echo(
             f"{report['rounds']:,} rounds with {report[learnt_from]:,} {learnt_from} in {report['seconds']:.2f} s "
-            f"({told} a second)."
+            f"({rate} a second)."
         )
     if report.get("skipped_users"):
         who = "1 user takes" if report["skipped_users"] == 1 else f"{report['skipped_users']:,} users take"

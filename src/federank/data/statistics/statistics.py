@@ -91,10 +91,10 @@ class Statistics:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain dictionaries, lists and numbers, ready for JSON."""
-        told = asdict(self)
+        content = asdict(self)
         if self.categories is not None:
-            told["categories"] = list(told["categories"])
-        return told
+            content["categories"] = list(content["categories"])
+        return content
 
 
 def statistics(data: Interactions) -> Statistics:

@@ -47,8 +47,8 @@ def read_split(folder: Path) -> Split:
     """Read what `write_split` wrote; a split whose parts overlap is refused as ever."""
     whole = _read_ids(folder)
     try:
-        told = json.loads(_existing(folder / "split.json").read_text(encoding="utf-8"))
-        whole, how = replace(whole, name=str(told["name"])), str(told["how"])
+        content = json.loads(_existing(folder / "split.json").read_text(encoding="utf-8"))
+        whole, how = replace(whole, name=str(content["name"])), str(content["how"])
     except (ValueError, TypeError, KeyError) as reason:
         raise ModelError(
             f"{folder / 'split.json'} is not as it was written ({reason!r}); it was changed or damaged."

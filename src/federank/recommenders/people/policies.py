@@ -43,8 +43,8 @@ def read_choices(
     path: str | Path, settings: dict[str, Any], pi: RealVector, data: Interactions, seed: int
 ) -> tuple[Choices, dict[str, IntVector]]:
     """Everyone's choices and the people of each group; `settings` and `pi` are those of people who choose nothing."""
-    told = _read(path)
-    default, groups = told.get("default", {}), told.get("groups", {})
+    content = _read(path)
+    default, groups = content.get("default", {}), content.get("groups", {})
     _refuse_unknown(path, "[default]", default, _KEYS)
     for name, section in groups.items():
         _refuse_unknown(path, f"[groups.{name}]", section, (*_KEYS, "share"))
@@ -55,7 +55,7 @@ def read_choices(
     for name, section in groups.items():
         sections.append((f"[groups.{name}]", [settings, default, section], members[name]))
     group_of = {int(user): name for name, people in members.items() for user in people}
-    for person, section in told.get("people", {}).items():
+    for person, section in content.get("people", {}).items():
         where = f'[people."{person}"]'
         _refuse_unknown(path, where, section, _KEYS)
         user = _user(path, data, person)
@@ -74,17 +74,17 @@ def read_choices(
 
 def _read(path: str | Path) -> dict[str, Any]:
     try:
-        told = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as reason:
         raise BadFile(f"{path} cannot be read ({reason.strerror}); a TOML file of policies is needed.") from reason
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
         raise BadFile(f"{path} is not a TOML file: {reason}.") from reason
-    _refuse_unknown(path, "the file", told, ("default", "groups", "people"))
-    tables = [told.get("default", {}), *(told.get(name, {}) for name in ("groups", "people"))]
+    _refuse_unknown(path, "the file", content, ("default", "groups", "people"))
+    tables = [content.get("default", {}), *(content.get(name, {}) for name in ("groups", "people"))]
     tables += [inner for table in tables[1:] if isinstance(table, dict) for inner in table.values()]
     if not all(isinstance(table, dict) for table in tables):
         raise BadFile(f'{path}: [default], [groups.NAME] and [people."ID"] must be tables of keys and values.')
-    return told
+    return content
 
 
 def _refuse_unknown(path: str | Path, where: str, section: Iterable[str], known: tuple[str, ...]) -> None:

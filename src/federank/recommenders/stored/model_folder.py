@@ -75,15 +75,17 @@ def refuse_place(folder: Path) -> None:
 def load_model(folder: str | Path) -> Recommender:
     """Read a model that `save` wrote, refusing one that is incomplete, foreign or changed since."""
     folder = Path(folder)
-    told = read_description(folder)
-    _check_digests(folder, told)
-    kind = recommender_class(str(told["kind"]))
+    document = read_description(folder)
+    _check_digests(folder, document)
+    kind = recommender_class(str(document["kind"]))
     try:
-        model = kind(**_settings(kind, told["settings"], folder))
+        model = kind(**_settings(kind, document["settings"], folder))
     except (TypeError, ValueError) as reason:
         raise ModelError(f"{folder / 'model.json'} has a setting of the wrong kind ({reason}).") from reason
-    model.training = replace(read_interactions(folder / "training"), name=str(told["data"].get("name", "interactions")))
-    model.report = told["report"]
+    model.training = replace(
+        read_interactions(folder / "training"), name=str(document["data"].get("name", "interactions"))
+    )
+    model.report = document["report"]
     model._restore(_arrays(folder / "model.safetensors"), _arrays(folder / "devices.safetensors"))
     return model
 
@@ -110,30 +112,30 @@ def read_description(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ModelError(f"{folder} is not a model: it has no model.json. Train one with `federank train`.")
     try:
-        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as reason:
         raise ModelError(f"{path} cannot be read ({reason}); it was changed or damaged.") from reason
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelError(f"{path} does not describe a model of FedeRank; nothing was loaded.")
-    if told.get("format_version") != FORMAT_VERSION:
+    if document.get("format_version") != FORMAT_VERSION:
         raise ModelError(
-            f"{path} is of format {told.get('format_version')}, and this version reads format {FORMAT_VERSION}; "
+            f"{path} is of format {document.get('format_version')}, and this version reads format {FORMAT_VERSION}; "
             "train the model anew, or use the version that wrote it."
         )
-    if told.get("digest") != digest_of_description(told):
+    if document.get("digest") != digest_of_description(document):
         raise ModelError(f"{path} is not the file that was saved: its digest differs. It was changed or damaged.")
-    missing = {"kind", "settings", "data", "files", "report"} - told.keys()
+    missing = {"kind", "settings", "data", "files", "report"} - document.keys()
     if missing:
         raise ModelError(f"{path} lacks {', '.join(sorted(missing))}; it was changed or damaged.")
-    wrong = [name for name in ("settings", "data", "files", "report") if not isinstance(told[name], dict)]
+    wrong = [name for name in ("settings", "data", "files", "report") if not isinstance(document[name], dict)]
     if wrong:
         raise ModelError(f"{path} has something else than names and values in {wrong[0]!r}; it was changed or damaged.")
-    return told
+    return document
 
 
-def digest_of_description(told: dict[str, Any]) -> str:
+def digest_of_description(document: dict[str, Any]) -> str:
     """A digest of model.json's content, but for the digest itself."""
-    content = {name: value for name, value in told.items() if name != "digest"}
+    content = {name: value for name, value in document.items() if name != "digest"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -145,7 +147,7 @@ def _write(model: Recommender, folder: Path, split: Split | None) -> None:
     if split is not None:
         (folder / "split").mkdir()
         write_split(split, folder / "split")
-    told = {
+    document = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "kind": model.name,
@@ -161,13 +163,13 @@ def _write(model: Recommender, folder: Path, split: Split | None) -> None:
         "versions": {package: version(package) for package in ("federank", "numpy", "numba")},
         "files": {path.relative_to(folder).as_posix(): _digest(path) for path in _files(folder)},
     }
-    told = json.loads(json.dumps(told, default=_plain))
-    told["digest"] = digest_of_description(told)
-    (folder / "model.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    document = json.loads(json.dumps(document, default=_plain))
+    document["digest"] = digest_of_description(document)
+    (folder / "model.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
-def _check_digests(folder: Path, told: dict[str, Any]) -> None:
-    for name, digest in told["files"].items():
+def _check_digests(folder: Path, document: dict[str, Any]) -> None:
+    for name, digest in document["files"].items():
         path = folder / name
         if ".." in Path(name).parts or Path(name).is_absolute():
             raise ModelError(f"{folder / 'model.json'} names a file outside its folder ({name}); nothing was loaded.")

@@ -54,9 +54,9 @@ def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choice
 
 def _kinds(arrays: Arrays) -> list[Policy]:
     starts, never = arrays["never_starts"], arrays["never_items"]
-    told = {name: arrays[f"policy_{name}"].tolist() for name in ("sharing", "basis", "epsilon", "budget", "paused")}
+    content = {name: arrays[f"policy_{name}"].tolist() for name in ("sharing", "basis", "epsilon", "budget", "paused")}
     # Models of version 0.1.0 know of no budget of messages.
-    told["messages"] = arrays.get("policy_messages", np.full(len(told["sharing"]), _NONE)).tolist()
+    content["messages"] = arrays.get("policy_messages", np.full(len(content["sharing"]), _NONE)).tolist()
     return [
         Policy(
             sharing=cast(Any, SHARING[sharing]),
@@ -68,5 +68,5 @@ def _kinds(arrays: Arrays) -> list[Policy]:
             messages=None if messages == _NONE else int(messages),
             paused=bool(paused),
         )
-        for kind, (sharing, basis, epsilon, budget, paused, messages) in enumerate(zip(*told.values(), strict=True))
+        for kind, (sharing, basis, epsilon, budget, paused, messages) in enumerate(zip(*content.values(), strict=True))
     ]

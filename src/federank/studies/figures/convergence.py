@@ -54,11 +54,11 @@ def draw_convergence(shown: Shown) -> Drawn | None:
     axes.set(xlabel="Epoch", ylabel=words_of(metric).axis + ("" if on_test else "\n(on the validation part)"))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend_below(figure)
-    told = []
+    sentences = []
     for label in labels:
         best = max(curves[label], key=lambda epoch: score(metric, curves[label][epoch]))
-        told.append(f"{label} after {best} epoch{'s' * (best > 1)} ({written(metric, curves[label][best])})")
-    return Drawn(figure, f"Best: {'; '.join(told)}.")
+        sentences.append(f"{label} after {best} epoch{'s' * (best > 1)} ({written(metric, curves[label][best])})")
+    return Drawn(figure, f"Best: {'; '.join(sentences)}.")
 
 
 def thin_out(labels: Sequence[str]) -> list[str]:

@@ -24,12 +24,12 @@ def draw_coverage(shown: Shown) -> Drawn | None:
     if not families:
         return None
     figure, axes = new_panel(shown.panel)
-    told = []
+    sentences = []
     for position, (group, held) in enumerate(families.items()):
         points = [(row.mean(across) or 0.0, row.mean(up) or 0.0) for row in held]
         draw_path(axes, points, [float(row.at(sweep)) for row in held], group, position)
         widest = max(held, key=lambda row: row.mean(across) or 0.0)
-        told.append(f"{group} shows most items at {sweep} = {widest.at(sweep):g} ({widest.mean(across):,.0f})")
+        sentences.append(f"{group} shows most items at {sweep} = {widest.at(sweep):g} ({widest.mean(across):,.0f})")
     if shown.wish.baselines:
         for row in level_rows(shown):
             x, y = row.mean(across), row.mean(up)
@@ -40,7 +40,7 @@ def draw_coverage(shown: Shown) -> Drawn | None:
     axes.set(xlabel=words_of(across).axis, ylabel=words_of(up).axis)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     legend_below(figure)
-    return Drawn(figure, "; ".join(told) + ".")
+    return Drawn(figure, "; ".join(sentences) + ".")
 
 
 def draw_path(

@@ -117,5 +117,7 @@ def _told(
     names = [
         f"{row.label} ({row.sees})" for point in front for row, gain in hidden if (row.mean(across), gain) == point
     ]
-    told = f"Of {len(seen)} rows {len(seen) - len(hidden)} had nothing left to hide and {within} keep to the band."
-    return f"{told} No other is both more accurate and more private than {'; '.join(names)}." if names else told
+    sentences = f"Of {len(seen)} rows {len(seen) - len(hidden)} had nothing left to hide and {within} keep to the band."
+    return (
+        f"{sentences} No other is both more accurate and more private than {'; '.join(names)}." if names else sentences
+    )

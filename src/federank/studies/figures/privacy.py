@@ -48,12 +48,12 @@ def draw_privacy(shown: Shown) -> Drawn | None:
     axes.axvline(0.5, color=FAINT, linestyle=":", linewidth=1.2)
     axes.set_xlabel("Share sent, share ranked right (dotted: chance)")
     legend_below(figure)
-    told = [
+    sentences = [
         f"{_label(line)}: {line.metrics.get('disclosed_share') or 0:.0%} sent openly, the rest ranked right "
         f"{line.metrics.get('fused/auc_held_back') or 0:.0%} of the time"
         for line in audits
     ]
-    return Drawn(figure, f"{'; '.join(told)}.")
+    return Drawn(figure, f"{'; '.join(sentences)}.")
 
 
 def _label(line: Line) -> str:

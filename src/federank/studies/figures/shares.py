@@ -30,8 +30,8 @@ def draw_item_updates(shown: Shown) -> Drawn | None:
     legend_below(figure)
     steep = {value: shares[0] / shares[-1] for value, shares in curves.items() if shares[-1] > 0}
     last = max(len(shares) for shares in curves.values())
-    told = ", ".join(f"{ratio:,.1f} (pi = {value:g})" for value, ratio in _ends(steep))
-    seen = f"The most updated item has {told} times the updates of item number {last:,}." if told else ""
+    sentences = ", ".join(f"{ratio:,.1f} (pi = {value:g})" for value, ratio in _ends(steep))
+    seen = f"The most updated item has {sentences} times the updates of item number {last:,}." if sentences else ""
     return Drawn(figure, seen)
 
 
@@ -47,9 +47,9 @@ def draw_popularity(shown: Shown) -> Drawn | None:
         axes.plot(*_thinned(feedback), color=INK, linestyle="--", linewidth=1.5, label="feedback")
     axes.set(xlabel="Items, most frequent first (rank)", ylabel="Share of all recommendations")
     legend_below(figure)
-    told = [f"pi = {value:g}: {sum(shares[:10]):.0%}" for value, shares in _ends(curves)]
+    sentences = [f"pi = {value:g}: {sum(shares[:10]):.0%}" for value, shares in _ends(curves)]
     known = f" (of the feedback, the ten most popular have {sum(feedback[:10]):.0%})" if feedback else ""
-    return Drawn(figure, f"Share of the lists that the ten most recommended items take: {', '.join(told)}{known}.")
+    return Drawn(figure, f"Share of the lists that the ten most recommended items take: {', '.join(sentences)}{known}.")
 
 
 def _curves(shown: Shown, name: str) -> dict[float, Sequence[float]]:

@@ -163,12 +163,12 @@ def label_beside(axes: Axes, values: Sequence[float], names: Sequence[str]) -> N
 
 def as_svg(figure: Figure) -> str:
     """The figure as an SVG document, the same text every time."""
-    content = io.StringIO()
+    sentences = io.StringIO()
     with warnings.catch_warnings():
         # A name in a script that the font lacks is drawn as boxes; that is no reason to trouble anybody.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None}, facecolor=PAPER)
-    return content.getvalue()
+        figure.savefig(sentences, format="svg", metadata={"Date": None, "Creator": None}, facecolor=PAPER)
+    return sentences.getvalue()
 
 
 def themed(svg: str, prefix: str) -> str:

@@ -105,9 +105,9 @@ def deviation_of(row: Row, metric: str) -> float:
 
 def _seen(families: Mapping[str, Sequence[Row]], sweep: str, metric: str) -> str:
     """Where each line is best, in words."""
-    told = []
+    sentences = []
     for group, held in families.items():
         valued = [(row, value) for row in held if (value := value_of(row, metric)) is not None]
         best, value = max(valued, key=lambda pair: score(metric, pair[1]))
-        told.append(f"{group} is best at {sweep} = {best.at(sweep):g} ({written(metric, value)})")
-    return "; ".join(told) + "."
+        sentences.append(f"{group} is best at {sweep} = {best.at(sweep):g} ({written(metric, value)})")
+    return "; ".join(sentences) + "."

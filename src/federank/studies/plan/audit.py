@@ -33,12 +33,12 @@ class Audit:
     people: int | None
 
 
-def read_audit(told: Any, group: str, method: str) -> Audit | None:
+def read_audit(content: Any, group: str, method: str) -> Audit | None:
     """What a [[model]] says of its audit, checked; None where it says nothing."""
-    if told is None:
+    if content is None:
         return None
     where = f"audit of {group}"
-    table = as_table(told, where)
+    table = as_table(content, where)
     if method not in AUDITED:
         raise SettingError(f"{group} ({method}) cannot be audited, only {', '.join(AUDITED)}; leave its audit out.")
     if "cohort" in table:

@@ -246,8 +246,8 @@ def _identity(run: Run) -> str:
         content["judged"] = [run.metric, run.patience, run.best_epoch]
     if run.audit is not None:  # a run that nobody watches keeps the id it always had
         content["audit"] = [run.audit.sees, run.audit.people]
-    told = json.dumps(content, sort_keys=True, default=list)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    text = json.dumps(content, sort_keys=True, default=list)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _cut(metric: str) -> tuple[int, ...]:

@@ -11,15 +11,15 @@ from federank.errors import SettingError
 from federank.studies.plan.vocabulary import RANGE, refuse_unknown
 
 
-def several(told: Any, where: str) -> tuple[Any, ...]:
+def several(content: Any, where: str) -> tuple[Any, ...]:
     """The values that a list or a range stands for; one value alone is a list of one."""
-    if isinstance(told, Mapping):
-        return _range(told, where)
-    listed = told if isinstance(told, list) else [told]
+    if isinstance(content, Mapping):
+        return _range(content, where)
+    listed = content if isinstance(content, list) else [content]
     if not listed:
         raise SettingError(f"{where} is an empty list; one or more values are needed.")
     if any(isinstance(value, dict | list) for value in listed):
-        raise SettingError(f"{where} is {told!r}; plain values are needed, or {{ from = 0, to = 1, step = 0.1 }}.")
+        raise SettingError(f"{where} is {content!r}; plain values are needed, or {{ from = 0, to = 1, step = 0.1 }}.")
     return tuple(listed)
 
 
@@ -28,28 +28,32 @@ def crossed(lists: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
 
 
-def points(told: Any, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+def points(content: Any, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The points of a sweep, each as what is swept and what goes along with it.
 
     A table of lists or ranges is crossed. A list of tables is one point each: what all of them have and the first
     names first is swept, the rest goes along: [{ rho = 1, t_predict = 10 }, { rho = 2, t_predict = 5 }].
     """
-    if isinstance(told, Mapping):
-        lists = {name: several(values, f"{name} of {where}") for name, values in told.items()}
+    if isinstance(content, Mapping):
+        lists = {name: several(values, f"{name} of {where}") for name, values in content.items()}
         return [(swept, {}) for swept in crossed(lists)]
-    if not isinstance(told, list) or not told or not all(isinstance(point, Mapping) and point for point in told):
-        raise SettingError(f"The sweep of {where} is {told!r}; a table of lists, or a list of tables, is needed.")
-    name = next(iter(told[0]))
-    if not all(name in point for point in told):
+    if (
+        not isinstance(content, list)
+        or not content
+        or not all(isinstance(point, Mapping) and point for point in content)
+    ):
+        raise SettingError(f"The sweep of {where} is {content!r}; a table of lists, or a list of tables, is needed.")
+    name = next(iter(content[0]))
+    if not all(name in point for point in content):
         raise SettingError(f"Some points of the sweep of {where} have no {name}; all need what is swept.")
-    return [({name: point[name]}, {key: value for key, value in point.items() if key != name}) for point in told]
+    return [({name: point[name]}, {key: value for key, value in point.items() if key != name}) for point in content]
 
 
-def _range(told: Mapping[str, Any], where: str) -> tuple[Any, ...]:
-    refuse_unknown(told, RANGE, f"The range of {where}")
-    ends = [told.get(name) for name in RANGE]
+def _range(content: Mapping[str, Any], where: str) -> tuple[Any, ...]:
+    refuse_unknown(content, RANGE, f"The range of {where}")
+    ends = [content.get(name) for name in RANGE]
     if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
-        raise SettingError(f"The range of {where} is {dict(told)!r}; from, to and step are needed, all numbers.")
+        raise SettingError(f"The range of {where} is {dict(content)!r}; from, to and step are needed, all numbers.")
     # Decimal, so that steps of 0.1 come out as 0.3 and not as 0.30000000000000004.
     first, last, step = (Decimal(str(end)) for end in ends)
     if step <= 0 or last < first or (last - first) / step > 10_000:

@@ -96,8 +96,8 @@ class Study:
 
     def choosing(self, data: DataSet, model: Model) -> Choose:
         """How values are chosen for this model on this data: the model's word counts before the data set's."""
-        told = self.choose | self.data_choose[data.name] | model.choose
-        return Choose(**(told | {"seeds": tuple(told.get("seeds", model.seeds[:1]))}))
+        content = self.choose | self.data_choose[data.name] | model.choose
+        return Choose(**(content | {"seeds": tuple(content.get("seeds", model.seeds[:1]))}))
 
 
 def settings_of(model: Model, *, values: Mapping[str, Any], budget: int | None) -> dict[str, Any]:

@@ -92,10 +92,10 @@ def as_study(document: dict[str, Any], name: str) -> Study:
 
 def _data_tables(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Data sets as tables, whichever of the three forms they are written in."""
-    told = document.get("data")
-    if isinstance(told, list) and told and all(isinstance(entry, str) for entry in told):
-        told = [{"name": entry} for entry in told]
-    tables = as_tables(told, "data")
+    content = document.get("data")
+    if isinstance(content, list) and content and all(isinstance(entry, str) for entry in content):
+        content = [{"name": entry} for entry in content]
+    tables = as_tables(content, "data")
     for entry in tables:
         refuse_unknown(entry, words.DATA, "[[data]]")
         entry.setdefault("name", entry.get("source"))
@@ -121,8 +121,8 @@ def _data(entry: dict[str, Any], document: dict[str, Any]) -> DataSet:
     )
 
 
-def _choose(told: Any, where: str) -> dict[str, Any]:
-    table = as_table(told, where)
+def _choose(content: Any, where: str) -> dict[str, Any]:
+    table = as_table(content, where)
     refuse_unknown(table, words.CHOOSE, where)
     one_of("The part to choose on", table.get("part", "validation"), ("validation", "test"))
     for name in ("epochs", "patience"):
@@ -142,9 +142,9 @@ def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> Model:
     method = str(entry["method"])
     recommender_class(method)
     group = str(entry.get("group", method))
-    told = {kind: as_table(entry.get(kind, {}), f"{kind} of {group}") for kind in ("settings", "grid")}
+    content = {kind: as_table(entry.get(kind, {}), f"{kind} of {group}") for kind in ("settings", "grid")}
     sweep = [Point(*point) for point in points(entry.get("sweep", {}), group)]
-    used = {**told, "sweep": {name: None for point in sweep for name in {**point.swept, **point.along}}}
+    used = {**content, "sweep": {name: None for point in sweep for name in {**point.swept, **point.along}}}
     known = [name for name in setting_names(method) if name != "seed"]
     for kind, names in used.items():
         refuse_unknown(names, known, f"{kind} of {group} ({method})")
@@ -158,8 +158,8 @@ def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> Model:
         method=method,
         data=None if "data" not in entry else tuple(entry["data"]),
         seeds=_seeds(entry["seeds"], f"seeds of {group}") if "seeds" in entry else seeds,
-        settings=told["settings"],
-        grid={name: several(values, f"{name} of {group}") for name, values in told["grid"].items()},
+        settings=content["settings"],
+        grid={name: several(values, f"{name} of {group}") for name, values in content["grid"].items()},
         points=tuple(sweep),
         best=bool(entry.get("best", False)),
         curve=bool(entry.get("curve", False)),
@@ -168,21 +168,21 @@ def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> Model:
     )
 
 
-def _seeds(told: Any, where: str, least: int = 0) -> tuple[int, ...]:
-    listed = [told] if isinstance(told, int) else told
+def _seeds(content: Any, where: str, least: int = 0) -> tuple[int, ...]:
+    listed = [content] if isinstance(content, int) else content
     if not isinstance(listed, list | tuple) or not listed:
-        raise SettingError(f"{where} is {told!r}; one or more whole numbers are needed.")
+        raise SettingError(f"{where} is {content!r}; one or more whole numbers are needed.")
     for number in listed:
         whole(where, number, least, 2**32 - 1)
     return tuple(dict.fromkeys(listed))
 
 
-def _metrics(told: Any) -> tuple[str, ...] | None:
-    if told is None:
+def _metrics(content: Any) -> tuple[str, ...] | None:
+    if content is None:
         return None
-    for name in told:
+    for name in content:
         _refuse_unknown_metric(name)
-    return tuple(told)
+    return tuple(content)
 
 
 def _refuse_unknown_metric(name: Any) -> None:

@@ -153,14 +153,14 @@ def wishes_of(study: Mapping[str, Any], name: str) -> Wishes:
 Record = TypeVar("Record")
 
 
-def _read(record: type[Record], told: Any) -> list[Record]:
+def _read(record: type[Record], content: Any) -> list[Record]:
     known = {one.name for one in fields(record)}  # type: ignore[arg-type]
-    entries = [told] if isinstance(told, Mapping) else told
+    entries = [content] if isinstance(content, Mapping) else content
     return [record(**{name: value for name, value in entry.items() if name in known}) for entry in entries]
 
 
-def _data_names(told: Any) -> list[str]:
-    entries = told if isinstance(told, list) else [told]
+def _data_names(content: Any) -> list[str]:
+    entries = content if isinstance(content, list) else [content]
     names = (entry.get("name", entry.get("source")) if isinstance(entry, Mapping) else entry for entry in entries)
     kept = (not (isinstance(entry, Mapping) and entry.get("skip")) for entry in entries)
     return [str(name) for name, there in zip(names, kept, strict=True) if name and there]

@@ -138,9 +138,9 @@ def _side(column: Column) -> str:
 def _picture(picture: Picture, number: int) -> str:
     panels = ""
     for position, panel in enumerate(picture.panels):
-        told = escape(f"{picture.title}, {panel.name}. {panel.seen}")
+        label = escape(f"{picture.title}, {panel.name}. {panel.seen}")
         drawing = themed(panel.svg, f"f{number}p{position}")
-        panels += f'<figure><div class="drawing" role="img" aria-label="{told}">{drawing}</div>'
+        panels += f'<figure><div class="drawing" role="img" aria-label="{label}">{drawing}</div>'
         panels += f"<figcaption>{escape(panel.seen)}</figcaption></figure>\n"
     wide = ' class="wide"' if len(picture.panels) > 1 else ""
     return f"""<section id="figure-{number}"{wide}>

@@ -28,7 +28,7 @@ def significance_marks(
     *,
     matched: bool = False,
 ) -> tuple[Marks, str | None]:
-    """A mark for each (position of a row, metric) that differs from its reference, and what that is called, if any is."""
+    """A mark for each (row's position, metric) that differs from its reference, and what that is called, if any is."""
     people = [_people(row, metrics, users_of) for row in rows]
     tested = [metric for metric in metrics if sum(metric in table.columns for table in people) > 1]
     if not tested:

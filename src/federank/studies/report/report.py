@@ -154,22 +154,26 @@ def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
 
 
 def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_come: int) -> list[str]:
-    told = []
+    sentences = []
     if lines and to_come > 0:
-        told.append(
+        sentences.append(
             f"Unfinished: {to_come:,} of the study's runs are still to come; start it again to go on with them."
         )
     if any(line.chosen_on == "test" for line in lines):
-        told.append("Settings were chosen on the test part: these figures flatter the methods.")
+        sentences.append("Settings were chosen on the test part: these figures flatter the methods.")
     known = {row.data for row in rows}
     if any(chosen_on_test(wish, rows_of_table(wish, rows, data)) for wish in wishes.tables for data in known):
-        told.append("The best row of a sweep was chosen on the test part, as the papers did: it flatters the method.")
+        sentences.append(
+            "The best row of a sweep was chosen on the test part, as the papers did: it flatters the method."
+        )
     failed = sum(not line.done for line in lines)
     if failed:
-        told.append(f"{failed} of {len(lines)} runs failed; the reasons are below.")
+        sentences.append(f"{failed} of {len(lines)} runs failed; the reasons are below.")
     missing = [name for name in wishes.data if not any(line.data == name for line in lines)]
     if not lines:
-        told.append("No run has finished yet.")
+        sentences.append("No run has finished yet.")
     elif missing:
-        told.append(f"Left out: {', '.join(missing)}; there is no run on it, as where a data set is not installed.")
-    return told
+        sentences.append(
+            f"Left out: {', '.join(missing)}; there is no run on it, as where a data set is not installed."
+        )
+    return sentences

@@ -180,25 +180,25 @@ def _best(rows: Sequence[Row], metric: str) -> int | None:
 
 def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wish: TableWish) -> str:
     seeds = sorted({len(row.lines) for row in rows})
-    told = []
+    sentences = []
     if seeds and seeds[-1] > 1:
-        told.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")
+        sentences.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")
     elif seeds:
-        told.append("One run each: differences of some percent may be luck.")
+        sentences.append("One run each: differences of some percent may be luck.")
     if wish.best is not None and chosen_on_test(wish, rows):
-        told.append(f"Of each sweep the row with the best {words_of(wish.best).short} on the test part.")
-    told.append("Bold: the best of a column.")
+        sentences.append(f"Of each sweep the row with the best {words_of(wish.best).short} on the test part.")
+    sentences.append("Bold: the best of a column.")
     if reference is not None:
-        told.append(
+        sentences.append(
             f"* and **: differs from {reference} with p below 0.05 and 0.01 (paired t-test over people, "
             "corrected after Holm for all tests of the table)."
         )
     if wish.goal:
         bounds = (f"{words_of(metric).short} {written(metric, bound)}" for metric, bound in wish.goal.items())
-        told.append(f"Goal: at most {' and '.join(bounds)}, both in the mean.")
+        sentences.append(f"Goal: at most {' and '.join(bounds)}, both in the mean.")
     if compared:
-        told.append(f"Differences of more than {NOTABLE:.0f} % are highlighted.")
-    return " ".join(told)
+        sentences.append(f"Differences of more than {NOTABLE:.0f} % are highlighted.")
+    return " ".join(sentences)
 
 
 def _span(counts: Sequence[int]) -> str:

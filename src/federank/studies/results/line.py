@@ -99,41 +99,41 @@ _WITHOUT_NOTHING = {"swept", "chosen", "settings", "metrics", "versions", "extra
 """Where a file says null, it means that there are none."""
 
 
-def read_line(told: Mapping[str, Any]) -> Line:
+def read_line(content: Mapping[str, Any]) -> Line:
     """A line from its JSON."""
     held = {
         name: value
-        for name, value in told.items()
+        for name, value in content.items()
         if name in _NAMES and not (value is None and name in _WITHOUT_NOTHING)
     }
     if "curve" in held:
         held["curve"] = tuple(_point(point) for point in held["curve"])
     if held.get("bytes"):
         held["bytes"] = Traffic(held["bytes"]["up"], held["bytes"]["down"])
-    return Line(**held | {"id": told["id"], "at": tuple(held.get("at", ()))})
+    return Line(**held | {"id": content["id"], "at": tuple(held.get("at", ()))})
 
 
 def line_as_json(line: Line) -> dict[str, Any]:
     """A line as its file has it."""
-    told = {one.name: getattr(line, one.name) for one in fields(Line)}
-    told |= {
+    content = {one.name: getattr(line, one.name) for one in fields(Line)}
+    content |= {
         "at": list(line.at),
         "curve": [{"epoch": point.epoch, **point.values} for point in line.curve],
         "bytes": None if line.bytes is None else line.bytes._asdict(),
     }
-    return {name: value for name, value in told.items() if value or name not in ("extra", "best")}
+    return {name: value for name, value in content.items() if value or name not in ("extra", "best")}
 
 
-def read_label(told: Mapping[str, Any]) -> Label:
+def read_label(content: Mapping[str, Any]) -> Label:
     """A label from its JSON."""
-    return Label(**{name: told[name] for name in Label._fields if name in told})
+    return Label(**{name: content[name] for name in Label._fields if name in content})
 
 
 def label_as_json(label: Label) -> dict[str, Any]:
     """A label as current.json has it."""
-    told = label._asdict()
-    return told if label.best else {name: value for name, value in told.items() if name != "best"}
+    content = label._asdict()
+    return content if label.best else {name: value for name, value in content.items() if name != "best"}
 
 
-def _point(told: Mapping[str, Any]) -> Point:
-    return Point(int(told["epoch"]), {name: value for name, value in told.items() if name != "epoch"})
+def _point(content: Mapping[str, Any]) -> Point:
+    return Point(int(content["epoch"]), {name: value for name, value in content.items() if name != "epoch"})

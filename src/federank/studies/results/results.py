@@ -157,7 +157,7 @@ class Results:
             return None
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
-            return int(kept["count"]), [read_label(told) for told in kept["rows"]]
+            return int(kept["count"]), [read_label(document) for document in kept["rows"]]
         except (OSError, ValueError, KeyError, TypeError) as reason:
             raise BadFile(
                 f"{path} is damaged ({reason}); start the study again: it is written anew, and no run is repeated."

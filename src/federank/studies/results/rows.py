@@ -108,9 +108,9 @@ def best_of_sweeps(rows: Sequence[Row], score: Callable[[Row], float]) -> list[R
 def _swept_names(lines: Sequence[Line]) -> list[str]:
     if any(line.best for line in lines):
         return []
-    told = [line.swept for line in lines if line.swept]
-    if told:
-        names = sorted({name for names in told for name in names})
+    content = [line.swept for line in lines if line.swept]
+    if content:
+        names = sorted({name for names in content for name in names})
         points = {tuple(repr(_setting(line, name)) for name in names) for line in lines}
         # Settings that go along with pi or rho (rho = 2 with its own T_local) need not be told beside it.
         alone = [name for name in _SWEPT_FIRST if len({repr(_setting(line, name)) for line in lines}) == len(points)]

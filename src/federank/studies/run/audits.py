@@ -42,14 +42,14 @@ def audited(model: Any, audit: Audit) -> tuple[dict[str, float | None], dict[str
 def headline(found: Findings) -> dict[str, float | None]:
     """The figures by which runs are compared: what was sent, and the best attack beside popularity."""
     popularity, best = found.attacks["popularity"], found.best
-    told: dict[str, float | None] = {"disclosed_share": found.disclosed_share}
+    content: dict[str, float | None] = {"disclosed_share": found.disclosed_share}
     for of in ("", "_held_back"):
-        told |= {
+        content |= {
             f"popularity{of}": popularity[f"auc{of}"],
             f"auc{of}": best[f"auc{of}"],
             f"gain{of}": best[f"gain{of}"],
         }
-    return told
+    return content
 
 
 def marks_of(found: Findings) -> dict[str, float | None]:

@@ -11,10 +11,10 @@ _MEGABYTE = 1e6
 
 def communication_of(model: Recommender) -> dict[str, Any] | None:
     """What a run has sent, counted, where the method is a federation that counts it."""
-    told: dict[str, Any] | None = model.report.get("communication")
-    if told is None and hasattr(model, "communication"):
-        told = model.communication()
-    return told
+    content: dict[str, Any] | None = model.report.get("communication")
+    if content is None and hasattr(model, "communication"):
+        content = model.communication()
+    return content
 
 
 def lifetime(sent: dict[str, Any], devices: int) -> dict[str, float]:

@@ -13,7 +13,7 @@ from federank.studies.plan.plan import Plan, Run
 from federank.studies.results.line import Line
 
 
-def told(run: Run) -> str:
+def content(run: Run) -> str:
     """A run in a few words."""
     return _words(run.data.name, run.group, run.swept, run.chosen, run.seed, run.fold, run.task)
 
@@ -58,8 +58,8 @@ class Bar:
         for note in plan.notes:
             self.console.print(note, markup=False, soft_wrap=True)
         kept = f", {there} of them there already" if there else ""
-        told = f"{self.total} runs{kept}. The first runs after an installation compile for some seconds."
-        self.console.print(told, soft_wrap=True)
+        content = f"{self.total} runs{kept}. The first runs after an installation compile for some seconds."
+        self.console.print(content, soft_wrap=True)
         if self.console.is_terminal:
             columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
             self.bar = Progress(*columns, console=self.console, transient=True)
@@ -69,7 +69,7 @@ class Bar:
     def started(self, run: Run) -> None:
         """Show what is under way."""
         if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], now=told(run).replace("[", r"\["))
+            self.bar.update(self.bar.task_ids[0], now=content(run).replace("[", r"\["))
 
     def finished(self, line: Line, *, ours: bool) -> None:
         """Show what has come of a run."""

@@ -139,14 +139,14 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
         metrics, extra = metrics | found_out, extra | beside
     sent = communication_of(model)
     metrics |= _figure_of_noise(model) | (lifetime(sent, model.training.n_users) if sent else {})
-    told = {
+    about = {
         "metrics": {name: _finite(value) for name, value in metrics.items()},
         "epoch": run.epochs if run.epoch is None else run.epoch,
         "curve": curve,
         "bytes": _bytes(sent),
         "extra": extra,
     }
-    return told, users
+    return about, users
 
 
 def _rating(model: Recommender) -> RatingFactors:

@@ -58,8 +58,8 @@ def counts(results: Results) -> dict[str, int]:
 def tell(results: Results) -> None:
     """How far a study has come, in a line, and why runs have failed."""
     seconds = sum(line.seconds or 0 for line in {line.id: line for line in results.lines()}.values())
-    told = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts(results).items())
-    click.echo(f"{results.folder}: {told}; {_duration(seconds)} of computing.")
+    content = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts(results).items())
+    click.echo(f"{results.folder}: {content}; {_duration(seconds)} of computing.")
     for line in results.lines():
         if not line.done:
             values = ", ".join(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())
