@@ -81,6 +81,9 @@ class StoreError(FedeRankError):
 class StoreAway(FedeRankError):
     """The server's database does not answer now: it is away, full or locked. What was asked has not been done."""
 
+    is_full = False
+    """Whether the reason is that there is no room on the disk."""
+
 
 class TLSError(FedeRankError):
     """A certificate or its key cannot be used."""

@@ -16,7 +16,7 @@ from federank.errors import SettingError
 if TYPE_CHECKING:
     from federank.service.server.federation.opening import Demand
 
-_NO_LIMITS = {"device_rate": 0.0, "address_rate": 0.0, "enrolment_rate": 0.0}
+_NO_LIMITS = {"device_rate": 0.0, "address_rate": 0.0, "enrolment_rate": 0.0, "address_connections": 0}
 
 
 class ServeCommand(click.Command):

@@ -224,12 +224,15 @@ async def test_a_database_that_goes_away_is_waited_for_and_nothing_is_lost(postg
 
 
 FULL_DISK = """
-import asyncio, os, resource, signal, sys
+import asyncio, io, os, resource, signal, sys
+from federank.service.server.logs import Log
 from tests.service.federations import serving, some_update
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 async def main(path):
-    async with serving(f"sqlite:///{path}", {"target": 100000, "deadline": 600.0}, {"keep_updates": True}) as running:
+    lines = io.StringIO()
+    rounds, trust = {"target": 100000, "deadline": 600.0}, {"keep_updates": True}
+    async with serving(f"sqlite:///{path}", rounds, trust, log=Log(lines)) as running:
         device = await running.device()
         ticket = await device.ticket()
         others = [await running.device() for _ in range(60)]
@@ -243,12 +246,16 @@ async def main(path):
             refused += answer.status_code == 503
             assert answer.status_code in (201, 503), answer.text
         health = (await running.client.get("/health")).status_code
+        ready = await running.client.get("/ready")
+        assert (ready.status_code, ready.json()["error"]) == (503, "full"), ready.text
+        assert '"event": "disk full"' in lines.getvalue(), lines.getvalue()
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         for _ in range(100):
             answer = await device.send(ticket, some_update(9999))
             if answer.status_code == 201:
                 break
             await asyncio.sleep(0.1)
+        assert (await running.client.get("/ready")).status_code == 200
         print(accepted, refused, health, answer.status_code)
 
 asyncio.run(main(sys.argv[1]))

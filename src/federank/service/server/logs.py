@@ -1,7 +1,9 @@
 """Structured logs: one JSON object a line, on stderr, without anything personal.
 
-A line says what happened and how often; never who: no address, no device, no token, no item. That is seen to by what
-is handed in (see the calls), and by this: text of exceptions is not logged, only their kind and place in our code.
+Each line has a level (info, warning, error) and the number of the worker that writes it; 0 is the process that was
+started, others are its workers. A line says what happened and how often; never who: no address, no device, no token, no
+item. That is seen to by what is handed in (see the calls), and by this: text of exceptions is not logged, only their
+kind and place in our code.
 """
 
 from __future__ import annotations
@@ -10,28 +12,36 @@ import json
 import sys
 import time
 import traceback
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
+
+Level = Literal["info", "warning", "error"]
 
 
 class Log:
     """Where lines go; `None` is silence."""
 
-    def __init__(self, stream: TextIO | None = sys.stderr) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | None = sys.stderr, worker: int = 0) -> None:
+        self._stream, self._worker = stream, worker
 
-    def say(self, event: str, **facts: Any) -> None:
+    def say(self, event: str, level: Level = "info", **facts: Any) -> None:
         """One line."""
         if self._stream is None:
             return
-        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "event": event, **facts}
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = {"time": now, "level": level, "worker": self._worker, "event": event, **facts}
         try:
             self._stream.write(json.dumps(line) + "\n")
             self._stream.flush()
         except (OSError, ValueError):
             self._stream = None  # nobody reads any more
 
+    def store_away(self, reason: BaseException) -> None:
+        """The store does not take what it is given: that there is no room is told by its name."""
+        full = getattr(reason, "is_full", False)
+        self.say("disk full" if full else "store away", "error" if full else "warning", reason=type(reason).__name__)
+
     def fault(self, where: str, fault: BaseException) -> None:
         """A fault of ours: its kind, and where in the code it arose."""
         frames = traceback.extract_tb(fault.__traceback__)[-4:]
         places = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in frames]
-        self.say("fault", where=where, kind=type(fault).__name__, places=places)
+        self.say("fault", "error", where=where, kind=type(fault).__name__, places=places)

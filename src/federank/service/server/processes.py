@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from federank.errors import SettingError
+from federank.errors import SettingError, TLSError
 from federank.service.server.logs import Log
 from federank.service.server.settings import TrustSettings
 
@@ -44,6 +44,7 @@ class Serving:
     workers: int = 1
     proxies: str | None = None  # addresses of proxies whose X-Forwarded-For is believed
     quiet: bool = False
+    worker: int = 0  # which of several workers this is; 0 where there is one process
 
 
 def bind(host: str, port: int, flag: str = "--port") -> socket.socket:
@@ -84,13 +85,15 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     from federank.service.server.http.app import admin_app, public_app
     from federank.service.server.service import open_service
 
-    log = Log(None if serving.quiet else sys.stderr)
+    log = Log(None if serving.quiet else sys.stderr, serving.worker)
     service = open_service(serving.store, serving.trust, log)
     servers = [_uvicorn(public_app(service), serving), _uvicorn(admin_app(service), serving)]
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    loop.add_signal_handler(signal.SIGHUP, _read_certificate_again, serving, servers, log)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # what came while this worker started is taken now
     await service.start()
     model = service.latest.model
     log.say("serving", version=None if model is None else model.version, items=service.charter.n_items)
@@ -108,10 +111,26 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     return 0
 
 
+def _read_certificate_again(serving: Serving, servers: list[Any], log: Log) -> None:
+    """Take a renewed certificate for new connections; one that cannot be used is told, and the old one stays."""
+    from federank.service.server.http.tls import server_context
+
+    if serving.certificate is None or serving.key is None:
+        return
+    try:
+        server_context(serving.certificate, serving.key)  # a chain that does not go with its key must not be half taken
+        for server in servers:
+            server.config.ssl.load_cert_chain(serving.certificate, serving.key)
+    except (TLSError, OSError) as reason:
+        log.say("certificate cannot be used", "error", kind=type(reason).__name__)
+    else:
+        log.say("certificate read again")
+
+
 def _uvicorn(app: Any, serving: Serving) -> Any:
     import uvicorn
 
-    from federank.service.server.http.connections import protocol_with_timeouts
+    from federank.service.server.http.connections import ConnectionLimits, protocol_with_limits, proxies_of
 
     class Server(uvicorn.Server):
         """uvicorn, with the signals left to us."""
@@ -120,9 +139,15 @@ def _uvicorn(app: Any, serving: Serving) -> Any:
         def capture_signals(self) -> Iterator[None]:
             yield
 
+    limits = ConnectionLimits(
+        header_timeout=serving.trust.header_seconds,
+        reading_timeout=serving.trust.body_seconds,
+        per_address=serving.trust.address_connections,
+        is_proxy=proxies_of(serving.proxies),
+    )
     config = uvicorn.Config(
         app,
-        http=protocol_with_timeouts(serving.trust.header_seconds, serving.trust.body_seconds),
+        http=protocol_with_limits(limits),
         limit_concurrency=max(10, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_FILES),
         ws="none",
         lifespan="off",
@@ -147,21 +172,24 @@ def _uvicorn(app: Any, serving: Serving) -> Any:
 def _keep_workers(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
     """Start the workers, and start anew those that die, until told to stop."""
     stopping: list[int] = []
+    again: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda signum, _: stopping.append(signum))
+    signal.signal(signal.SIGHUP, lambda signum, _: again.append(signum))
     with tempfile.TemporaryDirectory(prefix="federank-metrics-") as counts:
-        workers = [_start_worker(serving, public, admin, counts) for _ in range(serving.workers)]
+        workers = [_start_worker(serving, public, admin, counts, number + 1) for number in range(serving.workers)]
         log = Log(None if serving.quiet else sys.stderr)
         while not stopping:
             time.sleep(0.2)
             for place, worker in enumerate(workers):
                 if worker.poll() is not None and not stopping:
-                    log.say("worker ended", code=worker.returncode)
+                    log.say("worker ended", "error", number=place + 1, code=worker.returncode)
                     time.sleep(0.5)
-                    workers[place] = _start_worker(serving, public, admin, counts)
-        for worker in workers:
-            with suppress(ProcessLookupError):
-                worker.send_signal(signal.SIGTERM)
+                    workers[place] = _start_worker(serving, public, admin, counts, place + 1)
+            if again:
+                again.clear()
+                _signal(workers, signal.SIGHUP)
+        _signal(workers, signal.SIGTERM)
         for worker in workers:
             try:
                 worker.wait(15)
@@ -171,18 +199,30 @@ def _keep_workers(serving: Serving, public: socket.socket, admin: socket.socket)
     return 0
 
 
+def _signal(workers: list[subprocess.Popen[bytes]], number: signal.Signals) -> None:
+    for worker in workers:
+        with suppress(ProcessLookupError):
+            worker.send_signal(number)
+
+
 def _start_worker(
-    serving: Serving, public: socket.socket, admin: socket.socket, counts: str
+    serving: Serving, public: socket.socket, admin: socket.socket, counts: str, number: int
 ) -> subprocess.Popen[bytes]:
     sockets = [public.fileno(), admin.fileno()]
-    message = json.dumps({"serving": _plain(serving), "sockets": sockets, "parent": os.getpid()})
-    # The settings go through a pipe: a store's address may hold a password, which has no place in a list of processes.
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "federank.service.server.worker"],
-        stdin=subprocess.PIPE,
-        pass_fds=sockets,
-        env=os.environ | {"PROMETHEUS_MULTIPROC_DIR": counts},
+    message = json.dumps(
+        {"serving": _plain(replace(serving, worker=number)), "sockets": sockets, "parent": os.getpid()}
     )
+    # The settings go through a pipe: a store's address may hold a password, which has no place in a list of processes.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # it would end a worker that does not listen for it yet
+    try:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "federank.service.server.worker"],
+            stdin=subprocess.PIPE,
+            pass_fds=sockets,
+            env=os.environ | {"PROMETHEUS_MULTIPROC_DIR": counts},
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
     assert worker.stdin is not None
     with suppress(BrokenPipeError):
         worker.stdin.write(message.encode())
@@ -196,7 +236,12 @@ def _plain(serving: Serving) -> dict[str, Any]:
     A device holds one connection, so each worker allows it all that one device may ask.
     """
     trust, workers = serving.trust, serving.workers
-    part = replace(trust, address_rate=trust.address_rate / workers, enrolment_rate=trust.enrolment_rate / workers)
+    part = replace(
+        trust,
+        address_rate=trust.address_rate / workers,
+        enrolment_rate=trust.enrolment_rate / workers,
+        address_connections=-(-trust.address_connections // workers),
+    )
     values = asdict(replace(serving, trust=part, workers=1))
     return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 

@@ -216,7 +216,7 @@ class Leader:
             except Stopped:
                 break
             except (StoreAway, OSError) as reason:
-                self._log.say("store away", reason=type(reason).__name__)
+                self._log.store_away(reason)
             except Exception as fault:
                 self._log.fault("rounds", fault)
             self.leads = False
@@ -233,7 +233,7 @@ class Leader:
             try:
                 play_round(None, shared, fleet)
             except Abandoned:
-                self._log.say("round abandoned", round=shared.round_number)
+                self._log.say("round abandoned", "warning", round=shared.round_number)
                 shared.round_number += 1
                 self.mark_log_dirty()
                 self.announce()
@@ -244,7 +244,7 @@ class Leader:
             publish(connection, number, model, measured, self._keep)
             self.mark_log_dirty()
             self.truncate_log(connection)
-            self._log.say("round folded", round=number, version=model.version, **measured)
+            self._log.say("round folded", "info", round=number, version=model.version, **measured)
             self.announce()
 
 

@@ -34,7 +34,7 @@ class Service:
         self.encoded = EncodedRows(charter.encode)
         self.latest = Latest(database, log)
         self.leader = Leader(database, charter, self.form, trust.keep_updates, log, self.latest.wake)
-        self.writer = Writer(database, after=self.leader.wake)
+        self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
         self.dispatcher = Dispatcher(self.latest, self.writer, charter.ticket_key, log)
         self.device_limit = TokenBuckets(trust.device_rate)
         self.address_limit = TokenBuckets(trust.address_rate)

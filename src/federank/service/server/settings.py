@@ -70,6 +70,8 @@ class TrustSettings:
     """Requests a second from one address, over time (0: no limit)."""
     enrolment_rate: float = 0.2
     """Devices enrolled a second from one address, over time (0: no limit)."""
+    address_connections: int = 500
+    """Connections that one address may hold at a time (0: no limit); those of --proxies are not counted."""
     body_seconds: float = 30.0
     """Seconds in which a request's body must have arrived, and a receiver must have taken some more of its answer."""
     header_seconds: float = 10.0
@@ -81,5 +83,6 @@ class TrustSettings:
         positive("most_norm", self.most_norm)
         for name in ("device_rate", "address_rate", "enrolment_rate"):
             within(name, getattr(self, name), 0, math.inf)
+        whole("address_connections", self.address_connections, 0)
         positive("body_seconds", self.body_seconds)
         positive("header_seconds", self.header_seconds)

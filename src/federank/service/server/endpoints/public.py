@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from federank.errors import StoreAway
 from federank.service.server.federation.published import Published
 from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response
 from federank.service.server.service import Service
+from federank.service.server.store.statements import put_fact
+from federank.service.server.store.writer import FACTS
 
 API = 1
+PROBE_BYTES = 16384
+"""What is written to see whether a store that has failed takes something again."""
 
 
 async def federation(service: Service, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
@@ -106,7 +112,15 @@ async def health(service: Service, request: Request) -> Response:  # noqa: ARG00
 
 
 async def ready(service: Service, request: Request) -> Response:  # noqa: ARG001
-    """Whether the process can serve: the model is there and the store answers."""
+    """Whether the process can serve: the model is there, the store answers, and takes what it is given."""
+    if service.writer.fault is not None:
+        with suppress(StoreAway):  # does it take something again?
+            await service.writer.write(lambda connection: put_fact(connection, "probe", "x" * PROBE_BYTES), FACTS)
+    fault = service.writer.fault
+    if fault is not None and fault.is_full:
+        raise Refusal(503, "full", "There is no room left on the store's disk; not ready.", {"Retry-After": "10"})
+    if fault is not None:
+        raise Refusal(503, "away", "The store takes nothing now; not ready.", {"Retry-After": "2"})
     if service.latest.model is None or not service.latest.is_fresh():
         raise Refusal(503, "away", "The store has not answered for some seconds; not ready.", {"Retry-After": "2"})
     return json_response({"ready": True})

@@ -6,6 +6,7 @@ whatever goes wrong into a refusal: a sentence, never a stack trace.
 
 from __future__ import annotations
 
+import posixpath
 import time
 
 from starlette.exceptions import HTTPException
@@ -103,6 +104,8 @@ class Middleware:
         client = scope.get("client")
         enforce_rate_limit(self._service.address_limit, bucket_of(client[0]) if client else "unknown")
         if found is None:
+            if not _is_plain(scope["path"]):
+                raise HTTPException(404)
             scope["app"] = self  # so that the router raises where it knows no route
             await self._page(scope, receive, send)
             return
@@ -123,6 +126,11 @@ class Middleware:
             return _http_refusal(reason)
         self._service.log.fault("request", reason)
         return Refusal(500, "fault", "The server has made a mistake; it was noted. Nothing was stored.")
+
+
+def _is_plain(path: str) -> bool:
+    """Whether a path is written the one way that files are found by: `//admin.html` and `/x/../admin.html` are not."""
+    return path == "/" or (posixpath.normpath(path) == path and not path.startswith("//") and path.isprintable())
 
 
 def _http_refusal(reason: HTTPException) -> Refusal:

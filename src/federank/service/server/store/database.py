@@ -113,7 +113,9 @@ class Connection:
         try:
             yield
         except self._away as reason:
-            raise StoreAway(f"The store does not answer now ({_first_line(reason)}).") from reason
+            away = StoreAway(f"The store does not answer now ({_first_line(reason)}).")
+            away.is_full = _is_full(reason)
+            raise away from reason
         except self._forbidden as reason:
             raise StoreError(
                 f"The store's user may not do what is needed ({_first_line(reason)}); make it the database's owner."
@@ -216,6 +218,15 @@ class Database:
 
 def _first_line(reason: Exception) -> str:
     return str(reason).strip().splitlines()[0]
+
+
+def _is_full(reason: Exception) -> bool:
+    """Whether a disk without room is to blame."""
+    if isinstance(reason, sqlite3.Error):
+        # A write that was cut short is told as an error of input and output.
+        code = getattr(reason, "sqlite_errorcode", 0)
+        return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+    return getattr(reason, "sqlstate", None) == "53100"
 
 
 @cache

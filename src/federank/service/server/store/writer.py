@@ -34,12 +34,18 @@ class _Job(NamedTuple):
 class Writer:
     """The thread that writes."""
 
-    def __init__(self, database: Database, after: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        after: Callable[[], None] = lambda: None,
+        on_fault: Callable[[StoreAway], None] = lambda _: None,
+    ) -> None:
         self._database = database
-        self._after = after
+        self._after, self._on_fault = after, on_fault
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="writer", daemon=True)
         self.commits = 0
+        self.fault: StoreAway | None = None  # why the last transaction failed; None once one has succeeded
 
     def start(self) -> None:
         """Begin to write."""
@@ -77,16 +83,23 @@ class Writer:
             with self._database.connection() as connection, connection.transaction():
                 answers = [job.act(connection) for job in jobs]
             self.commits += 1
+            self.fault = None
             outcomes: list[tuple[_Job, Any, Exception | None]] = [
                 (job, answer, None) for job, answer in zip(jobs, answers, strict=True)
             ]
             self._after()
         except StoreAway as reason:
+            self._note(reason)
             outcomes = [(job, None, reason) for job in jobs]
         except Exception as fault:  # a fault of ours in one job must not end the thread
             self._database.release()
             outcomes = [(job, None, fault) for job in jobs]
         _tell(outcomes)
+
+    def _note(self, reason: StoreAway) -> None:
+        if self.fault is None or self.fault.is_full != reason.is_full:
+            self._on_fault(reason)
+        self.fault = reason
 
 
 def _tell(outcomes: list[tuple[_Job, Any, Exception | None]]) -> None:
