@@ -20,7 +20,7 @@ import numpy as np
 from federank.engines.cluster.opening import opened
 from federank.engines.pairs import compiled
 from federank.engines.pairs.federation import Federation
-from training import founded, training_part
+from training import established, training_part
 
 
 def seconds(play: Callable[[Federation, int, int], None], federation: Federation, rounds: int) -> float:
@@ -31,7 +31,7 @@ def seconds(play: Callable[[Federation, int, int], None], federation: Federation
 
 def measure(preset: str, rounds: int, repeats: int) -> dict[str, object]:
     name, data = training_part()
-    alone, spread = founded(data, preset), founded(data, preset)
+    alone, spread = established(data, preset), established(data, preset)
     compiled.play(alone, 0, 2)
     begin = time.perf_counter()
     with opened(spread, "local", 2) as engine:

@@ -56,7 +56,7 @@ def fit_als(matrix: csr_matrix, iterations: int) -> AlternatingLeastSquares:
 def one_round(train: fr.Interactions, threads: int) -> Callable[[], None]:
     model = fr.Frugal(factors=FACTORS, messages=10_000)
     model.choices = choices_for(model.squares(), train, None)
-    federation = SquaresFederation.founded(model.squares(), model.recipe(train), train.profiles)
+    federation = SquaresFederation.established(model.squares(), model.recipe(train), train.profiles)
     compiled.play(federation, 2, threads)
     return lambda: compiled.play(federation, 1, threads)
 

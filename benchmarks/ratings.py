@@ -65,7 +65,7 @@ def heaviest(data: Interactions) -> Interactions:
 
 
 def ratings_per_second(settings: RatingSettings, data: Interactions, iterations: int) -> float:
-    federation = RatingFederation.founded(settings, data)
+    federation = RatingFederation.established(settings, data)
     rating_compiled.play(federation, 1)
     rounds = iterations * federation.rounds_per_epoch
     # Clients are drawn, so what is counted is what they hold, not what they hold on average.
@@ -80,7 +80,7 @@ def ratings_per_second(settings: RatingSettings, data: Interactions, iterations:
 def triples_per_second(data: Interactions, triples: int) -> float:
     settings = FPLSettings(factors=FACTORS, **PRESETS["sfpl"])
     recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.ones(data.n_users))
-    federation = Federation.founded(settings, recipe, data.profiles, data.n_items)
+    federation = Federation.established(settings, recipe, data.profiles, data.n_items)
     compiled.play(federation, 1)
     begin = time.perf_counter()
     compiled.play(federation, triples)

@@ -37,10 +37,10 @@ def training_part() -> tuple[str, Interactions]:
     return data.name, fr.split_temporal(data.keep_users(min_interactions=20)).train.compact()
 
 
-def founded(data: Interactions, preset: str) -> Federation:
+def established(data: Interactions, preset: str) -> Federation:
     settings = FPLSettings(factors=FACTORS, **PRESETS[preset])
     recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.ones(data.n_users))
-    return Federation.founded(settings, recipe, data.profiles, data.n_items)
+    return Federation.established(settings, recipe, data.profiles, data.n_items)
 
 
 def triples_per_second(federation: Federation, triples: int, threads: int = 1) -> float:
@@ -68,7 +68,7 @@ def implicit_triples_per_second(data: Interactions) -> float:
 def measure(repeats: int) -> dict[str, object]:
     name, data = training_part()
     begin = time.perf_counter()
-    runs = {preset: founded(data, preset) for preset in PRESETS}
+    runs = {preset: established(data, preset) for preset in PRESETS}
     for federation in runs.values():
         compiled.play(federation, 0, threads=2)
         compiled.play(federation, 1, threads=1)
@@ -106,7 +106,7 @@ def measure(repeats: int) -> dict[str, object]:
 def measure_large() -> dict[str, object]:
     """A million people: one epoch of sFPL, one round of pFPL, and what all of it took at its peak."""
     data = fr.city(**LARGE)
-    sfpl, pfpl = founded(data, "sfpl"), founded(data, "pfpl")
+    sfpl, pfpl = established(data, "sfpl"), established(data, "pfpl")
     for federation in (sfpl, pfpl):
         compiled.play(federation, 0)
     speed = triples_per_second(sfpl, len(data))

@@ -26,4 +26,4 @@ def two_opinions(people=40, items=24, rated=12, seed=0):
 def rating_federation(data, method="pmf", **settings):
     """A federation of these people before its first round."""
     kind = {"pmf": PMFSettings, "svdpp": SVDPlusPlusSettings}[method]
-    return RatingFederation.founded(kind(**({"factors": 4, "initial_range": 0.5} | settings)), data)
+    return RatingFederation.established(kind(**({"factors": 4, "initial_range": 0.5} | settings)), data)

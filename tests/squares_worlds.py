@@ -23,7 +23,7 @@ def squares_federation(data, policies=None, allowed=None, trace=None, **settings
         outward = everyones_outward(Choices.of_people(policies), settings.seed, data.profiles, data.n_items)
     sizes = data.profiles.sizes
     recipe = squares_recipe(settings, sizes, data.n_items, messages=allowed, outward=outward, trace=trace)
-    return SquaresFederation.founded(settings, recipe, data.profiles)
+    return SquaresFederation.established(settings, recipe, data.profiles)
 
 
 def people_with(histories, n_items):

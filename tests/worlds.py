@@ -35,4 +35,4 @@ def federation(data, pi=None, trace=None, policies=None, **settings):
     choices = Choices.of_people(policies) if policies else Choices.alike(settings.policy(0.5), pi)
     outward = everyones_outward(choices, settings.seed, data.profiles, data.n_items)
     recipe = recipe_for(settings, data.profiles.sizes, data.n_items, coins(choices), trace, outward)
-    return Federation.founded(settings, recipe, data.profiles, data.n_items)
+    return Federation.established(settings, recipe, data.profiles, data.n_items)

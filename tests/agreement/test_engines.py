@@ -72,8 +72,8 @@ CONFIGURATIONS = {
 }
 
 
-def tables(founded):
-    return founded.item_vectors, founded.item_biases, founded.user_vectors
+def tables(established):
+    return established.item_vectors, established.item_biases, established.user_vectors
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -164,7 +164,7 @@ def test_another_seed_is_another_run():
 
 @pytest.mark.parametrize("server", ["plain", "adam"])
 def test_padding_stays_zero(server):
-    founded = federation(random_world(), factors=5, triples=4, clients_per_round=3, server=server)
-    compiled.play(founded, 50)
-    assert not founded.item_vectors[:, 5:].any()
-    assert not founded.user_vectors[:, 5:].any()
+    established = federation(random_world(), factors=5, triples=4, clients_per_round=3, server=server)
+    compiled.play(established, 50)
+    assert not established.item_vectors[:, 5:].any()
+    assert not established.user_vectors[:, 5:].any()

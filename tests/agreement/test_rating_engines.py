@@ -37,8 +37,8 @@ METHODS = {
 }
 
 
-def tables(founded):
-    return founded.item_vectors, founded.implicit_vectors, founded.user_vectors, founded.participations
+def tables(established):
+    return established.item_vectors, established.implicit_vectors, established.user_vectors, established.participations
 
 
 def pair(method, settings, data=None):
@@ -99,7 +99,7 @@ def test_another_seed_is_another_run():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_padding_stays_zero(method):
-    founded = rating_federation(rated_world(), **METHODS[method], factors=5, filling="average", rho=1)
-    rating_compiled.play(founded, 20)
-    for table in tables(founded)[:3]:
+    established = rating_federation(rated_world(), **METHODS[method], factors=5, filling="average", rho=1)
+    rating_compiled.play(established, 20)
+    for table in tables(established)[:3]:
         assert not table[:, 5:].any()

@@ -25,12 +25,12 @@ CONFIGURATIONS = {
 }
 
 
-def play_and_keep(founded, rounds):
+def play_and_keep(established, rounds):
     """Play rounds of a federation; every Update as (user, Update)."""
-    recipe, factors = founded.recipe, founded.recipe.factors
-    fleet = FleetInMemory(recipe, founded.profiles, founded.user_vectors[:, :factors])
-    vectors, biases = founded.item_vectors[:, :factors].copy(), founded.item_biases.copy()
-    shared = Shared(vectors, biases, mean=founded.mean.copy(), square=founded.square.copy())
+    recipe, factors = established.recipe, established.recipe.factors
+    fleet = FleetInMemory(recipe, established.profiles, established.user_vectors[:, :factors])
+    vectors, biases = established.item_vectors[:, :factors].copy(), established.item_biases.copy()
+    shared = Shared(vectors, biases, mean=established.mean.copy(), square=established.square.copy())
     kept = []
     with words_wrap_around():
         for _ in range(rounds):

@@ -57,12 +57,12 @@ CONFIGURATIONS = {
 AS_COMPILED = {"everybody", "a deniable choice", "adam"}
 
 
-def founded(name="everybody"):
+def established(name="everybody"):
     return federation(random_world(users=1500, items=60, interactions=20_000), **CONFIGURATIONS[name])
 
 
-def tables(founded):
-    return founded.item_vectors, founded.item_biases, founded.user_vectors
+def tables(established):
+    return established.item_vectors, established.item_biases, established.user_vectors
 
 
 def assert_same_bits(one, other):
@@ -71,7 +71,7 @@ def assert_same_bits(one, other):
 
 
 def played(name, rounds, shards, **how):
-    one = founded(name)
+    one = established(name)
     with opened(one, "local", shards, **how) as engine:
         engine.play(one, rounds)
         engine.bring_home()
@@ -84,7 +84,7 @@ def districts(one):
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_every_client_of_a_round_is_in_one_district_in_the_order_of_the_round(name):
-    one = founded(name)
+    one = established(name)
     starts = districts(one)
     by_district = clients_by_district(one.recipe, 3, starts)
     assert len(by_district) == len(starts) - 1 > 1
@@ -97,12 +97,12 @@ def test_every_client_of_a_round_is_in_one_district_in_the_order_of_the_round(na
 
 
 def test_districts_are_the_compiled_engines_shards_where_everybody_takes_part():
-    one = founded("everybody")
+    one = established("everybody")
     assert len(districts(one)) - 1 == compiled.shard_count(one.recipe, *one.item_vectors.shape) > 2
 
 
 def test_a_shard_is_handed_nothing_of_other_people():
-    one = founded("a sticky choice")
+    one = established("a sticky choice")
     first, last = 400, 700
     part = part_of(one, first, last)
     theirs = slice(one.histories.starts[first], one.histories.starts[last])
@@ -115,7 +115,7 @@ def test_a_shard_is_handed_nothing_of_other_people():
 
 
 def test_a_shard_answers_with_updates_and_moves_only_its_clients():
-    one = founded("everybody")
+    one = established("everybody")
     first, last = 400, 700
     shard = Shard(part_of(one, first, last))
     before = shard.vectors().copy()
@@ -130,7 +130,7 @@ def test_a_shard_answers_with_updates_and_moves_only_its_clients():
 
 
 def test_the_districts_of_a_shard_do_not_mix_their_sums():
-    one = founded("everybody")
+    one = established("everybody")
     clients = np.arange(450, 460, dtype=np.int32)
     broadcast = make_broadcast(0, one.item_vectors[:, : one.recipe.factors], one.item_biases)
     together = Shard(part_of(one, 400, 700)).train(broadcast, [clients[:5], clients[5:]])
@@ -178,7 +178,7 @@ def test_what_does_not_go_together_is_refused(asked, sentence):
 def test_more_shards_than_districts_are_refused_before_anything_is_started():
     with (
         pytest.raises(SettingError, match=r"33 shards were asked for, but .* in 32 districts"),
-        opened(founded("some are drawn"), "local", 33),
+        opened(established("some are drawn"), "local", 33),
     ):
         pass
 
@@ -222,18 +222,18 @@ with socket.socket() as nobody:
 def test_the_number_of_shards_changes_no_bit(name, nodes):
     one, three = (played(name, 6, shards) for shards in (1, 3))
     assert_same_bits(one, three)
-    alone = founded(name)
+    alone = established(name)
     compiled.play(alone, 6)
     if name in AS_COMPILED:
         assert_same_bits(one, alone)
     for mine, theirs in zip(tables(one), tables(alone), strict=True):
         np.testing.assert_allclose(mine, theirs, atol=TOLERANCE, rtol=TOLERANCE)
-    assert (one.user_vectors != founded(name).user_vectors).any()
+    assert (one.user_vectors != established(name).user_vectors).any()
 
 
 @pytest.mark.slow
 def test_shards_are_spread_over_the_nodes(nodes):
-    one = founded()
+    one = established()
     with opened(one, "local", 4) as engine:
         places = {nodes.ray.get(shard.__ray_call__.remote(where_am_i)) for shard in engine._shards}
     assert len(places) == 2
@@ -270,7 +270,7 @@ def test_a_node_lost_in_the_middle_of_a_round_changes_no_bit(name, nodes):
             self.recovered += 1
             super()._recover()
 
-    one = founded(name)
+    one = established(name)
     engine = Doomed(nodes.ray, one, districts(one), 4)
     engine.play(one, 3)
     engine.bring_home()  # rounds 3 and 4 will have to be played again
@@ -286,7 +286,7 @@ def test_a_node_lost_in_the_middle_of_a_round_changes_no_bit(name, nodes):
 
 @pytest.mark.slow
 def test_a_run_is_stopped_and_resumed_on_a_cluster_with_the_same_bits(nodes, tmp_path):
-    whole, cut = founded(), founded()
+    whole, cut = established(), established()
     compiled.play(whole, 2 * whole.rounds_per_epoch)
     seen = []
     checkpoint = tmp_path / "run.checkpoint"
@@ -297,10 +297,10 @@ def test_a_run_is_stopped_and_resumed_on_a_cluster_with_the_same_bits(nodes, tmp
 
     with pytest.raises(ClusterGone, match=r"unplugged it.* is kept in .*--resume goes on"):
         train(cut, 2, Conduct(engine="cluster", shards=2, checkpoint=checkpoint, after_epoch=away), "run")
-    again = founded()
+    again = established()
     train(again, 2, Conduct(engine="cluster", shards=3, checkpoint=checkpoint, resume=True), "run")
     assert_same_bits(again, whole)
-    half = founded()
+    half = established()
     compiled.play(half, half.rounds_per_epoch)
     np.testing.assert_array_equal(seen[0], half.user_vectors)  # whoever looks after an epoch finds it whole
 

@@ -57,8 +57,8 @@ def test_progress_tells_every_epoch_and_ends_at_the_last_round(engine):
 
 def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path):
     kept = tmp_path / "run.checkpoint"
-    founded = federation(DATA)
-    save_checkpoint(founded, kept, "somebody else's")
+    established = federation(DATA)
+    save_checkpoint(established, kept, "somebody else's")
     with pytest.raises(ModelError, match="other settings or other data"):
         FPL(factors=4).fit(DATA, conduct=Conduct(checkpoint=kept, resume=True))
 
@@ -66,8 +66,8 @@ def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path):
 @pytest.mark.parametrize("damage", ["missing", "garbage", "truncated", "foreign", "wrong shape", "not finite"])
 def test_a_checkpoint_that_cannot_be_trusted_is_refused(tmp_path, damage):
     kept = tmp_path / "run.checkpoint"
-    founded = federation(DATA)
-    save_checkpoint(founded, kept, "run")
+    established = federation(DATA)
+    save_checkpoint(established, kept, "run")
     if damage == "missing":
         kept.unlink()
     elif damage == "garbage":
@@ -83,17 +83,17 @@ def test_a_checkpoint_that_cannot_be_trusted_is_refused(tmp_path, damage):
         broken.item_vectors[0, 0] = np.nan
         save_checkpoint(broken, kept, "run")
     with pytest.raises(ModelError):
-        train(founded, 1, Conduct(checkpoint=kept, resume=True), "run")
-    assert founded.round_number == 0
+        train(established, 1, Conduct(checkpoint=kept, resume=True), "run")
+    assert established.round_number == 0
 
 
 def test_a_run_that_diverges_says_where_and_why_and_leaves_the_last_good_state(tmp_path):
     kept = tmp_path / "run.checkpoint"
-    founded = federation(DATA, learning_rate=1e18, triples=3)
-    save_checkpoint(founded, kept, "run")
+    established = federation(DATA, learning_rate=1e18, triples=3)
+    save_checkpoint(established, kept, "run")
     good = kept.read_bytes()
     with pytest.raises(Diverged, match=r"By round [\d,]+ .* learning_rate 1e\+18 is too large .* last good state"):
-        train(founded, 5, Conduct(checkpoint=kept), "run")
+        train(established, 5, Conduct(checkpoint=kept), "run")
     assert kept.read_bytes() == good
 
 

@@ -50,8 +50,12 @@ def test_with_everything_sent_fpl_is_bpr_with_uniform_users():
 @pytest.mark.parametrize("user_draw", ["uniform", "activity"])
 def test_bpr_is_a_plain_loop_over_pairs(user_draw):
     data = random_world()
-    founded = federation(data, seed=9)
-    P, Q, b = founded.user_vectors[:, :4].copy(), founded.item_vectors[:, :4].copy(), founded.item_biases.copy()
+    established = federation(data, seed=9)
+    P, Q, b = (
+        established.user_vectors[:, :4].copy(),
+        established.item_vectors[:, :4].copy(),
+        established.item_biases.copy(),
+    )
     rate, strong, weak = np.float32(0.05), np.float32(0.05 / 20), np.float32(0.05 / 200)
     people = data.users if user_draw == "activity" else np.arange(data.n_users)
     starts = data.profiles.starts

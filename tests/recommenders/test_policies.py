@@ -27,12 +27,12 @@ def within_taste(model, users):
 
 def test_home_vectors_are_those_of_one_device_at_a_time():
     data = random_world()
-    founded = federation(data, seed=3)
+    established = federation(data, seed=3)
     people = np.array([0, 5, 7], dtype=np.int32)
-    broadcast = make_broadcast(0, founded.item_vectors[:, :4], founded.item_biases)
-    everyone = home_vectors(founded.recipe, data.profiles, broadcast.vectors, broadcast.biases, people, steps=80)
+    broadcast = make_broadcast(0, established.item_vectors[:, :4], established.item_biases)
+    everyone = home_vectors(established.recipe, data.profiles, broadcast.vectors, broadcast.biases, people, steps=80)
     for person, vector in zip(people, everyone, strict=True):
-        alone = home_vector(founded.recipe, 3, int(person), data.profiles.of(person), broadcast, steps=80)
+        alone = home_vector(established.recipe, 3, int(person), data.profiles.of(person), broadcast, steps=80)
         np.testing.assert_allclose(vector, alone, atol=1e-5)
     assert np.abs(everyone).min() > 0
 

@@ -33,7 +33,7 @@ class PairwiseFactors(Recommender):
 
         `chosen` names what people chose where the settings do not tell it, for the identity of a checkpoint.
         """
-        federation = Federation.founded(settings, recipe, data.profiles, data.n_items)
+        federation = Federation.established(settings, recipe, data.profiles, data.n_items)
         self._follow(federation)
         seconds = train(federation, settings.epochs, conduct, run_identity(self.name + chosen, self.settings, data))
         self._follow(federation)

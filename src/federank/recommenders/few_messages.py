@@ -72,7 +72,7 @@ class FewMessages(ChoosingPeople):
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
         chosen = self._ask_everybody(self.squares(), train)
         recipe = self.recipe(train)
-        federation = SquaresFederation.founded(self.squares(), recipe, train.profiles)
+        federation = SquaresFederation.established(self.squares(), recipe, train.profiles)
         identity = run_identity(self.name + chosen, self.settings, train)
         seconds = play_epochs(
             federation, recipe.rounds // recipe.cohorts, self._followed(federation, conduct), identity

@@ -17,13 +17,13 @@ ONE_BY_ONE = ATTACKS["updates"]
 
 def watched(data, rounds, **settings):
     """A run that has been played and watched: the federation and the server's view of everybody."""
-    founded = federation(data, **settings)
-    compiled.play(founded, rounds)
-    people = founded.recipe.participants
-    observer = Observer(founded, people)
+    established = federation(data, **settings)
+    compiled.play(established, rounds)
+    people = established.recipe.participants
+    observer = Observer(established, people)
     observer.watch_until(rounds)
-    [(_, view)] = views("updates", founded, observer, None, people, everybody_alike(data, settings), (None, None))
-    return founded, view
+    [(_, view)] = views("updates", established, observer, None, people, everybody_alike(data, settings), (None, None))
+    return established, view
 
 
 def claimed(guess, person):
@@ -67,15 +67,15 @@ def test_the_whole_history_shows_as_a_hole_though_pi_is_zero(name):
 
 
 def test_one_negative_row_gives_the_vector_exactly_where_one_pair_was_drawn():
-    founded, view = watched(random_world(), 500, pi=0.0)
+    established, view = watched(random_world(), 500, pi=0.0)
     assert all(len(update.items) == 1 for update in view.updates)
-    np.testing.assert_allclose(view.vectors, founded.user_vectors[:, :4], atol=1e-5)
+    np.testing.assert_allclose(view.vectors, established.user_vectors[:, :4], atol=1e-5)
 
 
 def test_one_negative_row_gives_the_vector_nearly_where_many_pairs_were_drawn():
-    founded, view = watched(random_world(), 500, pi=0.3, triples=8)
-    moved = np.abs(view.vectors - founded.user_vectors[:, :4]).max()
-    assert 0 < moved < 0.2 * np.abs(founded.user_vectors).max()
+    established, view = watched(random_world(), 500, pi=0.3, triples=8)
+    moved = np.abs(view.vectors - established.user_vectors[:, :4]).max()
+    assert 0 < moved < 0.2 * np.abs(established.user_vectors).max()
 
 
 def test_a_row_that_is_all_rounding_gives_no_vector():

@@ -18,11 +18,11 @@ EVERYBODY = np.arange(12, dtype=np.int32)
 SETTINGS = {"pi": 0.5, "triples": 4, "factors": 4, "epochs": 30}
 
 
-def differences_by_hand(founded, rounds, n_items):
+def differences_by_hand(established, rounds, n_items):
     """What a server would work out from the reference engine's messages, all rounds in one block."""
     own, taken_part, total = np.zeros((12, n_items)), np.zeros(12), np.zeros(n_items)
-    clients = founded.recipe.clients_per_round
-    kept = play_and_keep(founded, rounds)
+    clients = established.recipe.clients_per_round
+    kept = play_and_keep(established, rounds)
     for start in range(0, len(kept), clients):
         cohort = kept[start : start + clients]
         biases = np.zeros(n_items)

@@ -16,18 +16,18 @@ from federank.protocol.pairs.distribution import make_broadcast
 @pytest.mark.parametrize("settings", CONFIGURATIONS.values(), ids=CONFIGURATIONS.keys())
 def test_the_next_update_is_what_the_reference_engines_device_would_send(settings):
     data = random_world()
-    founded = federation(data, **settings)
-    compiled.play(founded, 20)
-    recipe = founded.recipe._replace(dropout=0.0)
-    fleet = FleetInMemory(recipe, data.profiles, founded.user_vectors[:, :4])
-    broadcast = make_broadcast(20, founded.item_vectors[:, :4], founded.item_biases)
-    before = {name: table.copy() for name, table in founded.tables().all.items()}
-    found = list(next_updates(founded, recipe.participants))
+    established = federation(data, **settings)
+    compiled.play(established, 20)
+    recipe = established.recipe._replace(dropout=0.0)
+    fleet = FleetInMemory(recipe, data.profiles, established.user_vectors[:, :4])
+    broadcast = make_broadcast(20, established.item_vectors[:, :4], established.item_biases)
+    before = {name: table.copy() for name, table in established.tables().all.items()}
+    found = list(next_updates(established, recipe.participants))
     assert len(found) == len(recipe.participants)
     with words_wrap_around():
         for update, expected in zip(found, fleet.train(recipe.participants, broadcast), strict=True):
             np.testing.assert_array_equal(update.items, expected.items)
             np.testing.assert_allclose(update.vectors, expected.vectors, rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(update.biases, expected.biases, rtol=1e-4, atol=1e-5)
-    for name, table in founded.tables().all.items():
+    for name, table in established.tables().all.items():
         np.testing.assert_array_equal(table, before[name])

@@ -37,11 +37,11 @@ SETTINGS = {"rho": 1, "iterations": 12, "factors": 4, "initial_range": 0.5}
 )
 def test_the_observer_counts_what_the_updates_of_the_reference_engine_name(method, settings):
     data = rated_world()
-    founded = rating_federation(data, method, **settings)
-    recipe, rounds = founded.recipe, 3 * founded.rounds_per_epoch
+    established = rating_federation(data, method, **settings)
+    recipe, rounds = established.recipe, 3 * established.rounds_per_epoch
     expected, updates = np.zeros((12, data.n_items), dtype=np.uint16), np.zeros(12, dtype=np.int64)
-    fleet = RatersInMemory(founded)
-    shared = SharedFactors(founded.item_vectors[:, :4].copy(), founded.implicit_vectors[:, :4].copy())
+    fleet = RatersInMemory(established)
+    shared = SharedFactors(established.item_vectors[:, :4].copy(), established.implicit_vectors[:, :4].copy())
     with words_wrap_around():
         for _ in range(rounds):
             clients, broadcast = choose_raters(recipe, shared.round_number), shared.distribute(recipe)
@@ -50,7 +50,7 @@ def test_the_observer_counts_what_the_updates_of_the_reference_engine_name(metho
             for user, update in sent:
                 expected[user, update.items] += 1
                 updates[user] += 1
-    observer = RatingObserver(founded, EVERYBODY)
+    observer = RatingObserver(established, EVERYBODY)
     observer.watch_until(rounds // 2)
     observer.watch_until(rounds)
     np.testing.assert_array_equal(observer.times_named, expected)
@@ -72,8 +72,8 @@ def test_samples_drawn_anew_are_seen_through_and_samples_for_life_are_not():
 def test_two_updates_of_batch_style_give_every_rating_exactly():
     data = rated_world(users=12, items=40, ratings=260)
     settings = {"style": "batch", "rho": 0, "iterations": 12}
-    founded = rating_federation(data, **settings)
-    answers = two_answers(founded, EVERYBODY, 3, 12)
+    established = rating_federation(data, **settings)
+    answers = two_answers(established, EVERYBODY, 3, 12)
     exact = []
     for person, (first, second) in answers.items():
         guess = two_steps(first, second, 0.001, 1, 5)

@@ -46,15 +46,15 @@ class Downloads(Recorder):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_counts_are_those_of_the_recorded_traffic(name):
-    founded = federation(DATA, **SETTINGS[name])
-    fleet = Downloads(FleetInMemory(founded.recipe, DATA.profiles, founded.user_vectors[:, :4]), DATA.n_items)
-    shared = founded.shared
+    established = federation(DATA, **SETTINGS[name])
+    fleet = Downloads(FleetInMemory(established.recipe, DATA.profiles, established.user_vectors[:, :4]), DATA.n_items)
+    shared = established.shared
     rounds = 90
     with np.errstate(over="ignore"):
         for _ in range(rounds):
-            play_round(founded.recipe, shared, fleet)
+            play_round(established.recipe, shared, fleet)
     updates = [message for message in fleet.traffic if isinstance(message, Update)]
-    counted = count_communication(founded.recipe, DATA.profiles, DATA.n_items, rounds)
+    counted = count_communication(established.recipe, DATA.profiles, DATA.n_items, rounds)
     assert counted["uploads"] == len(updates)
     assert counted["up"]["rows"] == sum(len(update.items) for update in updates)
     assert counted["up"]["bytes"] == sum(len(encode(update)) for update in updates)
@@ -67,10 +67,10 @@ def test_counts_are_those_of_the_recorded_traffic(name):
 
 def test_counting_goes_on_when_its_ticks_run_out():
     # Rows changed since a device was last there, counted by brute force over a run that uses up the ticks many times.
-    founded = federation(DATA)
-    rounds, recipe = 12_000, founded.recipe
+    established = federation(DATA)
+    rounds, recipe = 12_000, established.recipe
     changed_in, held, fetched = np.full(DATA.n_items, -1), {}, 0
-    for pairs in replay(recipe, founded.histories, DATA.n_items, range(rounds)):
+    for pairs in replay(recipe, established.histories, DATA.n_items, range(rounds)):
         for number, user, i, j in zip(pairs.rounds, pairs.users, pairs.positives, pairs.negatives, strict=True):
             fetched += int((changed_in >= held[user]).sum()) if user in held else DATA.n_items
             held[user] = int(number)

@@ -28,10 +28,10 @@ def population():
     return Interactions.from_columns([u for u, _ in rows], [i for _, i in rows])
 
 
-def seen(founded):
+def seen(established):
     """How often a server sees each item of each device as liked and as compared with: people x items, twice."""
     liked, compared = (np.zeros((PEOPLE + 2, ITEMS), dtype=np.int32) for _ in range(2))
-    for pairs in replay(founded.recipe, founded.histories, ITEMS, range(ROUNDS)):
+    for pairs in replay(established.recipe, established.histories, ITEMS, range(ROUNDS)):
         arrived = pairs.arrives == BOTH
         np.add.at(liked, (pairs.users[arrived], pairs.positives[arrived]), 1)
         np.add.at(compared, (pairs.users, pairs.negatives), 1)
@@ -63,10 +63,10 @@ def enclosed(happened, error):
 @pytest.mark.slow
 @pytest.mark.parametrize(("pi", "epsilon"), [(0.5, 1.0), (0.8, 2.0), (0.4, 0.7)])
 def test_nothing_seen_of_an_item_is_more_than_e_to_the_epsilon_times_as_likely_if_it_is_liked(pi, epsilon):
-    founded = federation(
+    established = federation(
         population(), pi=pi, sharing="deniable", epsilon=epsilon, clients_per_round="all", triples=TRIPLES
     )
-    looked_at = list(events(*seen(founded)))
+    looked_at = list(events(*seen(established)))
     likely = [(name, happened) for name, happened in looked_at if happened.mean() > 0.1]
     assert len(likely) >= 9
     for name, happened in likely:
@@ -79,8 +79,8 @@ def test_nothing_seen_of_an_item_is_more_than_e_to_the_epsilon_times_as_likely_i
 @pytest.mark.slow
 def test_without_deniability_the_same_measure_finds_the_leak():
     # The measure can fail: with sticky sharing, who is seen with item 0 has it, for sure.
-    founded = federation(population(), pi=0.5, sharing="sticky", clients_per_round="all", triples=TRIPLES)
-    happened = dict(events(*seen(founded)))["item 0 was seen as liked"]
+    established = federation(population(), pi=0.5, sharing="sticky", clients_per_round="all", triples=TRIPLES)
+    happened = dict(events(*seen(established)))["item 0 was seen as liked"]
     assert happened[::2].mean() > 0.4
     assert not happened[1::2].any()
 
@@ -91,7 +91,7 @@ def test_from_the_whole_history_decoys_would_not_be_deniable():
     # the history to draw negatives from, and what is compared with item 0 tells who has it.
     data = population()
     settings = {"sharing": "sticky", "basis": "history", "clients_per_round": "all", "triples": TRIPLES}
-    founded = federation(data, pi=0.5, **settings)
-    compared = dict(events(*seen(founded)))["item 0 was compared with"]
+    established = federation(data, pi=0.5, **settings)
+    compared = dict(events(*seen(established)))["item 0 was compared with"]
     assert compared[1::2].mean() > 0.5
     assert not compared[::2].any()

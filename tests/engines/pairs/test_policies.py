@@ -38,27 +38,27 @@ class Observer:
                 yield update
 
 
-def observed(founded, rounds=ROUNDS):
+def observed(established, rounds=ROUNDS):
     """The reference engine's rounds, as a linking server sees them."""
-    fleet = Observer(FleetInMemory(founded.recipe, founded.profiles, founded.user_vectors[:, :4]))
-    shared = Shared(founded.item_vectors[:, :4].copy(), founded.item_biases.copy())
+    fleet = Observer(FleetInMemory(established.recipe, established.profiles, established.user_vectors[:, :4]))
+    shared = Shared(established.item_vectors[:, :4].copy(), established.item_biases.copy())
     with words_wrap_around():
         for _ in range(rounds):
-            play_round(founded.recipe, shared, fleet)
+            play_round(established.recipe, shared, fleet)
     return fleet
 
 
-def sent_by_reference(founded):
+def sent_by_reference(established):
     sent = [set() for _ in range(DATA.n_users)]
-    for user, _, update in observed(founded).seen:
+    for user, _, update in observed(established).seen:
         sent[user] |= set(update.items[update.biases > 0].tolist())
     return sent
 
 
-def sent_by_compiled(founded):
+def sent_by_compiled(established):
     """The compiled engine's own draws: which positives arrive, and whose."""
     sent = [set() for _ in range(DATA.n_users)]
-    for pairs in replay(founded.recipe, founded.histories, DATA.n_items, range(ROUNDS)):
+    for pairs in replay(established.recipe, established.histories, DATA.n_items, range(ROUNDS)):
         for k in np.flatnonzero(pairs.arrives == BOTH):
             sent[pairs.users[k]].add(int(pairs.positives[k]))
     return sent
@@ -110,9 +110,9 @@ def test_who_has_paused_sends_nothing(engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_both_engines_send_the_same_decoys(engine):
-    founded = federation(DATA, pi=0.5, sharing="deniable", epsilon=1.0, **EVERYONE)
-    sent = ENGINES[engine](founded)
-    starts, items = founded.recipe.outward.starts, founded.recipe.outward.items
+    established = federation(DATA, pi=0.5, sharing="deniable", epsilon=1.0, **EVERYONE)
+    sent = ENGINES[engine](established)
+    starts, items = established.recipe.outward.starts, established.recipe.outward.items
     for user in range(DATA.n_users):
         assert sent[user] <= set(items[starts[user] : starts[user + 1]].tolist())
     assert sum(map(len, sent)) >= 0.95 * len(items)
@@ -131,8 +131,8 @@ POLICIES = {
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_the_ledger_of_every_device_is_what_an_observer_of_its_updates_sees(name):
-    founded = federation(DATA, clients_per_round=3, triples=3, **POLICIES[name])
-    fleet = observed(founded, rounds=40)
+    established = federation(DATA, clients_per_round=3, triples=3, **POLICIES[name])
+    fleet = observed(established, rounds=40)
     by_observer = [Ledger() for _ in range(DATA.n_users)]
     for user, round_number, update in fleet.seen:
         for item, bias in zip(update.items.tolist(), update.biases.tolist(), strict=True):
@@ -155,8 +155,8 @@ def test_the_ledger_of_every_device_is_what_an_observer_of_its_updates_sees(name
 def test_on_the_shared_basis_two_histories_with_one_outward_profile_cannot_be_told_apart(triples):
     # Whatever leaves is a function of the outward profile: another history behind it changes no bit of any Update.
     chosen = {"sharing": "sticky", "pi": 0.5, "basis": "shared", "clients_per_round": 3, "triples": triples}
-    founded = federation(DATA, **chosen)
-    recipe, profiles = founded.recipe, founded.profiles
+    established = federation(DATA, **chosen)
+    recipe, profiles = established.recipe, established.profiles
     hidden = [np.setdiff1d(np.arange(DATA.n_items), profiles.of(user)) for user in range(DATA.n_users)]
     starts, items = recipe.outward.starts, recipe.outward.items
     others = [
@@ -167,14 +167,14 @@ def test_on_the_shared_basis_two_histories_with_one_outward_profile_cannot_be_to
     assert not np.array_equal(sizes, SIZES)
     other = federation(DATA, **chosen)
     other.profiles = type(profiles)(np.concatenate(([0], np.cumsum(sizes))), np.concatenate(others))
-    for (_, _, one), (_, _, same) in zip(observed(founded).seen, observed(other).seen, strict=True):
+    for (_, _, one), (_, _, same) in zip(observed(established).seen, observed(other).seen, strict=True):
         for a, b in zip(one, same, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
 def test_an_update_holds_nothing_but_rows_of_the_outward_profile_and_of_what_lies_outside_it():
-    founded = federation(DATA, pi=0.5, sharing="deniable", epsilon=1.0, **EVERYONE)
-    fleet = observed(founded, rounds=10)
+    established = federation(DATA, pi=0.5, sharing="deniable", epsilon=1.0, **EVERYONE)
+    fleet = observed(established, rounds=10)
     for user, _, update in fleet.seen:
         assert isinstance(update, Update)
         inside = np.isin(update.items, fleet.fleet.outwards[user].profile)

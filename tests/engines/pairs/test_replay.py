@@ -24,36 +24,36 @@ WORLDS = {
 }
 
 
-def replayed(founded, rounds=range(ROUNDS), followed=None):
+def replayed(established, rounds=range(ROUNDS), followed=None):
     """Every pair of these rounds, as rows of (round, user, counter, positive, negative, arrives)."""
     found = [
         np.column_stack(
             (pairs.rounds, pairs.users, pairs.counters, pairs.positives, pairs.negatives, pairs.arrives)
         ).astype(np.int64)
-        for pairs in replay(founded.recipe, founded.histories, DATA.n_items, rounds, followed)
+        for pairs in replay(established.recipe, established.histories, DATA.n_items, rounds, followed)
     ]
     return np.concatenate(found)
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_replay_meets_the_clients_of_every_round_in_their_order(world):
-    founded = federation(DATA, **WORLDS[world])
-    fleet = FleetInMemory(founded.recipe, DATA.profiles, founded.user_vectors[:, :4])
-    pairs = replayed(founded)
+    established = federation(DATA, **WORLDS[world])
+    fleet = FleetInMemory(established.recipe, DATA.profiles, established.user_vectors[:, :4])
+    pairs = replayed(established)
     for number in range(ROUNDS):
         met = pairs[(pairs[:, 0] == number) & (pairs[:, 2] == 0), 1]
         assert met.tolist() == fleet.choose(number).tolist()
-        assert clients_of_round(founded.recipe, number, DATA.n_users).tolist() == met.tolist()
+        assert clients_of_round(established.recipe, number, DATA.n_users).tolist() == met.tolist()
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_replay_knows_the_items_of_every_update(world):
-    founded = federation(DATA, **WORLDS[world])
-    fleet = FleetInMemory(founded.recipe, DATA.profiles, founded.user_vectors[:, :4])
-    pairs = replayed(founded)
+    established = federation(DATA, **WORLDS[world])
+    fleet = FleetInMemory(established.recipe, DATA.profiles, established.user_vectors[:, :4])
+    pairs = replayed(established)
     with words_wrap_around():
         for number in range(ROUNDS):
-            broadcast = make_broadcast(number, founded.item_vectors[:, :4], founded.item_biases)
+            broadcast = make_broadcast(number, established.item_vectors[:, :4], established.item_biases)
             for user in fleet.choose(number):
                 own = pairs[(pairs[:, 0] == number) & (pairs[:, 1] == user)]
                 expected = set(own[own[:, 5] != LOST, 4]) | set(own[own[:, 5] == BOTH, 3])
@@ -62,28 +62,28 @@ def test_a_replay_knows_the_items_of_every_update(world):
 
 
 def test_the_size_of_blocks_changes_nothing(monkeypatch):
-    founded = federation(DATA, pi=0.4, clients_per_round=3, triples=5)
-    whole = replayed(founded)
+    established = federation(DATA, pi=0.4, clients_per_round=3, triples=5)
+    whole = replayed(established)
     for size in (1, 7, 15):
         monkeypatch.setattr(module, "_PAIRS_AT_ONCE", size)
-        np.testing.assert_array_equal(replayed(founded), whole)
+        np.testing.assert_array_equal(replayed(established), whole)
 
 
 def test_a_replay_may_begin_anywhere_and_follow_whom_it_likes():
-    founded = federation(DATA, pi=0.4, clients_per_round=3, triples=5)
-    whole = replayed(founded)
-    np.testing.assert_array_equal(replayed(founded, range(11, 23)), whole[(whole[:, 0] >= 11) & (whole[:, 0] < 23)])
+    established = federation(DATA, pi=0.4, clients_per_round=3, triples=5)
+    whole = replayed(established)
+    np.testing.assert_array_equal(replayed(established, range(11, 23)), whole[(whole[:, 0] >= 11) & (whole[:, 0] < 23)])
     followed = np.arange(DATA.n_users) % 3 == 0
-    np.testing.assert_array_equal(replayed(founded, followed=followed), whole[followed[whole[:, 1]]])
+    np.testing.assert_array_equal(replayed(established, followed=followed), whole[followed[whole[:, 1]]])
 
 
 def test_no_rounds_have_no_pairs():
-    founded = federation(DATA)
-    assert list(replay(founded.recipe, founded.histories, DATA.n_items, range(5, 5))) == []
+    established = federation(DATA)
+    assert list(replay(established.recipe, established.histories, DATA.n_items, range(5, 5))) == []
 
 
 def test_participations_count_the_rounds_of_each_person():
-    founded = federation(DATA, clients_per_round=3, triples=2)
-    pairs = replayed(founded)
+    established = federation(DATA, clients_per_round=3, triples=2)
+    pairs = replayed(established)
     counted = np.bincount(pairs[pairs[:, 2] == 0, 1], minlength=DATA.n_users)
-    np.testing.assert_array_equal(participations(founded.recipe, DATA.n_users, ROUNDS), counted)
+    np.testing.assert_array_equal(participations(established.recipe, DATA.n_users, ROUNDS), counted)

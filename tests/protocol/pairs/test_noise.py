@@ -71,8 +71,8 @@ def test_noise_has_the_deviation_it_should(settings, deviation):
 
 
 def test_everyones_rounds_are_counted():
-    founded = federation(DATA, clients_per_round=3)
-    counts = participations(founded.recipe, DATA.n_users, 40)
+    established = federation(DATA, clients_per_round=3)
+    counts = participations(established.recipe, DATA.n_users, 40)
     assert counts.sum() == 120
     assert counts.min() > 0
 

@@ -31,12 +31,12 @@ class Recorder:
 
 
 def recorded(data, rounds=30, **settings):
-    founded = federation(data, **settings)
-    fleet = Recorder(FleetInMemory(founded.recipe, data.profiles, founded.user_vectors[:, :4]))
-    shared = Shared(founded.item_vectors[:, :4].copy(), founded.item_biases.copy())
+    established = federation(data, **settings)
+    fleet = Recorder(FleetInMemory(established.recipe, data.profiles, established.user_vectors[:, :4]))
+    shared = Shared(established.item_vectors[:, :4].copy(), established.item_biases.copy())
     with words_wrap_around():
         for _ in range(rounds):
-            play_round(founded.recipe, shared, fleet)
+            play_round(established.recipe, shared, fleet)
     return fleet, shared
 
 
@@ -74,8 +74,8 @@ def test_what_a_server_sends_depends_on_histories_only_through_updates():
 def test_every_broadcast_is_the_first_model_plus_the_updates_before_it():
     data = random_world()
     fleet, shared = recorded(data, clients_per_round=3, triples=2, pi=0.5)
-    founded = federation(data, clients_per_round=3, triples=2, pi=0.5)
-    vectors, biases = founded.item_vectors[:, :4].astype(float), founded.item_biases.astype(float)
+    established = federation(data, clients_per_round=3, triples=2, pi=0.5)
+    vectors, biases = established.item_vectors[:, :4].astype(float), established.item_biases.astype(float)
     for message in fleet.traffic:
         if isinstance(message, Broadcast):
             np.testing.assert_allclose(message.vectors, vectors, atol=1e-6)
@@ -140,14 +140,14 @@ def test_a_sticky_decision_lets_exactly_its_share_of_items_ever_leave(pi):
 def test_a_masked_row_is_all_there_or_not_at_all():
     # Tossed per row, an item drawn several times in a round is sent with all its gradients or with none.
     data = random_world()
-    founded = federation(data, pi=0.5, mask="per-row", triples=40)
-    fleet = FleetInMemory(founded.recipe, data.profiles, founded.user_vectors[:, :4])
+    established = federation(data, pi=0.5, mask="per-row", triples=40)
+    fleet = FleetInMemory(established.recipe, data.profiles, established.user_vectors[:, :4])
     broadcast = Broadcast(
-        3, 3, np.arange(data.n_items, dtype=np.int32), founded.item_vectors[:, :4], founded.item_biases
+        3, 3, np.arange(data.n_items, dtype=np.int32), established.item_vectors[:, :4], established.item_biases
     )
     with words_wrap_around():
-        gradients = compute(founded.recipe, fleet.devices[0], broadcast)
-        update = share(founded.recipe, fleet.devices[0], 3, gradients)
+        gradients = compute(established.recipe, fleet.devices[0], broadcast)
+        update = share(established.recipe, fleet.devices[0], 3, gradients)
     sent = set(update.items.tolist())
     held_back = set(gradients.positives.tolist()) - sent
     assert held_back
@@ -160,19 +160,19 @@ def test_a_masked_row_is_all_there_or_not_at_all():
 def test_a_device_that_drops_out_has_learnt_but_sent_nothing():
     data = random_world()
     fleet, shared = recorded(data, dropout=1.0, clients_per_round="all", triples=2)
-    founded = federation(data, dropout=1.0, clients_per_round="all", triples=2)
+    established = federation(data, dropout=1.0, clients_per_round="all", triples=2)
     assert not updates_of(fleet)
-    np.testing.assert_array_equal(shared.vectors, founded.item_vectors[:, :4])
-    assert not np.allclose(fleet.fleet.devices[0].vector, founded.user_vectors[0, :4])
+    np.testing.assert_array_equal(shared.vectors, established.item_vectors[:, :4])
+    assert not np.allclose(fleet.fleet.devices[0].vector, established.user_vectors[0, :4])
 
 
 def test_one_bad_update_spoils_the_round_but_not_the_model():
     data = random_world()
-    founded = federation(data)
-    shared = Shared(founded.item_vectors[:, :4].copy(), founded.item_biases.copy())
+    established = federation(data)
+    shared = Shared(established.item_vectors[:, :4].copy(), established.item_biases.copy())
     good = Update(np.array([1], np.int32), np.ones((1, 4), np.float32), np.ones(1, np.float32))
     bad = good._replace(items=np.array([99], np.int32))
     with pytest.raises(BadMessage):
-        shared.aggregate(founded.recipe, [good, bad])
-    np.testing.assert_array_equal(shared.vectors, founded.item_vectors[:, :4])
+        shared.aggregate(established.recipe, [good, bad])
+    np.testing.assert_array_equal(shared.vectors, established.item_vectors[:, :4])
     assert shared.round_number == 0

@@ -96,8 +96,8 @@ class _Audit:
         self._observer = Observer(self._federation, self._followed.everyone)
         self._sums: SumsObserver | None = None
         if self._sees == "sums":
-            founded = Federation.founded(model.pairs(), recipe, data.profiles, data.n_items)
-            self._sums = SumsObserver(founded, self._followed.everyone)
+            established = Federation.established(model.pairs(), recipe, data.profiles, data.n_items)
+            self._sums = SumsObserver(established, self._followed.everyone)
         self._table = None if data.categories is None else table_of(data.categories)
 
     def look(self, epoch: int) -> Findings:

@@ -28,7 +28,7 @@ class Lessons(NamedTuple):
     intercept: float
 
 
-class View(NamedTuple):
+class PairsView(NamedTuple):
     """What the server knows from single Updates: one row, or one Update, per person."""
 
     times_positive: NDArray[np.uint8]  # people x items: in how many Updates it came with a bias above zero
@@ -56,4 +56,4 @@ class SumsView(NamedTuple):
     lessons_held_back: Lessons | None = None
 
 
-AnyView = View | SumsView
+AnyView = PairsView | SumsView

@@ -17,7 +17,7 @@ from federank.audit.pairs.attacks.vector import recovered_vectors
 from federank.audit.pairs.sums.observer import SumsObserver
 from federank.audit.pairs.traffic import Observer
 from federank.audit.pairs.updates import next_updates
-from federank.audit.pairs.view import AnyView, Lessons, SumsView, View
+from federank.audit.pairs.view import AnyView, Lessons, PairsView, SumsView
 from federank.audit.policies import known_policies
 from federank.audit.senders import Senders
 from federank.engines.pairs.federation import Federation
@@ -54,7 +54,7 @@ def views(
             continue
         updates = list(next_updates(federation, people))
         vectors = recovered_vectors(updates, broadcast, recipe.negative_regulariser)
-        view = View(
+        view = PairsView(
             observer.sightings.as_positive[some],
             observer.negatives_of(some),
             observer.sightings.negative_rows[some],
@@ -72,7 +72,7 @@ def views(
             yield some, view._replace(neighbours=senders.scores(view.times_positive, some))
 
 
-def one_update_alone(view: View) -> View:
+def one_update_alone(view: PairsView) -> PairsView:
     """The same people for a server that can link nothing: what was noted is what one Update says."""
     positive, negative = np.zeros_like(view.times_positive), np.zeros_like(view.seen_negative)
     rows = np.zeros_like(view.negative_rows)

@@ -50,15 +50,15 @@ def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: i
     """Audit a trained model: its run's draws are made again, and its first few rounds are played again."""
     _refuse(model, sees)
     started, data = time.perf_counter(), model.training
-    founded = RatingFederation.founded(model.settings, data)
-    drawn = draw_people(model.settings.seed, founded.recipe.participants, people)
+    established = RatingFederation.established(model.settings, data)
+    drawn = draw_people(model.settings.seed, established.recipe.participants, people)
     followed = np.sort(drawn[: people or max(1, MOST_CELLS // data.n_items)])
     iterations = model.settings.iterations
-    observer, one = RatingObserver(founded, followed), RatingObserver(founded, followed, most_updates=1)
+    observer, one = RatingObserver(established, followed), RatingObserver(established, followed, most_updates=1)
     for watching in (observer, one):
-        watching.watch_until(iterations * founded.rounds_per_epoch)
+        watching.watch_until(iterations * established.rounds_per_epoch)
     attacks = dict(RATING_ATTACKS[sees])
-    if not founded.recipe.implicit:
+    if not established.recipe.implicit:
         attacks.pop("second_rows")
     attacked = (
         Attacked(
@@ -76,13 +76,13 @@ def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: i
         attacks=means,
         best=best_of(means),
         categories=None,
-        ratings=_ratings(model, founded, np.sort(drawn[:_MOST_READ])) if sees == "updates" else None,
+        ratings=_ratings(model, established, np.sort(drawn[:_MOST_READ])) if sees == "updates" else None,
     )
     about = about_audit(
         data,
         sees=sees,
         threat_model=THREAT_MODELS[sees],
-        cohort=founded.recipe.clients_per_round,
+        cohort=established.recipe.clients_per_round,
         followed=len(followed),
         attacked=len(followed),
         shadows=0,
@@ -119,15 +119,15 @@ def _view(model: RatingFactors, observer: RatingObserver, one: RatingObserver, r
     )
 
 
-def _ratings(model: RatingFactors, founded: RatingFederation, people: IntVector) -> dict[str, dict[str, float]]:
+def _ratings(model: RatingFactors, established: RatingFederation, people: IntVector) -> dict[str, dict[str, float]]:
     """How many of these people's ratings are found exactly, and how far off they are, beside the mean of all."""
     data, settings = model.training, model.settings
     assert data.ratings is not None
-    last = min(_LAST_ITERATION, settings.iterations) * founded.rounds_per_epoch
+    last = min(_LAST_ITERATION, settings.iterations) * established.rounds_per_epoch
     first = min(_FIRST_ITERATION, max(settings.iterations - 2, 0))
     found: list[tuple[float, float, float, float]] = []
     mean = float(data.ratings.mean())
-    for person, answers in two_answers(founded, people, first, last).items():
+    for person, answers in two_answers(established, people, first, last).items():
         if len(answers) < 2:
             continue
         guess = two_steps(answers[0], answers[1], settings.regulariser, settings.lowest, settings.highest)

@@ -18,18 +18,18 @@ from federank.protocol.ratings.transmission import share_ratings
 
 
 def two_answers(
-    founded: RatingFederation, people: IntVector, first_iteration: int, last_round: int
+    established: RatingFederation, people: IntVector, first_iteration: int, last_round: int
 ) -> dict[int, list[Answer]]:
     """The first two Updates of each of these people from an iteration on; of a federation before its first round."""
-    recipe, wanted = founded.recipe, {int(person) for person in people}
+    recipe, wanted = established.recipe, {int(person) for person in people}
     answers: dict[int, list[Answer]] = {person: [] for person in wanted}
     for number in range(first_iteration * recipe.rounds_per_epoch, last_round):
         with words_wrap_around():
             chosen = [int(user) for user in choose_raters(recipe, number) if int(user) in wanted]
         if chosen:
-            compiled.play(founded, number - founded.round_number)
+            compiled.play(established, number - established.round_number)
         for user in chosen:
-            answers[user].append(_answer(founded, user))
+            answers[user].append(_answer(established, user))
             if len(answers[user]) == 2:
                 wanted.discard(user)
         if not wanted:

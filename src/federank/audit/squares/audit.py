@@ -71,7 +71,7 @@ class _Audit:
     def __init__(self, model: FewMessages, sees: str, wanted: int | None) -> None:
         self._model, self._sees, data = model, sees, model.training
         recipe = model.recipe(data)
-        self._federation = SquaresFederation.founded(model.squares(), recipe, data.profiles)
+        self._federation = SquaresFederation.established(model.squares(), recipe, data.profiles)
         self.epochs = recipe.rounds // recipe.cohorts
         drawn = draw_people(recipe.seed, recipe.participants, wanted)
         self._people: IntVector = np.sort(drawn[: wanted or max(1, MOST_CELLS // data.n_items)])

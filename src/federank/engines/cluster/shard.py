@@ -29,7 +29,7 @@ from federank.protocol.pairs.recipes import Recipe
 
 
 class Part(NamedTuple):
-    """What a shard is founded with: all that a federation knows of the people from `first` on, and of nobody else."""
+    """What a shard starts with: all that a federation knows of the people from `first` on, and of nobody else."""
 
     first: int
     n_users: int  # of the whole population

@@ -91,7 +91,7 @@ class Federation:
         return f"learning_rate {rate:g} is too large for this data; try a smaller one."
 
     @classmethod
-    def founded(cls, settings: FPLSettings, recipe: Recipe, profiles: Profiles, n_items: int) -> Federation:
+    def established(cls, settings: FPLSettings, recipe: Recipe, profiles: Profiles, n_items: int) -> Federation:
         """A federation before its first round: the server and every device draw their first values."""
         scale, factors, seed = settings.initial_scale, settings.factors, settings.seed
         width = padded_width(factors)

@@ -38,7 +38,7 @@ class RatingFederation:
     round_number: int = 0
 
     @classmethod
-    def founded(cls, settings: RatingSettings, data: Interactions) -> RatingFederation:
+    def established(cls, settings: RatingSettings, data: Interactions) -> RatingFederation:
         """A federation before its first round: the server and every device draw their first values."""
         assert data.ratings is not None, "ratings are learnt from ratings"
         recipe = rating_recipe(settings, data.profiles.sizes, data.n_items)

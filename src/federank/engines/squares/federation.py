@@ -39,7 +39,7 @@ class SquaresFederation:
     round_number: int = 0
 
     @classmethod
-    def founded(cls, settings: SquaresSettings, recipe: SquaresRecipe, profiles: Profiles) -> SquaresFederation:
+    def established(cls, settings: SquaresSettings, recipe: SquaresRecipe, profiles: Profiles) -> SquaresFederation:
         """A federation before its first round."""
         first = first_shared(recipe, settings.initial_scale)
         spent = np.zeros(len(profiles.starts) - 1, dtype=np.int32)

@@ -49,7 +49,7 @@ class RatingFactors(Recommender):
 
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
         _refuse_bad_ratings(train, self.settings)
-        federation = RatingFederation.founded(self.settings, train)
+        federation = RatingFederation.established(self.settings, train)
         self._follow(federation)
         identity = run_identity(self.name, self.settings, train)
         seconds = play_epochs(federation, self.settings.iterations, conduct, identity)

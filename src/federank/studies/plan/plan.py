@@ -28,7 +28,7 @@ from federank.recommenders.registry import recommender_class
 from federank.studies.plan.audit import Audit, refuse_impossible_audit
 from federank.studies.plan.ranges import crossed
 from federank.studies.plan.sources import missing, part_of, source_of
-from federank.studies.plan.study import Choose, DataSet, Model, Study, settings_of
+from federank.studies.plan.study import Choose, DataSet, ModelEntry, Study, settings_of
 from federank.studies.plan.vocabulary import epochs_setting, setting_names
 from federank.studies.plan.wishes import wanted_extras
 from federank.studies.results.results import FORMAT
@@ -80,7 +80,7 @@ class Run:
 class Case:
     """One row of a study on one fold: runs that choose, and the test run that they lead to."""
 
-    model: Model
+    model: ModelEntry
     data: DataSet
     fold: int | None
     swept: dict[str, Any]
@@ -133,7 +133,7 @@ def plan_study(study: Study) -> Plan:
     return Plan(cases=tuple(cases), notes=tuple(notes))
 
 
-def _cases(study: Study, data: DataSet, model: Model, number: int) -> list[Case]:
+def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[Case]:
     fold = number if data.split.way == FOLDS else None
     choose = study.choosing(data, model)
     grid = crossed(model.grid)

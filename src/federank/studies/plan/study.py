@@ -58,7 +58,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
+class ModelEntry:
     """A row (or, swept, several) of a study's table."""
 
     group: str
@@ -87,20 +87,20 @@ class Study:
     at: tuple[int, ...]
     metrics: tuple[str, ...] | None
     data: tuple[DataSet, ...]
-    models: tuple[Model, ...]
+    models: tuple[ModelEntry, ...]
     choose: dict[str, Any]
     data_choose: dict[str, dict[str, Any]]
     wishes: Wishes
     document: dict[str, Any]
     """The TOML file as it is run, for the report."""
 
-    def choosing(self, data: DataSet, model: Model) -> Choose:
+    def choosing(self, data: DataSet, model: ModelEntry) -> Choose:
         """How values are chosen for this model on this data: the model's word counts before the data set's."""
         content = self.choose | self.data_choose[data.name] | model.choose
         return Choose(**(content | {"seeds": tuple(content.get("seeds", model.seeds[:1]))}))
 
 
-def settings_of(model: Model, *, values: Mapping[str, Any], budget: int | None) -> dict[str, Any]:
+def settings_of(model: ModelEntry, *, values: Mapping[str, Any], budget: int | None) -> dict[str, Any]:
     """A model's settings with the values of a grid or a sweep, and the budget where its own settings give none."""
     name = epochs_setting(model.method)
     start = {} if name is None or budget is None else {name: budget}

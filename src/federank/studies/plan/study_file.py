@@ -37,7 +37,7 @@ from federank.recommenders.registry import recommender_class
 from federank.studies.plan import vocabulary as words
 from federank.studies.plan.audit import read_audit
 from federank.studies.plan.ranges import points, several
-from federank.studies.plan.study import RATING_METRICS, DataSet, Model, Point, Study
+from federank.studies.plan.study import RATING_METRICS, DataSet, ModelEntry, Point, Study
 from federank.studies.plan.vocabulary import as_table, as_tables, refuse_unknown, setting_names
 from federank.studies.plan.wishes import KEYS, wishes_of
 
@@ -135,7 +135,7 @@ def _choose(content: Any, where: str) -> dict[str, Any]:
     return table
 
 
-def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> Model:
+def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> ModelEntry:
     refuse_unknown(entry, words.MODEL, "[[model]]")
     if "method" not in entry:
         raise SettingError("A [[model]] has no method; name one, such as fpl or popular.")
@@ -153,7 +153,7 @@ def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> Model:
             raise SettingError(f"{min(both)} of {group} is in {one} and in {other}; one of them is needed.")
     if entry.get("best", False) and len(sweep) < 2:
         raise SettingError(f"{group} asks for the best of a sweep, and has no sweep; add one, or leave `best` out.")
-    return Model(
+    return ModelEntry(
         group=group,
         method=method,
         data=None if "data" not in entry else tuple(entry["data"]),

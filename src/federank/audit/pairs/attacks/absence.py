@@ -8,9 +8,9 @@ leaves the device.
 from __future__ import annotations
 
 from federank.audit.guess import Guess, claim
-from federank.audit.pairs.view import View
+from federank.audit.pairs.view import PairsView
 
 
-def absence(view: View) -> Guess:
+def absence(view: PairsView) -> Guess:
     """Claim every item that was never seen as a negative."""
     return claim(~view.seen_negative)

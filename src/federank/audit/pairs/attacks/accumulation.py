@@ -7,9 +7,9 @@ device's Updates only has to wait.
 from __future__ import annotations
 
 from federank.audit.guess import Guess, claim
-from federank.audit.pairs.view import View
+from federank.audit.pairs.view import PairsView
 
 
-def accumulation(view: View) -> Guess:
+def accumulation(view: PairsView) -> Guess:
     """Claim every item that was ever sent as a positive."""
     return claim(view.times_positive > 0)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from federank.audit.guess import Guess
-from federank.audit.pairs.view import View
+from federank.audit.pairs.view import PairsView
 
 
-def frequency(view: View) -> Guess:
+def frequency(view: PairsView) -> Guess:
     """Rank by the number of Updates that sent an item as a positive; claim what came more than once."""
     return Guess(view.times_positive.astype(np.float32), (view.times_positive > 1).sum(axis=1, dtype=np.int64))

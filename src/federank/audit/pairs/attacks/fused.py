@@ -25,7 +25,7 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, LongVector
 from federank.audit.guess import Guess, standardised
-from federank.audit.pairs.view import View
+from federank.audit.pairs.view import PairsView
 
 CERTAIN = 100.0
 """More than any other evidence could weigh, in logarithms of odds."""
@@ -35,7 +35,7 @@ _ENOUGH = 3
 _STEPS = 50
 
 
-def fused(view: View) -> Guess:
+def fused(view: PairsView) -> Guess:
     """Add up taste, what was sent and what is excluded."""
     n_items = view.seen_negative.shape[1]
     sent, decoys = view.times_positive > 0, view.policies.unliked > 0
@@ -52,7 +52,7 @@ def fused(view: View) -> Guess:
     return Guess(scores, np.where(decoys, _expected(scores, view.typical_size), sizes))
 
 
-def _evidence(view: View) -> tuple[FloatMatrix, FloatMatrix]:
+def _evidence(view: PairsView) -> tuple[FloatMatrix, FloatMatrix]:
     """What it weighs that an item was ever sent as liked, and that it was not: a column of each, one row a person."""
     liked, unliked = view.policies.liked, view.policies.unliked
     decoys = unliked > 0
@@ -70,7 +70,7 @@ def _expected(scores: FloatMatrix, typical_size: int) -> LongVector:
     return expected
 
 
-def profile_sizes(view: View, otherwise: LongVector) -> LongVector:
+def profile_sizes(view: PairsView, otherwise: LongVector) -> LongVector:
     """How many items each person is taken to have: from the negatives where these are enough, or else as given."""
     n_items = view.seen_negative.shape[1]
     enough = (view.negative_rows >= _ENOUGH * n_items) & view.policies.excluding

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, IntVector, RealVector
 from federank.audit.guess import Guess, standardised
-from federank.audit.pairs.view import AnyView, Lessons, SumsView, View
+from federank.audit.pairs.view import AnyView, Lessons, PairsView, SumsView
 
 _MISSING_PER_ITEM = 10
 _FEWEST_MISSING = 500
@@ -63,7 +63,7 @@ def features(view: AnyView) -> list[FloatMatrix]:
     return [*own, taste, popular]
 
 
-def _of_updates(view: View) -> list[FloatMatrix]:
+def _of_updates(view: PairsView) -> list[FloatMatrix]:
     latest = np.zeros(view.seen_negative.shape, dtype=np.float32)
     for row, update in enumerate(view.updates):
         latest[row, update.items] = update.biases

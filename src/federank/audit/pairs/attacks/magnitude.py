@@ -14,12 +14,12 @@ from __future__ import annotations
 import numpy as np
 
 from federank.audit.guess import Guess
-from federank.audit.pairs.view import View
+from federank.audit.pairs.view import PairsView
 
 _A_HALF = 0.5
 
 
-def magnitude(view: View) -> Guess:
+def magnitude(view: PairsView) -> Guess:
     """Rank what was ever sent as liked by small gradients; claim those below a half."""
     scores = view.vectors @ view.broadcast.vectors.T + view.broadcast.biases
     slopes = 1 / (1 + np.exp(np.clip(scores - np.median(scores, axis=1, keepdims=True), -30, 30)))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from federank.audit.guess import Guess, claim
-from federank.audit.pairs.view import View
+from federank.audit.pairs.view import PairsView
 
 
-def sign(view: View) -> Guess:
+def sign(view: PairsView) -> Guess:
     """Claim every item of one Update whose bias gradient is above zero."""
     positive = np.zeros(view.seen_negative.shape, dtype=np.bool_)
     for row, update in enumerate(view.updates):

@@ -16,7 +16,7 @@ import numpy as np
 
 from federank.arrays import FloatMatrix
 from federank.audit.guess import Guess, claim_typical
-from federank.audit.pairs.view import View
+from federank.audit.pairs.view import PairsView
 from federank.protocol.messages import Broadcast, Update
 
 _LEAST = 1e-9
@@ -35,6 +35,6 @@ def recovered_vectors(updates: list[Update], broadcast: Broadcast, negative_regu
     return found
 
 
-def vector_recovery(view: View) -> Guess:
+def vector_recovery(view: PairsView) -> Guess:
     """Rank the catalogue with the recovered vector."""
     return claim_typical(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases, view.typical_size)

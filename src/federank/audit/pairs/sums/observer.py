@@ -32,10 +32,10 @@ _TINY = np.finfo(np.float64).tiny
 class SumsObserver:
     """The server that sees sums: plays a run from its beginning and compares people's cohorts with all others."""
 
-    def __init__(self, founded: Federation, people: IntVector) -> None:
-        n_items, width = founded.item_vectors.shape
-        n_users = len(founded.user_vectors)
-        self.people, self.federation, self.round_number = people, founded, founded.round_number
+    def __init__(self, established: Federation, people: IntVector) -> None:
+        n_items, width = established.item_vectors.shape
+        n_users = len(established.user_vectors)
+        self.people, self.federation, self.round_number = people, established, established.round_number
         self._row_of_user = np.full(n_users, -1, dtype=np.int32)
         self._row_of_user[people] = np.arange(len(people), dtype=np.int32)
         self._tally = Tally(
