@@ -237,7 +237,7 @@ def test_the_first_model_is_the_one_of_a_simulation():
         settings = FPLSettings(factors=5, seed=9, initial_biases=biases)
         data = small_world()
         recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.ones(data.n_users))
-        simulated = Federation.founded(settings, recipe, data.profiles, data.n_items)
+        simulated = Federation.established(settings, recipe, data.profiles, data.n_items)
         first = PAIRS.first_content(settings, data, None).tables
         # Compiled or not, logarithms and cosines may differ in their last digit.
         np.testing.assert_allclose(first["vectors"], simulated.item_vectors[:, :5], rtol=1e-6)

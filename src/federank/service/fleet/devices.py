@@ -69,7 +69,7 @@ class VirtualDevices:
         choices = Choices.alike(settings.policy(0.5), np.full(data.n_users, float(wishes.get("pi", 1.0))))
         outward = everyones_outward(choices, seed, self.profiles, facts.n_items)
         recipe = recipe_for(settings, self.profiles.sizes, facts.n_items, coins(choices), None, outward)
-        self.federation = Federation.founded(settings, recipe, self.profiles, facts.n_items)
+        self.federation = Federation.established(settings, recipe, self.profiles, facts.n_items)
         self.choices, self.recipe, self.participants = choices, recipe, recipe.participants
         self._run = self.federation.run
         self._room = room_for_clients(*self.federation.item_vectors.shape)
