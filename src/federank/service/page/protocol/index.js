@@ -9,6 +9,7 @@
     pairs/transmission   the Update: what the owner lets the server see of them
     pairs/home           the vector that recommendations come from; it takes no part in rounds
     squares/             the same steps where squares are learnt, from a handful of messages in a life
+    sums/                messages that no single server can open; loaded where a federation plays them (sums/index.js)
 
 Tests run both languages on the same seed, profile and Broadcast, and compare pairs and Updates.
 */

@@ -1,0 +1,111 @@
+"""The offer: what the helper signs once a round, the same for everybody.
+
+    charter   digest of the federation's charter           model    digest of the model, as devices read it
+    round     numbers only rise                             version  of the model
+    block     digest of the items that messages cover       length   d, numbers a message
+    key       a fresh HPKE key, of this round alone         expires  seconds since 1970, by the helper's clock
+
+A device takes an offer if the key it pinned has signed it, if the charter is the one it pinned, and if model and block
+are those in its hands. So the leader cannot single a person out by another model, another block or another key.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.errors import BadMessage
+from federank.protocol.sums.canonical import canonical, digest, has_fields, hexadecimal, read_canonical
+from federank.protocol.sums.charter import SumsCharter
+from federank.protocol.sums.identities import PUBLIC_BYTES, SIGNATURE_BYTES, public_key, sign, verify
+
+CLOCKS_APART = 600
+"""Seconds by which a device's clock may be ahead of the helper's."""
+
+_NAME = "An offer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """One round's terms."""
+
+    charter: str
+    round: int
+    version: int
+    model: str
+    block: str
+    length: int
+    key: str
+    expires: int
+
+    def to_bytes(self) -> bytes:
+        """The one way to write this offer."""
+        return canonical(asdict(self))
+
+    def digest(self) -> bytes:
+        """What every report of the round is tied to."""
+        return digest("offer", self.to_bytes())
+
+    def public(self) -> bytes:
+        """The round's HPKE key."""
+        return bytes.fromhex(self.key)
+
+
+_FIELDS: dict[str, type] = {name: int if kind == "int" else str for name, kind in Offer.__annotations__.items()}
+
+
+def sign_offer(private: bytes, offer: Offer) -> bytes:
+    """The offer as it travels: with the helper's signature."""
+    signature = sign(private, "offer", offer.to_bytes())
+    return canonical({"offer": asdict(offer), "signature": signature.hex()})
+
+
+def read_offer(content: bytes, helper: bytes) -> Offer:
+    """An offer from the wire, if the helper has signed it."""
+    statement = read_canonical(content, _NAME)
+    has_fields(statement, _NAME, {"offer": dict, "signature": str})
+    told = statement["offer"]
+    has_fields(told, _NAME, _FIELDS)
+    signature = hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature of an offer")
+    verify(helper, "offer", canonical(told), signature)
+    for name in ("charter", "model", "block"):
+        hexadecimal(told[name], 32, f"The {name} of an offer")
+    public_key(hexadecimal(told["key"], PUBLIC_BYTES, "The key of an offer"))
+    if min(told["round"], told["version"], told["expires"]) < 0 or told["length"] < 1:
+        raise BadMessage("The round, the version and the time of an offer are not negative, and its length is above 0.")
+    return Offer(**told)
+
+
+def check_offer(offer: Offer, charter: SumsCharter, model: bytes, block: IntVector, now: float) -> None:
+    """Refuse an offer that is not about this charter, this model and this block, or that has expired."""
+    if offer.charter != charter.digest().hex():
+        raise BadMessage("The offer belongs to another charter than the one that was pinned; nothing is sent.")
+    if offer.model != model.hex():
+        raise BadMessage("The offer is about another model than the one that the leader gave; nothing is sent.")
+    if offer.block != block_digest(block).hex() or offer.length != message_length(len(block), charter.columns):
+        raise BadMessage("The offer is about another block of the catalogue than the round's; nothing is sent.")
+    if now > offer.expires + CLOCKS_APART:
+        raise BadMessage("The offer has expired; nothing is sent. The next round has another one.")
+
+
+def message_length(block: int, columns: int) -> int:
+    """d: a row for each item of the block, and the square of a row."""
+    return (block + columns) * columns
+
+
+def block_digest(block: IntVector) -> bytes:
+    """Which items a round's messages cover."""
+    return digest("block", block.astype("<i4").tobytes())
+
+
+def model_digest(version: int, regulariser: float, weights: FloatVector, vectors: FloatMatrix) -> bytes:
+    """The model as devices read it: every row, every item's weight, and lambda."""
+    return digest(
+        "model",
+        struct.pack("<Qd", version, regulariser),
+        np.ascontiguousarray(weights, dtype="<f4").tobytes(),
+        np.ascontiguousarray(vectors, dtype="<f4").tobytes(),
+    )

@@ -1,0 +1,77 @@
+/* The device's message (protocol/sums/upload.py): whole numbers in, an upload out that neither server can read alone.
+
+    context  H("report", offer, id)                  what everything else of the report is tied to
+    share    x - mask(seed, context)                 for the leader: uniform, whatever x is
+    part_L   H("leader", context, blind, share)      what the leader can recompute; the blind defeats guesses
+    part_H   H("helper", context, seed)              what the helper can recompute
+    sealed   HPKE(seed || part_L)                    for the helper, with info H("seal", offer, id)
+
+An upload has the same length for everybody. From the same inputs it is the same bytes as Python's.
+*/
+
+import { BadMessage } from "../wire.js";
+import { bytesOf, digest, hexadecimal, inMemory, joined } from "./canonical.js";
+import { PUBLIC_BYTES } from "./identities.js";
+import { SEED_BYTES, mask } from "./masks.js";
+import { offerDigest } from "./offer.js";
+import { C_INT } from "./rounding.js";
+import { OVERHEAD, seal } from "./sealing.js";
+
+/** @import { Bytes } from "./canonical.js" */
+/** @import { Offer } from "./offer.js" */
+
+/** What a device draws for one report; it is kept nowhere and shown to nobody.
+ * @typedef {{ id: Bytes, seed: Bytes, blind: Bytes }} Secrets */
+
+const MAGIC = bytesOf("FRSUMS01");
+const [ID_BYTES, BLIND_BYTES, PART_BYTES] = [16, 16, 32];
+const SEALED_BYTES = SEED_BYTES + PART_BYTES + OVERHEAD;
+export const HEADER_BYTES = Math.ceil((MAGIC.length + ID_BYTES + BLIND_BYTES + PART_BYTES + SEALED_BYTES) / 4) * 4;
+const MOST_AT_ONCE = 65_536; // bytes that a browser draws in one go
+
+/** So many bytes from the operating system.
+ * @type {(length: number) => Bytes} */
+export function systemRandom(length) {
+  const bytes = new Uint8Array(length);
+  for (let at = 0; at < length; at += MOST_AT_ONCE) crypto.getRandomValues(bytes.subarray(at, at + MOST_AT_ONCE));
+  return bytes;
+}
+
+/** Secrets of one report, from the operating system.
+ * @type {() => Secrets} */
+export const newSecrets = () => ({
+  id: systemRandom(ID_BYTES),
+  seed: systemRandom(SEED_BYTES),
+  blind: systemRandom(BLIND_BYTES),
+});
+
+/** What rounding at random needs for so many numbers (rounding.js).
+ * @type {(length: number) => Uint16Array} */
+export const roundingChances = (length) => new Uint16Array(systemRandom(2 * length).buffer);
+
+/** How many bytes an upload of this many numbers has.
+ * @type {(length: number) => number} */
+export const uploadBytes = (length) => HEADER_BYTES + 4 * length;
+
+/** Split a message of whole numbers in two, as the bytes of an upload; it is refused where its norm is more than the bound.
+ * @type {(offer: Offer, message: Int32Array, secrets: Secrets, ephemeral?: CryptoKeyPair) => Promise<Bytes>} */
+export async function makeUpload(offer, message, { id, seed, blind }, ephemeral) {
+  if (message.length !== offer.length)
+    throw new BadMessage(`The round's messages have ${offer.length} numbers; this one has ${message.length}.`);
+  let squares = 0;
+  for (let index = 0; index < message.length; index++) squares += message[index] * message[index];
+  if (squares > C_INT * C_INT)
+    throw new BadMessage(`A message has a norm of at most ${C_INT}; this one is longer, and it is not sent.`);
+  const terms = await offerDigest(offer);
+  const context = await digest("report", terms, id);
+  const share = await mask(seed, context, offer.length);
+  for (let index = 0; index < share.length; index++) share[index] = message[index] - share[index];
+  const partLeader = await digest("leader", context, blind, inMemory(share));
+  const partHelper = await digest("helper", context, seed);
+  const key = hexadecimal(offer.key, PUBLIC_BYTES, "The key of an offer");
+  const sealed = await seal(key, await digest("seal", terms, id), joined(seed, partLeader), ephemeral);
+  const upload = new Uint8Array(uploadBytes(offer.length));
+  upload.set(joined(MAGIC, id, blind, partHelper, sealed));
+  upload.set(inMemory(share), HEADER_BYTES);
+  return upload;
+}

@@ -1,0 +1,242 @@
+"""Statements, signatures, charters and offers: one spelling, one purpose, and whole sentences for all else."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from tests.protocol.sums.worlds import BLOCK, HELPER, LEADER, MODEL, charter, offer
+
+from federank.errors import BadMessage, SettingError
+from federank.protocol.sums.canonical import canonical, digest, read_canonical
+from federank.protocol.sums.charter import charter_from
+from federank.protocol.sums.identities import (
+    fingerprint,
+    new_private_key,
+    public_key_of,
+    sign,
+    sign_successor,
+    verify,
+    verify_successor,
+)
+from federank.protocol.sums.offer import CLOCKS_APART, check_offer, model_digest, read_offer, sign_offer
+from federank.protocol.sums.records import FOLDED, RoundRecord, read_record, same_round, sign_record
+
+TEXTS = some.text(some.characters(min_codepoint=32, max_codepoint=126), max_size=9)
+VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers(-(2**53) + 1, 2**53 - 1) | TEXTS,
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(some.dictionaries(TEXTS, VALUES, max_size=4))
+def test_a_statement_is_read_as_it_was_written(statement):
+    assert read_canonical(canonical(statement), "It") == statement
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"b":1,"a":2}',
+        b'{"a": 1}',
+        b'{"a":1,"a":1}',
+        b'{"a":1.0}',
+        b'{"a":NaN}',
+        b'{"a":9007199254740992}',
+        '{"a":"é"}'.encode(),
+        b'{"a":"\\u0001"}',
+        b'{"a":"\\u0041"}',
+        b"[1]",
+        b'{"a":1}\n',
+        b"{",
+        b"\xff",
+        b"[" * 50_000,
+    ],
+)
+def test_another_spelling_is_refused(content):
+    with pytest.raises(BadMessage, match="canonical"):
+        read_canonical(content, "It")
+
+
+def test_what_is_too_long_is_not_read():
+    with pytest.raises(BadMessage, match="at most 10 bytes"):
+        read_canonical(b'{"a":"123456"}', "It", most=10)
+
+
+def test_digests_tell_purposes_and_parts_apart():
+    found = [digest("a", b"bc"), digest("ab", b"c"), digest("a", b"b", b"c"), digest("a", b"", b"bc"), digest("a")]
+    assert len(set(found)) == len(found)
+
+
+def test_a_digest_is_sha_256_of_parts_with_their_lengths():
+    written = (21).to_bytes(8, "big") + b"federank sums 1 offer" + (1).to_bytes(8, "big") + b"1" + bytes(8)
+    assert digest("offer", b"1", b"") == hashlib.sha256(written).digest()
+
+
+def test_a_signature_holds_for_its_key_its_purpose_and_its_content_alone():
+    public, signature = public_key_of(HELPER), sign(HELPER, "offer", b"content")
+    verify(public, "offer", b"content", signature)
+    others = [
+        (public_key_of(LEADER), "offer", b"content", signature),
+        (public, "record", b"content", signature),
+        (public, "offer", b"Content", signature),
+        (public, "offer", b"content", signature[:-1]),
+        (public, "offer", b"content", bytes(64)),
+        (public, "offer", b"content", b"\xff" * 64),
+    ]
+    for case in others:
+        with pytest.raises(BadMessage, match="signature"):
+            verify(*case)
+
+
+def test_a_new_key_needs_the_word_of_the_old_one():
+    old, new, stranger = HELPER, new_private_key(), new_private_key()
+    word = sign_successor(old, public_key_of(new))
+    verify_successor(public_key_of(old), public_key_of(new), word)
+    with pytest.raises(BadMessage):
+        verify_successor(public_key_of(old), public_key_of(stranger), word)
+    with pytest.raises(BadMessage):
+        verify_successor(public_key_of(old), public_key_of(new), sign_successor(stranger, public_key_of(new)))
+
+
+def test_fingerprints_are_short_and_tell_keys_apart():
+    one, other = fingerprint(public_key_of(HELPER)), fingerprint(public_key_of(LEADER))
+    assert one != other
+    assert [len(group) for group in one.split(" ")] == [4] * 8
+
+
+@pytest.mark.parametrize("private", [b"", bytes(32), b"\xff" * 32, b"1" * 31])
+def test_what_is_no_private_key_is_refused_without_being_shown(private):
+    with pytest.raises(BadMessage) as told:
+        sign(private, "offer", b"")
+    assert repr(private) not in str(told.value)
+
+
+def test_a_charter_is_read_as_it_was_written_and_every_field_changes_its_digest():
+    mine = charter()
+    assert charter_from(mine.to_bytes()) == mine
+    changes = {
+        "founding": "0" * 32,
+        "catalogue": "0" * 64,
+        "settings": "0" * 64,
+        "items": 9,
+        "columns": 4,
+        "blocks": 1,
+        "seed": 6,
+        "clip": "2.0",
+        "noise": 65,
+        "messages": 4,
+        "least_cohort": 4,
+        "largest_cohort": 99,
+        "helper_origin": "https://other.example",
+        "helper_key": public_key_of(LEADER).hex(),
+        "leader_key": public_key_of(HELPER).hex(),
+    }
+    digests = {charter(**{name: value}).digest() for name, value in changes.items()} | {mine.digest()}
+    assert len(digests) == len(changes) + 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"least_cohort": 1}, "at least 2 people"),
+        ({"least_cohort": 101}, "at most the largest"),
+        ({"largest_cohort": 2**31 // 4096}, "could wrap"),
+        ({"noise": 2**22, "largest_cohort": 2**31 // 4096 - 18_636}, "could wrap"),
+        ({"noise": 63}, "noise of a server"),
+        ({"noise": -1}, "noise of a server"),
+        ({"noise": 2**22 + 1}, "noise of a server"),
+        ({"messages": 0}, "messages"),
+        ({"bound": 8192}, "bound"),
+        ({"ring": 64}, "ring"),
+        ({"suite": "none"}, "suite"),
+        ({"clip": "0"}, "clip"),
+        ({"clip": "nan"}, "clip"),
+        ({"clip": "inf"}, "clip"),
+        ({"clip": "2.50"}, "clip"),
+    ],
+)
+def test_a_charter_that_promises_nothing_is_refused(changes, sentence):
+    with pytest.raises(SettingError, match=sentence):
+        charter(**changes)
+    told = json.loads(charter().to_bytes()) | changes
+    with pytest.raises(BadMessage, match=sentence):
+        charter_from(canonical(told))
+
+
+def test_a_charter_with_other_fields_or_keys_is_refused():
+    told = json.loads(charter().to_bytes())
+    for changed in (
+        told | {"more": 1},
+        {name: value for name, value in told.items() if name != "noise"},
+        told | {"noise": "64"},
+        told | {"noise": True},
+        told | {"helper_key": "00" * 65},
+        told | {"helper_key": told["helper_key"].upper()},
+        told | {"catalogue": "abc"},
+    ):
+        with pytest.raises(BadMessage):
+            charter_from(canonical(changed))
+
+
+def test_an_offer_is_taken_if_it_is_about_what_the_device_holds():
+    terms, _ = offer()
+    read = read_offer(sign_offer(HELPER, terms), public_key_of(HELPER))
+    assert read == terms
+    check_offer(read, charter(), MODEL, BLOCK, now=terms.expires + CLOCKS_APART)
+
+
+def test_an_offer_of_anything_else_is_refused():
+    terms, _ = offer()
+    other_model = model_digest(4, 0.5, np.ones(8, np.float32), np.zeros((8, 2), np.float32))
+    with pytest.raises(BadMessage, match="another charter"):
+        check_offer(terms, charter(noise=128), MODEL, BLOCK, 0)
+    with pytest.raises(BadMessage, match="another model"):
+        check_offer(terms, charter(), other_model, BLOCK, 0)
+    with pytest.raises(BadMessage, match="another block"):
+        check_offer(terms, charter(), MODEL, BLOCK + 1, 0)
+    with pytest.raises(BadMessage, match="expired"):
+        check_offer(terms, charter(), MODEL, BLOCK, terms.expires + CLOCKS_APART + 1)
+    with pytest.raises(BadMessage, match="signature"):
+        read_offer(sign_offer(LEADER, terms), public_key_of(HELPER))
+
+
+def test_an_offer_whose_terms_were_changed_on_the_way_is_refused():
+    told = json.loads(sign_offer(HELPER, offer()[0]))
+    stranger = public_key_of(new_private_key()).hex()
+    for change in ({"key": stranger}, {"round": 7}, {"model": "0" * 64}, {"expires": 2_000_000_001}):
+        with pytest.raises(BadMessage, match="signature"):
+            read_offer(canonical(told | {"offer": told["offer"] | change}), public_key_of(HELPER))
+
+
+@pytest.mark.parametrize("changes", [{"length": 0}, {"round": -1}, {"key": "00" * 65}, {"model": "xyz"}])
+def test_an_offer_that_makes_no_sense_is_refused_though_it_be_signed(changes):
+    with pytest.raises(BadMessage):
+        read_offer(sign_offer(HELPER, offer(**changes)[0]), public_key_of(HELPER))
+
+
+def test_models_differ_by_version_lambda_weights_and_rows():
+    weights, rows = np.ones(8, np.float32), np.arange(16, dtype=np.float32).reshape(8, 2)
+    others = [
+        model_digest(5, 0.5, weights, rows),
+        model_digest(4, 0.25, weights, rows),
+        model_digest(4, 0.5, 2 * weights, rows),
+        model_digest(4, 0.5, weights, rows + 1),
+    ]
+    assert len({*others, MODEL}) == 5
+
+
+def test_records_are_read_if_their_server_signed_them_and_tell_of_one_round():
+    told = {"charter": "a" * 64, "offer": "b" * 64, "round": 3, "state": FOLDED, "messages": 5, "set": "c" * 64}
+    leader, helper = RoundRecord(**told, sum="d" * 64, model="e" * 64), RoundRecord(**told, sum="f" * 64)
+    assert read_record(sign_record(LEADER, leader), public_key_of(LEADER)) == leader
+    same_round(leader, helper)
+    with pytest.raises(BadMessage, match="signature"):
+        read_record(sign_record(LEADER, leader), public_key_of(HELPER))
+    with pytest.raises(BadMessage, match="differ"):
+        same_round(leader, RoundRecord(**(told | {"messages": 6}), sum="f" * 64))
+    with pytest.raises(BadMessage, match="folded or abandoned"):
+        read_record(sign_record(LEADER, RoundRecord(**(told | {"state": "lost"}), sum="")), public_key_of(LEADER))
