@@ -1,4 +1,4 @@
-"""Sums in the browser's language against Python's: the same bytes from the same inputs, both ways, and RFC 9180's own."""
+"""Sums in JavaScript against Python: the same bytes from the same inputs, both ways, and those of RFC 9180."""
 
 import json
 import subprocess
@@ -295,7 +295,7 @@ def test_a_message_that_is_too_long_does_not_leave_the_page(ask):
     terms, _ = offer()
     told = {"kind": "upload", "offer": json.loads(terms.to_bytes())}
     edge = [C_INT] + [0] * (LENGTH - 1)
-    found = ask(told | {"message": edge}, told | {"message": edge[:-1] + [1]}, told | {"message": edge[:-1]})
+    found = ask(told | {"message": edge}, told | {"message": [*edge[:-1], 1]}, told | {"message": edge[:-1]})
     assert isinstance(found[0], str)
     assert "norm" in found[1]["refused"]
     assert "numbers" in found[2]["refused"]
