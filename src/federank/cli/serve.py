@@ -25,20 +25,41 @@ class ServeCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Our own options, then those of the records."""
         from federank.cli.settings_flags import settings_options
-        from federank.protocol.pairs.recipes import FEDERATION_SETTINGS, FPLSettings
         from federank.service.server.settings import RoundSettings, TrustSettings
 
-        method = [option for option in settings_options(FPLSettings) if option.name in FEDERATION_SETTINGS]
-        for option in method:
-            if option.name == "triples":
-                option.help = "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]"
         if len(self.params) == self._own:
-            self.params += [*settings_options(RoundSettings), *method, *settings_options(TrustSettings)]
+            self.params += [*settings_options(RoundSettings), *_method_options(), *settings_options(TrustSettings)]
         return super().get_params(ctx)
 
     def __init__(self, *args: Any, **values: Any) -> None:
         super().__init__(*args, **values)
         self._own = len(self.params)
+
+
+def _method_options() -> list[click.Option]:
+    """The settings that federations decide, of every method that can be served: each once, with whose it is."""
+    from federank.cli.settings_flags import settings_options
+    from federank.service.server.families.registry import FAMILIES
+
+    found: dict[str, click.Option] = {}
+    for family in FAMILIES.values():
+        for option in settings_options(family.settings):
+            name = str(option.name)
+            if name not in family.federation_settings:
+                continue
+            option.help = f"{family.method}: {_HELP.get(name, option.help)}"
+            if name in found:
+                found[name].help = f"{found[name].help} {option.help}"
+            else:
+                found[name] = option
+    return list(found.values())
+
+
+_HELP = {
+    "triples": "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]",
+    "messages": "How many messages a device is ever invited to send; it counts them too.  [default: 5]",
+}
+"""Where a federation's setting says more, or less, than a simulation's."""
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -73,6 +94,11 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                 "--self-signed",
                 is_flag=True,
                 help="Make a certificate, and write it to the current folder for devices' --ca.",
+            ),
+            click.option(
+                "--method",
+                type=click.Choice(["frugal", "fpl"]),
+                help="What it learns by: few messages, or the published pair-wise learning.  [default: fpl]",
             ),
             click.option("--name", help="What the federation is called.  [default: the data's name]"),
             click.option("--noun", metavar="ONE/MANY", help="What its items are called, such as film/films."),
@@ -120,6 +146,7 @@ def serve(reading: Reading, **values: Any) -> None:
     \b
     Examples:
       federank serve --data city
+      federank serve --data city --method frugal --messages 3
       federank serve --data city --self-signed --host 0.0.0.0
       federank serve --store postgresql://federank@localhost/federank --workers 2
     """
@@ -194,17 +221,19 @@ def _serve(
 def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
     """What the flags ask of the store."""
     from federank.cli.settings_flags import given_settings
-    from federank.protocol.pairs.recipes import FEDERATION_SETTINGS
+    from federank.service.server.families.registry import FAMILIES
     from federank.service.server.federation.charter import noun_of, suggested_policy
     from federank.service.server.federation.opening import Demand
     from federank.service.server.settings import RoundSettings
 
+    of_methods = {name for family in FAMILIES.values() for name in family.federation_settings}
     return Demand(
         data=reading.interactions,
         source=reading.source,
         names_data=click.get_current_context().get_parameter_source("source") is ParameterSource.COMMANDLINE,
         name=values["name"],
-        settings={name: values[name] for name in FEDERATION_SETTINGS if values[name] is not None},
+        method=values["method"],
+        settings={name: values[name] for name in sorted(of_methods) if values[name] is not None},
         rounds=given_settings(RoundSettings, values),
         start_from=values["start_from"],
         suggested_policy=suggested_policy(values["suggest_pi"], values["suggest_sharing"], values["suggest_epsilon"]),

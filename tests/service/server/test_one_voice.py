@@ -94,12 +94,13 @@ def connection(store):
 def test_a_round_that_is_not_open_has_no_ticket_to_give(connection):
     statements.open_round(connection, 0, 0)
     one, other = (make_ticket(b"k" * 32, device, 0, 0) for device in ("one", "other"))
-    assert statements.grant(connection, 0, [one], set(), 9) == ([one], set())
-    assert statements.grant(connection, 0, [one], {one}, 9) == ([one], set())
+    assert statements.grant(connection, 0, {one: "one"}, set(), 9) == ([one], set(), set())
+    assert statements.grant(connection, 0, {one: "one"}, {one}, 9) == ([one], set(), set())
     statements.close_round(connection, 0, 0)
-    assert statements.grant(connection, 0, [one, other], {one}, 9) == ([], set())
+    assert statements.grant(connection, 0, {one: "one", other: "other"}, {one}, 9) == ([], set(), set())
     assert connection.one("SELECT granted FROM grants") == (1,)
-    assert statements.grant(connection, 1, [other], set(), 9) == ([], set()), "nor has one that has not begun"
+    nothing = statements.grant(connection, 1, {other: "other"}, set(), 9)
+    assert nothing == ([], set(), set()), "nor has one that has not begun"
 
 
 def test_devices_departures_and_abandoned_rounds_are_counted_as_they_happen(connection):

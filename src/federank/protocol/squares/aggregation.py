@@ -14,7 +14,7 @@ import numpy as np
 from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank.models.squares import gram_matrix
 from federank.protocol.draws import ITEM_FACTORS
-from federank.protocol.initial import normal_rows
+from federank.protocol.initial import Draw, normal_rows
 from federank.protocol.server_steps import Adam, adam_step
 from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
 from federank.protocol.squares.messages import SquaresBroadcast, SquaresUpdate, check_squares_update, dense
@@ -29,6 +29,8 @@ from federank.protocol.squares.server_steps import (
     spectrum_of,
     strongest,
 )
+
+_LITTLE = 1e-5
 
 
 @dataclass(eq=False)
@@ -64,9 +66,9 @@ class SquaresShared:
         fold(recipe, self, block, SummedMessages(pulls, squares, count))
 
 
-def first_shared(recipe: SquaresRecipe, initial_scale: float) -> SquaresShared:
+def first_shared(recipe: SquaresRecipe, initial_scale: float, draw: Draw = normal_rows) -> SquaresShared:
     """What the server begins with: vectors drawn from the seed, and no memory."""
-    vectors = normal_rows(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=initial_scale)
+    vectors = draw(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=initial_scale)
     # Before anybody has spoken nothing is known of the data: devices weigh the catalogue and the pull to zero alike.
     own = initial_scale**2 * recipe.n_items
     moments = vectors.shape if recipe.step == "adam" else (0, recipe.factors)
@@ -82,8 +84,8 @@ def first_shared(recipe: SquaresRecipe, initial_scale: float) -> SquaresShared:
 
 
 def fold(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages) -> None:
-    """The next version of the model, from the sums of a round; without a message there is nothing to learn."""
-    if sums.messages:
+    """The next version of the model, from the sums of a round; from people who weigh nothing there is none."""
+    if sums.messages and sums.squares[-1, -1] > 0:
         told = published(recipe, shared.vectors)
         if recipe.step == "spectral":
             _fold_spectral(recipe, shared, told, sums)
@@ -105,9 +107,15 @@ def _fold_spectral(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatr
     together = np.hstack((np.sqrt(kept) * shared.sketch, now)) if kept > 0 else now
     shared.counts = kept * shared.counts + products[:, -1] / mean_weight
     shared.heard = kept * shared.heard + sums.messages
-    shared.weights = item_weights(shared.counts * everybody / shared.heard, recipe.popularity)
-    spectrum = strongest(together, shared.weights, recipe.factors)
+    weights = item_weights(shared.counts * everybody / shared.heard, recipe.popularity)
+    said = np.einsum("ij,ij->i", together, together)
+    # Where no two people share an item yet, what they said is kept: a model of it would be nothing, and lead nowhere.
+    tells = float(weights @ said) > _LITTLE * float(said.sum())
+    spectrum = strongest(together, weights if tells else np.ones_like(weights), recipe.factors)
     shared.sketch = spectrum.vectors * spectrum.singular_values
+    if not tells:
+        return
+    shared.weights = weights
     shared.vectors, shared.regulariser = balanced(spectrum, recipe.shrinkage, recipe.regulariser)
 
 

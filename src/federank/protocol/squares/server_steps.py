@@ -81,7 +81,7 @@ def strongest(sketch: RealMatrix, weights: FloatVector, factors: int) -> Spectru
 
 def faded(heard: float, now: int, everybody: int) -> float:
     """How much is kept of what is known: all until everybody has spoken; then those who speak again replace it."""
-    return 1.0 if heard + now <= everybody else max(0.0, everybody - now) / heard
+    return 1.0 if not heard or heard + now <= everybody else max(0.0, everybody - now) / heard
 
 
 def balanced(spectrum: Spectrum, shrinkage: float, regulariser: float) -> tuple[FloatMatrix, float]:

@@ -1,7 +1,8 @@
 """The dispatcher: devices wait in a long poll, a round opens, and as many as are wanted are handed its tickets.
 
 Those who wait are taken in a random order, so that who takes part depends on nothing but being there. All that wait at
-a moment are served by one transaction. A device that has reported in a round waits for the next one.
+a moment are served by one transaction. A device that has reported in a round waits for the next one; one that has been
+invited as often as the federation's method allows is told so, and waits for nothing.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from federank.service.server.latest import Latest
 from federank.service.server.logs import Log
 from federank.service.server.store.database import Connection, StoreAway
-from federank.service.server.store.statements import grant
+from federank.service.server.store.statements import Granted, grant
 from federank.service.server.store.writer import Writer
 from federank.service.server.tickets import Ticket, make_ticket
 
@@ -21,12 +23,25 @@ LEAST_WAVE, MOST_WAVE = 64, 1024
 """How many of those who wait are served by one transaction."""
 
 
+class Spent(NamedTuple):
+    """The answer to a device that has been invited as often as can be."""
+
+    invitations: int
+
+
+Answer = Ticket | Spent | None
+"""What a device that waits is given; None if there was nothing in its time."""
+
+
 class Dispatcher:
     """Who waits for a task, and who has been given the open round's."""
 
-    def __init__(self, latest: Latest, writer: Writer, ticket_key: bytes, log: Log) -> None:
+    def __init__(
+        self, latest: Latest, writer: Writer, ticket_key: bytes, log: Log, invitations: int | None = None
+    ) -> None:
         self._latest, self._writer, self._key, self._log = latest, writer, ticket_key, log
-        self._waiting: dict[str, asyncio.Future[Ticket | None]] = {}
+        self._invitations = invitations
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._news = asyncio.Event()
         self._hoping: set[str] = set()  # those who wait and have not been told that this round is not for them
         self._round = -1
@@ -49,12 +64,12 @@ class Dispatcher:
         if round_number == self._round:
             self._reported.add(device)
 
-    async def wait(self, device: str, seconds: float, gone: Callable[[], Awaitable[None]]) -> Ticket | None:
-        """A ticket for this device, or None if there is none in this time or the device has gone."""
+    async def wait(self, device: str, seconds: float, gone: Callable[[], Awaitable[None]]) -> Answer:
+        """A ticket for this device, or that it is spent; None if there is none in this time or the device has gone."""
         earlier = self._waiting.pop(device, None)
         if earlier is not None and not earlier.done():
             earlier.set_result(None)  # the same device asks again: the newer request counts
-        answer: asyncio.Future[Ticket | None] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[device] = answer
         self._hoping.add(device)
         self._news.set()
@@ -101,26 +116,32 @@ class Dispatcher:
         tickets = {make_ticket(self._key, device, now.number, now.version): device for device in devices}
         if not tickets:
             return
-        wanted = list(tickets)
         again = {ticket for ticket, device in tickets.items() if self._given.get(device) == ticket}
-        most = self._latest.rounds.most_tickets
+        most, invitations = self._latest.rounds.most_tickets, self._invitations
 
-        def take(connection: Connection) -> tuple[list[Ticket], set[bytes]]:
-            return grant(connection, now.number, wanted, again, most)
+        def take(connection: Connection) -> Granted:
+            return grant(connection, now.number, tickets, again, most, invitations)
 
-        given, used = await self._writer.write(take)
+        given, used, spent = await self._writer.write(take)
+        if invitations is not None:
+            for ticket in spent:
+                self._answer(tickets[ticket], Spent(invitations))
         if now.number != self._round:
             return
-        self._no_room = self._no_room or len(given) + len(used) < len(wanted)
-        self._reported |= {tickets[ticket] for ticket in wanted if ticket.use in used}
+        reported = {device for ticket, device in tickets.items() if ticket.use in used}
+        self._no_room = self._no_room or len(given) + len(reported) + len(spent) < len(tickets)
+        self._reported |= reported
         for ticket in given:
             device = tickets[ticket]
             self._given[device] = ticket
-            answer = self._waiting.pop(device, None)
-            if answer is not None and not answer.done():
-                answer.set_result(ticket)
+            self._answer(device, ticket)
         if self._hoping:
             self._news.set()
+
+    def _answer(self, device: str, told: Answer) -> None:
+        answer = self._waiting.pop(device, None)
+        if answer is not None and not answer.done():
+            answer.set_result(told)
 
     def _next_devices(self, room: int) -> list[str]:
         """Who is asked about next, in a random order; a few more than there is room for, as some may have reported."""

@@ -25,7 +25,8 @@ class RoundSettings:
     minimum: int = 1
     """Reports below which a round whose time is up is abandoned, leaving no trace in the model."""
     over_selection: float = 1.3
-    """How many devices are given a round's task, as a multiple of the target: some will never answer."""
+    """How many devices are given a round's task, as a multiple of the target: some will never answer. A federation of
+    frugal begins with 1: whoever is invited spends a message."""
     deadline: float = 60.0
     """Seconds after which a round ends."""
     staleness: int = 4
@@ -63,7 +64,8 @@ class TrustSettings:
     """How much a device, an address or an upload may ask of the server."""
 
     most_norm: float = 100.0
-    """Longest row of an Update, vector and bias together; longer ones are shortened to it, and counted."""
+    """Longest row of an Update, vector and bias together (fpl), or longest message as a whole (frugal); longer ones are
+    shortened to it, and counted."""
     device_rate: float = 10.0
     """Requests a second of one device, over time (0: no limit)."""
     address_rate: float = 100.0

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.errors import BadMessage
+from federank.service.server.dispatcher import Spent
 from federank.service.server.endpoints.public import newest, whole_number
 from federank.service.server.http.rate_limits import bucket_of, enforce_rate_limit, read_body
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
@@ -53,7 +54,7 @@ async def leave_federation(service: Service, request: Request) -> Response:
 
 
 async def work(service: Service, request: Request) -> Response:
-    """Wait for a task; a ticket for it, or nothing within the wait."""
+    """Wait for a task; a ticket for it, or nothing within the wait; no more once the device's messages are spent."""
     device, _ = await who_asks(service, request)
     seconds = min(whole_number(request, "wait") or 0, LONGEST_WAIT)
 
@@ -65,6 +66,13 @@ async def work(service: Service, request: Request) -> Response:
     ticket = await service.dispatcher.wait(device, max(seconds, 0.25), gone)
     if ticket is None:
         return Response(None, 204)
+    if isinstance(ticket, Spent):
+        raise Refusal(
+            409,
+            "spent",
+            f"This device has been invited {ticket.invitations} times, as often as this federation ever invites one; "
+            "models are still there for it.",
+        )
     return json_response(
         {
             "ticket": str(ticket),

@@ -53,6 +53,7 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
         who="device",
         query=(("wait", f"Seconds to wait for work, at most {devices.LONGEST_WAIT}."),),
         answers=((200, JSON), (204, "")),
+        refusals=(409,),
     ),
     Entry(
         "GET",

@@ -4,7 +4,8 @@ To serve another method, write a file beside pairs.py that fills this record in,
 the rounds, the endpoints and the workers stay as they are:
 
     charter     keeps the family's settings; devices are told `device_settings` of them
-    rounds      open, wait, close; hand the family's `fold` what was uploaded, in the stated order
+    rounds      open, wait, close; hand the family's `fold` what was uploaded, in the stated order; a device is invited
+                at most as often as `invitations` says
     uploads     are bytes of a kind; a `Kind` says whether they are right, and what they add to their round's sum
     store       keeps every version's content, and of the newest one also what the next `fold` has to remember
     model       is sent as the family's `encode` writes it, by any worker: from tables and `overall`, not from `state`
@@ -13,7 +14,7 @@ the rounds, the endpoints and the workers stay as they are:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from federank.arrays import IntVector
@@ -44,6 +45,12 @@ class Kind(NamedTuple):
     """What an accepted upload adds to its round's sum. It was judged when it arrived, and is not checked again."""
 
 
+def _without_end(settings: Any) -> int | None:
+    """A device may be invited to every round."""
+    del settings
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """What a server must know of a method."""
@@ -72,3 +79,9 @@ class Family:
     """(settings, model, rows, round number) -> the Broadcast of these rows, as it is sent."""
     kinds: Mapping[str, Kind]
     """Every kind of upload that it takes; `plain` is one device's Update, readable by the server."""
+    invitations: Callable[[Any], int | None] = _without_end
+    """(settings) -> how often a device is invited in its life at most; None: as often as there are rounds."""
+    rounds: Mapping[str, Any] = field(default_factory=dict)
+    """Where a federation's defaults of `RoundSettings` are not the record's."""
+    modes: tuple[str, ...] = ("rounds", "buffered")
+    """The modes of `RoundSettings` in which its fold makes sense."""

@@ -56,12 +56,13 @@ def first_content(settings: FPLSettings, data: Interactions, trained: Any) -> Co
         draw=normal_columns,  # a server compiles nothing to start
     )
     if trained is not None:
-        here, there = _known_items(data, trained)
+        here, there = known_items(data, trained)
         vectors[here], biases[here] = trained.item_vectors[there], trained.item_biases[there]
     return Content({"vectors": vectors, "biases": biases})
 
 
-def _known_items(data: Interactions, trained: Any) -> tuple[IntVector, IntVector]:
+def known_items(data: Interactions, trained: Any) -> tuple[IntVector, IntVector]:
+    """The items that a trained model knows: their numbers here, and there."""
     rows = {identity: row for row, identity in enumerate(trained.training.item_ids.tolist())}
     known = [(n, rows[identity]) for n, identity in enumerate(data.item_ids.tolist()) if identity in rows]
     if not known:

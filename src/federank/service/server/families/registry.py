@@ -5,8 +5,9 @@ from __future__ import annotations
 from federank.errors import StoreError
 from federank.service.server.families.family import Family
 from federank.service.server.families.pairs import PAIRS
+from federank.service.server.families.squares import SQUARES
 
-FAMILIES: dict[str, Family] = {family.method: family for family in (PAIRS,)}
+FAMILIES: dict[str, Family] = {family.method: family for family in (SQUARES, PAIRS)}
 
 
 def family_of(method: str) -> Family:

@@ -14,6 +14,7 @@ from typing import Any
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.recommenders.stored.model_folder import load_model
+from federank.service.server.families.family import Family
 from federank.service.server.families.registry import FAMILIES
 from federank.service.server.federation.catalogue import catalogue_of
 from federank.service.server.federation.charter import Charter, read_charter, usual_noun
@@ -23,6 +24,8 @@ from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.restoring import jump_ahead
 from federank.service.server.store.schema import migrate
 from federank.service.server.store.statements import get_fact, put_fact
+
+DEFAULT_METHOD = "fpl"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,7 @@ class Demand:
     """Whether the operator has named them; else an old federation's own catalogue will do."""
     name: str | None = None
     method: str | None = None
-    """What the federation learns by; fpl for a new one where nothing is said."""
+    """What the federation learns by; for a new one where nothing is said, the trained model's, or `DEFAULT_METHOD`."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Those of the method's settings that are given."""
     rounds: dict[str, Any] = field(default_factory=dict)
@@ -75,20 +78,44 @@ def open_store(address: str, demand: Demand) -> str | None:
 
 def _begin(connection: Connection, demand: Demand) -> str | None:
     trained = None if demand.start_from is None else load_model(demand.start_from)
-    family = FAMILIES[demand.method or "fpl"]
+    learnt_by = getattr(trained, "name", DEFAULT_METHOD)
+    family = FAMILIES[demand.method or (learnt_by if learnt_by in FAMILIES else DEFAULT_METHOD)]
+    _refuse_settings_of_others(family, demand)
     settings = family.settings(**{**family.defaults, **demand.settings})
-    rounds, data = RoundSettings(**demand.rounds), demand.data()
+    rounds, data = _rounds_of(family, {**family.rounds, **demand.rounds}), demand.data()
     return establish(connection, settings, data, rounds, family=family, name=demand.name, trained=trained)
 
 
 def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
     refuse_another(charter, demand)
     if demand.rounds:
-        rounds = RoundSettings(**(get_fact(connection, "rounds") | demand.rounds))
+        rounds = _rounds_of(charter.family, get_fact(connection, "rounds") | demand.rounds)
         with connection.transaction():
             put_fact(connection, "rounds", asdict(rounds))
     if demand.restored:
         jump_ahead(connection)
+
+
+def _rounds_of(family: Family, values: dict[str, Any]) -> RoundSettings:
+    """The settings of rounds, in a mode that the method can be played in."""
+    rounds = RoundSettings(**values)
+    if rounds.mode not in family.modes:
+        raise SettingError(
+            f"mode is {rounds.mode}, but a fold of {family.method} needs messages that belong to one version of the "
+            f"model; leave --mode out, or say {' or '.join(family.modes)}."
+        )
+    return rounds
+
+
+def _refuse_settings_of_others(family: Family, demand: Demand) -> None:
+    """What belongs to another method is refused, and not left unheard."""
+    foreign = [name for name in demand.settings if name not in family.federation_settings]
+    if foreign:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in foreign)
+        raise SettingError(
+            f"The federation's method is {family.method}, which has no {flags}; leave it out, or name another --method "
+            "for a new federation."
+        )
 
 
 def refuse_another(charter: Charter, demand: Demand) -> None:
@@ -103,6 +130,7 @@ def refuse_another(charter: Charter, demand: Demand) -> None:
             f"The store holds a federation whose method is {charter.family.method}, not {demand.method}; leave "
             "--method out, or name another --store for a new federation."
         )
+    _refuse_settings_of_others(charter.family, demand)
     for name in charter.family.federation_settings:
         kept, asked = getattr(charter.settings, name), demand.settings.get(name)
         if asked not in (None, kept) and not (name == "triples" and asked == "mean"):

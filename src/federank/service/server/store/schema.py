@@ -1,7 +1,8 @@
 """The store's tables, as numbered migrations: a store remembers which of them it has had.
 
     facts      what the federation is: recipe, catalogue, round settings, key of the tickets, hash of the admin token
-    devices    a random id and the hash of its token; nothing else is known of anybody
+    devices    a random id and the hash of its token; where messages are counted, how often it was invited and to which
+               round last; nothing else is known of anybody
     rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup
     grants     how many devices have been given a round's task
     uploads    one row per ticket used, and per device and fold: the digest, and until it is folded the bytes (any kind:
@@ -45,6 +46,10 @@ MIGRATIONS: list[list[str]] = [
         "DELETE FROM facts WHERE name = 'departures'",
     ],
     ["ALTER TABLE versions ADD COLUMN state {bytes}"],
+    [
+        "ALTER TABLE devices ADD COLUMN invitations {whole} NOT NULL DEFAULT 0",
+        "ALTER TABLE devices ADD COLUMN invited_to {whole} NOT NULL DEFAULT -1",
+    ],
 ]
 """Each migration's statements, in order; the first is number 1."""
 

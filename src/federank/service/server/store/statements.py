@@ -140,13 +140,27 @@ def open_round(connection: Connection, number: int, version: int) -> None:
         connection.run("INSERT INTO grants (round, granted) VALUES (?, 0) ON CONFLICT (round) DO NOTHING", number)
 
 
+class Granted(NamedTuple):
+    """What became of those who asked for a ticket."""
+
+    tickets: list[Ticket]  # may be handed out
+    used: set[bytes]  # uses of those whose device has reported already
+    spent: set[Ticket]  # whose device has been invited as often as can be
+
+
 def grant(
-    connection: Connection, number: int, tickets: list[Ticket], again: set[Ticket], most: int
-) -> tuple[list[Ticket], set[bytes]]:
-    """Which of these tickets may be handed out, no more than `most` in a round; and whose device has reported already.
+    connection: Connection,
+    number: int,
+    tickets: dict[Ticket, str],
+    again: set[Ticket],
+    most: int,
+    invitations: int | None = None,
+) -> Granted:
+    """Which of these devices' tickets may be handed out, no more than `most` in a round.
 
     Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
-    whatever the worker that asks has seen so far.
+    whatever the worker that asks has seen so far. With `invitations` a device is invited to so many rounds in its life,
+    counted here; to be given the ticket of the same round again is no other invitation.
     """
     used = used_tickets(connection, tickets)
     lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
@@ -156,20 +170,52 @@ def grant(
         number,
     )
     if row is None:
-        return [], used
-    fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again]
+        return Granted([], used, set())
+    spent: set[Ticket] = set()
+    if invitations is not None:
+        counted = _invitations(connection, tickets.values())
+        again = {ticket for ticket, device in tickets.items() if counted.get(device, (0, -1))[1] == number}
+        spent = {ticket for ticket, device in tickets.items() if counted.get(device, (0, -1))[0] >= invitations} - again
+    fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again and ticket not in spent]
     room = min(len(fresh), max(0, most - int(row[0])))
     if room:
         connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", room, number)
-    return fresh[:room] + [ticket for ticket in tickets if ticket.use not in used and ticket in again], used
+    if invitations is not None:
+        _invite(connection, number, [tickets[ticket] for ticket in fresh[:room]])
+    repeated = [ticket for ticket in tickets if ticket.use not in used and ticket in again]
+    return Granted(fresh[:room] + repeated, used, spent)
+
+
+def _invitations(connection: Connection, devices: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """How often these devices were invited, and to which round last."""
+    found: dict[str, tuple[int, int]] = {}
+    for part in _in_parts(devices):
+        marks = ", ".join("?" * len(part))
+        query = f"SELECT device, invitations, invited_to FROM devices WHERE device IN ({marks})"
+        found |= {str(device): (int(count), int(last)) for device, count, last in connection.all(query, *part)}
+    return found
+
+
+def _invite(connection: Connection, number: int, devices: list[str]) -> None:
+    """Count one more invitation of each of these devices."""
+    for part in _in_parts(devices):
+        marks = ", ".join("?" * len(part))
+        connection.run(
+            f"UPDATE devices SET invitations = invitations + 1, invited_to = ? WHERE device IN ({marks})", number, *part
+        )
+
+
+def _in_parts(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """As many values at a time as a statement may name."""
+    everything = list(values)
+    for start in range(0, len(everything), 200):
+        yield everything[start : start + 200]
 
 
 def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
     """Those of these tickets whose device has reported in their round, with this ticket or with an older one."""
-    contents = [ticket.use for ticket in tickets]
     used: set[bytes] = set()
-    for start in range(0, len(contents), 200):
-        part = contents[start : start + 200]
+    for part in _in_parts(ticket.use for ticket in tickets):
         marks = ", ".join("?" * len(part))
         used |= {
             bytes(row[0]) for row in connection.all(f"SELECT reporter FROM uploads WHERE reporter IN ({marks})", *part)

@@ -1,0 +1,196 @@
+"""Few messages (Frugal) in the world: item vectors that follow from two sums, solved anew after each cohort.
+
+People come when they come, so a cohort is whoever reports in a round. What its sums say is added to what is known,
+scaled to everybody: to the devices that are enrolled and, where the federation began with a trained model, to the
+people whom that model was learnt from. Once as many have spoken as there are, those who speak replace as much as they
+add. So a newcomer's one message counts as much as anybody's (protocol/squares/server_steps.py has the rule; with
+alpha above 0 the server steps by alternating least squares, and averages with max(1/t, .15) at the t-th cohort).
+
+What the next fold remembers is the sketch of everybody's items, how many people have each, and how many were heard.
+The recipe, the messages and the fold are the protocol's own, so the same messages give the simulation's model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import IntVector, RealMatrix
+from federank.data.interactions import Interactions
+from federank.errors import ModelError, SettingError
+from federank.protocol.frugal import FrugalSettings
+from federank.protocol.initial import normal_columns
+from federank.protocol.squares.aggregation import SquaresShared, first_shared
+from federank.protocol.squares.codec import decode_squares_update, encode_squares_broadcast, squares_update_bytes
+from federank.protocol.squares.distribution import make_squares_broadcast
+from federank.protocol.squares.messages import SquaresUpdate
+from federank.protocol.squares.recipes import SquaresRecipe, squares_recipe
+from federank.protocol.squares.server_steps import item_weights
+from federank.protocol.squares.transmission import message_norm
+from federank.service.server.families.family import Family, Form, Kind
+from federank.service.server.families.pairs import HEADER_ROOM, known_items
+from federank.service.server.federation.published import Content, Published
+
+DEVICE_SETTINGS = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip")
+"""What a device must be told to follow the recipe; lambda and the items' weights come with each Broadcast."""
+FEDERATION_SETTINGS = (
+    *("factors", "messages", "alpha", "unobserved_weight", "regulariser", "shrinkage", "activity", "popularity"),
+    *("damping", "broadcast", "clip", "initial_scale", "seed"),
+)
+COHORTS = 10
+"""Where the server averages, it does as in a simulation with so many cohorts: max(1/t, 1.5/COHORTS)."""
+
+
+def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> FrugalSettings:
+    """The settings with numbers for all that a device is told."""
+    if settings.loss != "squares" or settings.server != "solve" or settings.blocks != 1 or settings.cohorts != 1:
+        raise SettingError(
+            "A federation of frugal learns squares, solves from the sums of whole messages, and takes cohorts as "
+            "people come; leave loss, server, blocks and cohorts out."
+        )
+    if trained is not None:
+        if getattr(trained, "name", None) != "frugal" or not hasattr(trained, "item_weights"):
+            raise ModelError(
+                "A federation of frugal can start from a frugal model that has learnt squares; this one is "
+                f"{getattr(trained, 'name', 'something else')}."
+            )
+        settings = replace(settings, factors=int(trained.item_vectors.shape[1]))
+    known = squares_recipe(settings, np.ones(1, dtype=np.int64), data.n_items)
+    if trained is not None and known.step != "spectral":
+        raise SettingError("A federation that starts from a trained model needs alpha 0 and damping 1; leave them out.")
+    return replace(settings, factors=known.factors, activity=known.activity, popularity=known.popularity)
+
+
+def first_content(settings: FrugalSettings, data: Interactions, trained: Any) -> Content:
+    """First vectors, drawn as a simulation draws them; or a trained model, with what its people have said."""
+    now = recipe(settings, data.n_items, 1)
+    first = first_shared(now, settings.initial_scale, normal_columns)  # a server compiles nothing to start
+    if trained is None:
+        return _content(first, 0)
+    here, there = known_items(data, trained)
+    people = trained.training.n_users
+    first.counts[here] = np.bincount(trained.training.items, minlength=len(trained.item_vectors))[there]
+    first.heard, first.regulariser = float(people), trained.regulariser
+    first.weights = item_weights(first.counts, settings.popularity or 0.0)
+    first.weights[here] = trained.item_weights[there]
+    first.vectors = np.zeros_like(first.vectors)  # what nobody has been seen with is recommended to nobody yet
+    first.vectors[here] = trained.item_vectors[there]
+    first.sketch[here] = _sketch_of(trained)[there]
+    return _content(first, people)
+
+
+def _sketch_of(trained: Any) -> RealMatrix:
+    """V diag(sigma), which a trained model knows of everybody's items: Y = V diag(sqrt(sigma - lambda)), V'DV = I."""
+    vectors = trained.item_vectors.astype(np.float64)
+    beyond = np.einsum("ij,ij,i->j", vectors, vectors, trained.item_weights.astype(np.float64))  # sigma - lambda
+    told = beyond > 0
+    scale = np.where(told, (beyond + trained.regulariser) / np.sqrt(np.where(told, beyond, 1.0)), 0.0)
+    sketch: RealMatrix = vectors * scale
+    return sketch
+
+
+def form(settings: FrugalSettings, n_items: int, most_norm: float) -> Form:
+    """What an upload must look like: a number for every item, and a vector."""
+    factors = int(settings.factors or 0)
+    return Form(factors, n_items, n_items, most_norm, squares_update_bytes(n_items, factors) + HEADER_ROOM)
+
+
+def recipe(settings: FrugalSettings, n_items: int, devices: int) -> SquaresRecipe:
+    """The recipe that aggregation follows; of people it needs only how many there are."""
+    alone = squares_recipe(settings, np.ones(1, dtype=np.int64), n_items)
+    everybody: IntVector = np.broadcast_to(np.int32(0), (devices,))
+    return alone._replace(participants=everybody, cohorts=COHORTS)
+
+
+def fold(recipe: SquaresRecipe, model: Published, round_number: int, updates: Iterable[SquaresUpdate]) -> Content:
+    """The next version, by the aggregation of the simulation; its rounds are those that were folded."""
+    del round_number
+    tables, overall, state = model.content
+    before = int(state["before"][0])
+    none = np.zeros((0, recipe.factors), dtype=np.float32)
+    shared = SquaresShared(
+        tables["vectors"],
+        float(overall["regulariser"][0]),
+        state["sketch"],
+        none,
+        none,
+        tables["weights"],
+        state["counts"],
+        float(state["heard"][0]),
+        int(state["folds"][0]),
+    )
+    everybody: IntVector = np.broadcast_to(np.int32(0), (max(1, before + len(recipe.participants)),))
+    shared.aggregate(recipe._replace(participants=everybody), updates)
+    return _content(shared, before)
+
+
+def _content(shared: SquaresShared, before: int) -> Content:
+    """What is published of it, and what the next fold remembers; `before`: whom a trained model was learnt from."""
+    return Content(
+        {"vectors": shared.vectors, "weights": shared.weights},
+        {"regulariser": np.array([shared.regulariser])},
+        {
+            "sketch": np.ascontiguousarray(shared.sketch),
+            "counts": shared.counts,
+            "heard": np.array([shared.heard]),
+            "folds": np.array([shared.round_number]),
+            "before": np.array([before]),
+        },
+    )
+
+
+def encode_rows(settings: FrugalSettings, model: Published, rows: IntVector, round_number: int) -> bytes:
+    """Some rows of the model as a Broadcast on the wire."""
+    tables, overall, _ = model.content
+    n_items = len(tables["vectors"])
+    now, pull = recipe(settings, n_items, 1), float(overall["regulariser"][0])
+    broadcast = make_squares_broadcast(now, round_number, pull, tables["vectors"], tables["weights"], rows)
+    return encode_squares_broadcast(broadcast._replace(version=model.version), n_items)
+
+
+def judge(body: bytes, form: Form) -> int:
+    """Refuse an upload that is no message of this form; 1 where it is too long as a whole, and will be scaled down."""
+    update = decode_squares_update(body, form.factors, form.n_items)
+    return int(_length(update) > form.most_norm)
+
+
+def summand(body: bytes, form: Form) -> SquaresUpdate:
+    """The message that was judged when it arrived, at most as long as is allowed."""
+    update = decode_squares_update(body, form.factors, form.n_items)
+    length = _length(update)
+    if length <= form.most_norm:
+        return update
+    return update._replace(scale=np.float32(float(update.scale) * form.most_norm / length))
+
+
+def _length(update: SquaresUpdate) -> float:
+    """The L2 norm of all numbers of the message, written out."""
+    return float(update.scale) * message_norm(update.strengths, update.vector)
+
+
+def invitations(settings: FrugalSettings) -> int | None:
+    """How often a device is invited in its life: its messages."""
+    return settings.messages
+
+
+SQUARES = Family(
+    method="frugal",
+    settings=FrugalSettings,
+    federation_settings=FEDERATION_SETTINGS,
+    device_settings=DEVICE_SETTINGS,
+    defaults={},
+    settle=settle,
+    first_content=first_content,
+    form=form,
+    recipe=recipe,
+    fold=fold,
+    encode=encode_rows,
+    kinds={"plain": Kind(judge, summand)},
+    invitations=invitations,
+    # Whoever is invited spends a message, so nobody is invited to spare; and the sums of a round belong to one version.
+    rounds={"over_selection": 1.0},
+    modes=("rounds",),
+)

@@ -1,0 +1,308 @@
+"""A federation of few messages: cohorts as people come, the simulation's fold, and invitations counted for life."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_world, stored
+
+import federank as fr
+from federank.data.interactions import Interactions
+from federank.errors import BadMessage, ModelError, SettingError
+from federank.protocol.frugal import FrugalSettings
+from federank.protocol.policy import Outward
+from federank.protocol.squares.aggregation import SquaresShared, first_shared
+from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update
+from federank.protocol.squares.computation import compute_squares
+from federank.protocol.squares.distribution import block_of
+from federank.protocol.squares.messages import SquaresPrivate, SquaresUpdate
+from federank.protocol.squares.recipes import squares_recipe
+from federank.protocol.squares.transmission import message_norm, send
+from federank.service.server.families import squares
+from federank.service.server.families.squares import SQUARES
+from federank.service.server.federation.establishing import establish
+from federank.service.server.federation.opening import Demand, open_store
+from federank.service.server.federation.published import first_model
+from federank.service.server.settings import RoundSettings
+from federank.service.server.store.database import Database
+from federank.service.server.store.restoring import jump_ahead
+from federank.service.server.store.schema import migrate
+from federank.service.server.store.versions import model_to_fold
+
+FACTORS = 4
+HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
+
+
+def settings_of(**given):
+    return FrugalSettings(**({"factors": FACTORS, "messages": 2} | given))
+
+
+def few(address, rounds=None, **given):
+    """Establish a federation of few messages in a store; its address."""
+    database = Database(address)
+    with database.connection() as connection:
+        migrate(connection)
+        chosen = RoundSettings(**({"target": 3, "over_selection": 1.0} | PATIENT | (rounds or {})))
+        establish(connection, settings_of(**given), small_world(), chosen, family=SQUARES)
+    database.close()
+    return address
+
+
+def alone(**given):
+    """The recipe of one person of that federation."""
+    return squares_recipe(settings_of(**given), np.ones(1, dtype=np.int64), ITEMS)
+
+
+def message_of(broadcast, history, **given):
+    """What a device with this history sends."""
+    profile = np.array(history, dtype=np.int32)
+    everything = np.ones(len(profile), dtype=np.bool_)
+    device = SquaresPrivate(0, profile, Outward(profile, everything, everything, True), 1)
+    recipe = alone(**given)
+    return send(recipe, device, *compute_squares(recipe, device, broadcast, block_of(recipe, 0)))
+
+
+async def take_part(device, history):
+    """One whole interaction of a device with this history; what it has sent, and the answer."""
+    ticket = await device.ticket()
+    broadcast = decode_squares_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
+    body = encode_squares_update(message_of(broadcast, history))
+    answer = await device.send(ticket, body)
+    assert answer.status_code == 201, answer.text
+    return body
+
+
+def folded(shared, devices, bodies):
+    """What the simulation makes of these messages, in the stated order, where there are so many devices."""
+    recipe = alone()._replace(participants=np.arange(devices, dtype=np.int32))
+    form = squares.form(settings_of(), ITEMS, 100.0)
+    shared.aggregate(recipe, [squares.summand(body, form) for body in sorted(bodies, key=digest)])
+
+
+def digest(body):
+    return hashlib.sha256(body).digest()
+
+
+@in_a_loop
+async def test_cohorts_that_come_as_they_come_are_folded_as_in_the_simulation(store):
+    simulated = first_shared(alone(), settings_of().initial_scale)
+    async with serving(few(store)) as running:
+        people = [await running.device() for _ in HISTORIES[:4]]
+        folded(simulated, 4, [await take_part(*one) for one in zip(people[:3], HISTORIES, strict=False)])
+        await running.version(1)
+    async with serving(store) as running:  # what the first fold has left to remember is in the store
+        for device in people:
+            device.client = running.client
+        people += [await running.device() for _ in HISTORIES[4:]]
+        bodies = [await take_part(people[n], HISTORIES[n]) for n in (3, 4, 5)]
+        folded(simulated, 6, bodies)
+        await running.version(2)
+        folded(simulated, 6, [await take_part(people[n], HISTORIES[n]) for n in (0, 2, 4)])
+        await running.version(3)
+        content = (await running.client.get("/api/v1/model")).content
+    database = Database(store)
+    with database.connection() as connection:
+        kept = model_to_fold(connection).content
+    database.close()
+    assert np.array_equal(kept.tables["vectors"], simulated.vectors)
+    assert np.array_equal(kept.tables["weights"], simulated.weights)
+    assert (kept.overall["regulariser"][0], kept.state["heard"][0]) == (simulated.regulariser, simulated.heard)
+    told = decode_squares_broadcast(content, FACTORS, ITEMS)
+    assert (told.version, told.regulariser) == (3, simulated.regulariser)
+    assert np.abs(told.codes * told.scales[:, None] - simulated.vectors).max() <= told.scales.max() / 2 * 1.01
+
+
+@in_a_loop
+async def test_a_device_is_invited_as_often_as_it_has_messages_and_never_twice_to_a_round(store):
+    async with serving(few(store, {"target": 2})) as running:
+        known, other, *more = [await running.device() for _ in range(4)]
+        for version in (1, 2):
+            ticket = await known.ticket()
+            assert await known.ticket() == ticket, "to ask again in a round is no other invitation"
+            broadcast = decode_squares_broadcast((await known.task(ticket)).content, FACTORS, ITEMS)
+            await known.send(ticket, encode_squares_update(message_of(broadcast, [0, 1, 2])))
+            assert (await known.work(wait=0)).status_code == 204, "who has reported waits for the next round"
+            await take_part(other if version == 1 else more[0], [0, 1, 3])
+            await running.version(version)
+        await running.open_round(2)
+        answer = await known.work(wait=5)
+        assert (answer.status_code, answer.json()["error"]) == (409, "spent")
+        assert "invited 2 times" in answer.json()["message"]
+        assert (await running.client.get("/api/v1/model?since=0")).status_code == 200, "models are still there for it"
+        assert (await other.work(wait=5)).status_code == 200
+    counts = dict(stored(store, "SELECT device, invitations FROM devices"))
+    assert (counts[known.name], counts[other.name], counts[more[1].name]) == (2, 2, 0)
+
+
+@in_a_loop
+async def test_invitations_are_remembered_by_a_worker_that_was_started_anew(store):
+    async with serving(few(store, messages=1)) as running:
+        device = await running.device()
+        ticket = await device.ticket()
+    async with serving(store) as running:
+        device.client = running.client
+        assert await device.ticket() == ticket, "the same round's, and not counted twice"
+        assert stored(store, "SELECT invitations FROM devices") == [(1,)]
+        assert stored(store, "SELECT granted FROM grants") == [(1,)]
+        await running.admin.post("/admin/api/v1/close", headers=running.operator)
+    database = Database(store)
+    with database.connection() as connection:
+        jump_ahead(connection)
+    database.close()
+    async with serving(store) as running:
+        device.client = running.client
+        assert (await device.work(wait=5)).json()["error"] == "spent"
+
+
+@in_a_loop
+async def test_devices_are_told_all_that_they_need_and_no_more(store):
+    async with serving(few(store)) as running:
+        told = (await running.client.get("/api/v1/federation")).json()
+    assert told["method"] == "frugal"
+    assert told["recipe"] == {
+        "factors": FACTORS,
+        "messages": 2,
+        "alpha": 0.0,
+        "unobserved_weight": 1.0,
+        "activity": 0.15,
+        "clip": None,
+    }
+
+
+def an_update(**changed):
+    usual = SquaresUpdate(np.ones(ITEMS, np.float32), np.ones(FACTORS, np.float32), np.float32(1))
+    return usual._replace(**changed)
+
+
+@pytest.mark.parametrize(
+    ("update", "says"),
+    [
+        (an_update(strengths=np.ones(ITEMS - 1, np.float32)), "a strength for each of the 12 items"),
+        (an_update(vector=np.ones(FACTORS + 1, np.float32)), "a vector of 4"),
+        (an_update(vector=np.full(FACTORS, np.nan, np.float32)), "not finite"),
+        (an_update(strengths=np.full(ITEMS, np.inf, np.float32)), "not finite"),
+        (an_update(scale=np.float32(1.5)), "its scale is 1.5"),
+        (an_update(scale=np.float32(-0.5)), "its scale is -0.5"),
+    ],
+)
+@in_a_loop
+async def test_a_message_that_is_none_is_refused_with_the_reason(store, update, says):
+    async with serving(few(store)) as running:
+        device = await running.device()
+        answer = await device.send(await device.ticket(), encode_squares_update(update))
+    assert (answer.status_code, answer.json()["error"]) == (422, "malformed")
+    assert says in answer.json()["message"]
+
+
+def test_what_is_no_message_at_all_is_refused():
+    with pytest.raises(BadMessage):
+        squares.judge(b"nothing", squares.form(settings_of(), ITEMS, 100.0))
+
+
+def test_a_message_is_scaled_down_to_the_longest_that_is_allowed():
+    form = squares.form(settings_of(), ITEMS, 2.0)
+    long, short = an_update(strengths=np.full(ITEMS, 9, np.float32)), an_update(scale=np.float32(0.01))
+    assert [squares.judge(encode_squares_update(update), form) for update in (long, short)] == [1, 0]
+    kept = squares.summand(encode_squares_update(long), form)
+    assert kept.scale * message_norm(kept.strengths, kept.vector) == pytest.approx(2.0)
+    assert squares.summand(encode_squares_update(short), form).scale == short.scale
+
+
+@pytest.mark.parametrize("history", [[0], [0, 3, 5]])
+def test_a_cohort_in_which_nobody_shares_anything_leaves_the_model_and_is_not_forgotten(history):
+    settings = squares.settle(settings_of(), small_world(), None)
+    model = first_model(squares.first_content(settings, small_world(), None))
+    told = decode_squares_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    first = squares.fold(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, history)])
+    assert np.array_equal(first.tables["vectors"], model.vectors)
+    assert first.overall["regulariser"] == model.content.overall["regulariser"]
+    assert np.rint(first.state["counts"]).tolist() == [float(item in history) for item in range(ITEMS)]
+    second = squares.fold(squares.recipe(settings, ITEMS, 2), model.followed_by(first), 1, [message_of(told, history)])
+    assert np.isfinite(second.tables["vectors"]).all()
+    assert np.abs(second.tables["vectors"][history]).max() > 0, "two people have it now"
+
+
+@pytest.mark.parametrize("devices", [0, 1, 2])
+def test_more_may_have_spoken_than_are_still_there(devices):
+    settings = squares.settle(settings_of(), small_world(), None)
+    model = first_model(squares.first_content(settings, small_world(), None))
+    told = decode_squares_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    messages = [message_of(told, history) for history in HISTORIES]
+    content = squares.fold(squares.recipe(settings, ITEMS, devices), model, 0, messages)
+    again = squares.fold(squares.recipe(settings, ITEMS, devices), model.followed_by(content), 1, messages)
+    assert all(np.isfinite(table).all() for table in (*content.tables.values(), *again.tables.values()))
+
+
+def test_messages_that_weigh_nothing_change_nothing():
+    settings = squares.settle(settings_of(), small_world(), None)
+    model = first_model(squares.first_content(settings, small_world(), None))
+    weightless = [an_update(scale=np.float32(0))] * 3
+    content = squares.fold(squares.recipe(settings, ITEMS, 9), model, 0, weightless)
+    assert np.array_equal(content.tables["vectors"], model.vectors)
+    assert content.state["heard"] == 0
+
+
+def people_of(histories):
+    users = [f"person-{n}" for n, history in enumerate(histories) for _ in history]
+    return Interactions.from_columns(users, [f"item-{item:02d}" for history in histories for item in history])
+
+
+def test_a_federation_can_start_from_a_trained_model_and_newcomers_add_to_it():
+    trained = fr.Frugal(factors=FACTORS, messages=3).fit(people_of(HISTORIES * 5))
+    settings = squares.settle(settings_of(factors=None), small_world(), trained)
+    content = squares.first_content(settings, small_world(), trained)
+    assert settings.factors == FACTORS
+    known = trained.training.item_ids.tolist()
+    numbers = [int(item.removeprefix("item-")) for item in known]
+    assert np.array_equal(content.tables["vectors"][numbers], trained.item_vectors)
+    assert not content.tables["vectors"][11].any(), "an item that nobody has is recommended to nobody"
+    assert (content.state["heard"][0], content.state["before"][0]) == (30, 30)
+    # A newcomer is one among 31: the model stays nearly as it was, and their items are counted.
+    model = first_model(content)
+    told = decode_squares_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    after = squares.fold(squares.recipe(settings, ITEMS, 1), model, 0, [message_of(told, [0, 1, 2, 11])])
+    assert after.state["heard"][0] == 31
+    assert (
+        np.rint(after.state["counts"]).tolist()
+        == (content.state["counts"] + np.isin(range(ITEMS), [0, 1, 2, 11])).tolist()
+    )
+    before, now = (vectors @ vectors.T for vectors in (model.vectors, after.tables["vectors"]))
+    assert np.linalg.norm(now - before) < 0.35 * np.linalg.norm(before)
+
+
+@pytest.mark.parametrize(
+    ("given", "trained", "error", "says"),
+    [
+        ({"loss": "pairs"}, None, SettingError, "learns squares"),
+        ({"blocks": 2}, None, SettingError, "leave loss, server, blocks and cohorts out"),
+        ({"factors": ITEMS + 1}, None, SettingError, "only 12 items"),
+        ({}, object(), ModelError, "something else"),
+    ],
+)
+def test_a_federation_that_cannot_be_is_refused_with_a_sentence(given, trained, error, says):
+    with pytest.raises(error, match=says):
+        squares.settle(settings_of(**given), small_world(), trained)
+
+
+def test_a_fold_needs_messages_of_one_version(store):
+    demand = Demand(data=small_world, source="small", method="frugal", rounds={"mode": "buffered"})
+    with pytest.raises(SettingError, match="mode is buffered, but a fold of frugal"):
+        open_store(store, demand)
+
+
+def test_settings_of_another_method_are_refused(store):
+    with pytest.raises(SettingError, match="has no --messages"):
+        open_store(store, Demand(data=small_world, source="small", method="fpl", settings={"messages": 3}))
+    few(store)
+    with pytest.raises(SettingError, match="method is frugal, which has no --triples"):
+        open_store(store, Demand(data=small_world, source="small", settings={"triples": 3}))
+    with pytest.raises(SettingError, match="messages = 2, not 9"):
+        open_store(store, Demand(data=small_world, source="small", settings={"messages": 9}))
+    assert open_store(store, Demand(data=small_world, source="small", settings={"messages": 2})) is None
+
+
+def test_shared_is_what_the_store_keeps_of_it():
+    """Whatever a fold reads of `SquaresShared` is in the content; a field more would have to be kept too."""
+    assert set(SquaresShared.__dataclass_fields__) == {
+        *("vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard", "round_number")
+    }
