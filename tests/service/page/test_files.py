@@ -1,11 +1,14 @@
 """The page's files themselves: light, readable in both colour schemes, nothing inline, no way from text to markup."""
 
+import gzip
 import json
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from federank.service.server.http.assets import read_assets
 
 PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "page"
 SCRIPTS = sorted(PAGE.rglob("*.js"))
@@ -89,5 +92,16 @@ def test_the_tools_are_pinned_by_name_and_version_and_no_address_is_recorded():
     assert tracked.stdout == b""
 
 
-def test_the_page_weighs_less_than_240_kilobytes():
-    assert sum(file.stat().st_size for file in PAGE.rglob("*") if file.is_file()) < 240_000
+def test_a_visit_costs_less_than_100_kilobytes_on_the_wire():
+    """Everything that a browser may ask for, the operator's page included, as it is sent."""
+    assets = read_assets(PAGE)
+    assert len(assets) > 40
+    assert sum(len(asset.compressed) for asset in assets.values()) < 100_000
+
+
+def test_every_file_is_sent_as_what_it_is():
+    assets = read_assets(PAGE)
+    assert {asset.media_type for name, asset in assets.items() if name.endswith(".js")} == {"text/javascript"}
+    assert assets["index.html"].media_type == "text/html"
+    assert assets["icon.svg"].media_type == "image/svg+xml"
+    assert all(gzip.decompress(asset.compressed) == asset.content for asset in assets.values())

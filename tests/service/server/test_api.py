@@ -78,6 +78,26 @@ async def test_the_catalogue_comes_in_the_order_of_item_numbers_once(sqlite_stor
 
 
 @in_a_loop
+async def test_the_page_comes_compressed_to_who_can_unpack_it_and_once(sqlite_store):
+    async with serving(sqlite_store) as running:
+        plain = await running.client.get("/app.js", headers={"Accept-Encoding": "identity"})
+        small = await running.client.get("/app.js", headers={"Accept-Encoding": "gzip, br"})
+        assert "Content-Encoding" not in plain.headers
+        assert small.headers["Content-Encoding"] == "gzip"
+        assert int(small.headers["Content-Length"]) < int(plain.headers["Content-Length"])
+        assert small.content == plain.content
+        assert small.headers["Content-Type"].startswith("text/javascript")
+        again = await running.client.get("/app.js", headers={"If-None-Match": small.headers["ETag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert (await running.client.get("/")).content == (await running.client.get("/index.html")).content
+        assert (await running.client.post("/app.js")).status_code == 405
+        assert [(await running.client.get(path)).status_code for path in ("/admin.html", "/admin", "/device")] == [
+            404
+        ] * 3
+        assert (await running.admin.get("/admin")).headers["Content-Type"].startswith("text/html")
+
+
+@in_a_loop
 async def test_the_model_comes_whole_or_as_the_rows_changed_since_a_version(sqlite_store):
     async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
         first = await running.client.get("/api/v1/model")

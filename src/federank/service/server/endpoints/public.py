@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from federank.errors import StoreAway
 from federank.service.server.federation.published import Published
+from federank.service.server.http.negotiation import has_already, takes_gzip
 from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response
 from federank.service.server.service import Service
 from federank.service.server.store.statements import put_fact
@@ -77,9 +78,9 @@ async def catalogue(service: Service, request: Request) -> Response:
     """Every item: id, title, categories, in the order of item numbers."""
     kept = service.charter.catalogue
     headers = {"ETag": f'"{kept.digest}"', "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
-    if _has_already(request, headers["ETag"]):
+    if has_already(request, headers["ETag"]):
         return Response(None, 304, headers)
-    if _takes_gzip(request):
+    if takes_gzip(request):
         return bytes_response(kept.compressed, headers | {"Content-Encoding": "gzip"}, JSON)
     return bytes_response(kept.content, headers, JSON)
 
@@ -95,11 +96,11 @@ async def model(service: Service, request: Request) -> Response:
         "Cache-Control": "no-cache",
         "Vary": "Accept-Encoding",
     }
-    if _has_already(request, headers["ETag"]):
+    if has_already(request, headers["ETag"]):
         return Response(None, 304, headers)
     number = service.latest.round.number if service.latest.round else 0
     content = service.encoded.since(now, have, number)
-    if _takes_gzip(request):
+    if takes_gzip(request):
         content = await asyncio.to_thread(_compressed, content)
         headers["Content-Encoding"] = "gzip"
     service.metrics.download(len(content))
@@ -142,14 +143,3 @@ def whole_number(request: Request, name: str) -> int | None:
 @lru_cache(maxsize=8)
 def _compressed(content: bytes) -> bytes:
     return gzip.compress(content, compresslevel=1, mtime=0)
-
-
-def _takes_gzip(request: Request) -> bool:
-    offered = request.headers.get("accept-encoding", "").lower().split(",")
-    wishes = {part.split(";")[0].strip(): part.replace(" ", "") for part in offered}
-    return "gzip" in wishes and not wishes["gzip"].endswith((";q=0", ";q=0.0"))
-
-
-def _has_already(request: Request, etag: str) -> bool:
-    named = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
-    return etag in named or "*" in named

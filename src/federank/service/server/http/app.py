@@ -4,39 +4,37 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, Router
-from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from federank.service.server.endpoints.routes import ADMIN_ROUTES, PUBLIC_ROUTES
+from federank.service.server.http.assets import Asset, asset_response, read_assets
 from federank.service.server.http.middleware import Middleware, Table
 from federank.service.server.service import Service
 
 PAGE = Path(__file__).parents[2] / "page"
+OPERATORS = "admin.html"
+"""The operator's page, which devices and browsers do not get."""
 
 
 def public_app(service: Service) -> Middleware:
     """What devices and browsers talk to."""
-    page = Router([Route("/admin.html", _nothing), _page()])
-    return Middleware(service, Table(PUBLIC_ROUTES, "FedeRank federation"), page)
+    assets = read_assets(PAGE)
+    assets.pop(OPERATORS, None)
+    return Middleware(service, Table(PUBLIC_ROUTES, "FedeRank federation"), _files(assets))
 
 
 def admin_app(service: Service) -> Middleware:
     """What the operator talks to."""
-    return Middleware(
-        service, Table(ADMIN_ROUTES, "FedeRank operator"), Router([Route("/admin", _admin_page), _page()])
-    )
+    assets = read_assets(PAGE)
+    if OPERATORS in assets:
+        assets["admin"] = assets[OPERATORS]
+    return Middleware(service, Table(ADMIN_ROUTES, "FedeRank operator"), _files(assets))
 
 
-def _page() -> BaseRoute:
-    return Mount("/", StaticFiles(directory=PAGE, html=True, check_dir=False))
+def _files(assets: dict[str, Asset]) -> ASGIApp:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        answer = asset_response(assets, scope["path"].removeprefix("/"), Request(scope, receive))
+        await answer(scope, receive, send)
 
-
-async def _admin_page(_: Request) -> Response:
-    return FileResponse(PAGE / "admin.html") if (PAGE / "admin.html").is_file() else await _nothing(_)
-
-
-async def _nothing(_: Request) -> Response:
-    raise HTTPException(404)
+    return app
