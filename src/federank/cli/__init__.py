@@ -34,6 +34,7 @@ COMMANDS = {
         "Studies: the papers' tables and figures, or your own, from one file each.",
     ),
     "serve": ("federank.cli.serve", "A federation in the world: a server for devices and browsers."),
+    "helper": ("federank.cli.helper", "The second server of sums: opens seeds, adds masks up, reads no message."),
     "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),
 }
 """Each command's file and its one line of help, so that the list needs no import."""

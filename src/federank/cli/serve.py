@@ -186,8 +186,8 @@ def _serve(
 
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
     demand = _demand(reading, values)
-    _refuse_names(proxies)
-    certificate, key = _certificate(tls_cert, tls_key, self_signed, host)
+    refuse_names(proxies)
+    certificate, key = certificate_of(tls_cert, tls_key, self_signed, host)
     # The token of a federation is shown once, so what can go wrong goes wrong before there is one.
     after = port + 1 if port else 0
     with (
@@ -257,7 +257,7 @@ def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _refuse_names(proxies: str | None) -> None:
+def refuse_names(proxies: str | None) -> None:
     """A proxy that is named otherwise than by its address would never be believed."""
     import ipaddress
 
@@ -270,9 +270,10 @@ def _refuse_names(proxies: str | None) -> None:
             ) from reason
 
 
-def _certificate(
+def certificate_of(
     certificate: Path | None, key: Path | None, make_one: bool, host: str
 ) -> tuple[Path | None, Path | None]:
+    """The certificate and its key that the flags ask for, made if they ask for that; what cannot be used is refused."""
     from federank.service.server.http.tls import self_signed, server_context
 
     if make_one and (certificate is not None or key is not None):

@@ -8,6 +8,8 @@ follow; everybody else compares fingerprints.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
@@ -94,3 +96,13 @@ def verify_successor(old: bytes, new: bytes, signature: bytes) -> None:
     """Refuse a new key that the old one has not signed for."""
     public_key(new)
     verify(old, "successor", successor_statement(old, new), signature)
+
+
+def follow(pinned: bytes, successions: Iterable[tuple[bytes, bytes, bytes]]) -> bytes:
+    """The key that stands for a pinned one now: from old to new, by what each old key has signed, in this order."""
+    now = pinned
+    for old, new, signature in successions:
+        if old == now:
+            verify_successor(old, new, signature)
+            now = new
+    return now

@@ -10,27 +10,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from federank.errors import SettingError, TLSError
+from federank.errors import TLSError
+from federank.service.server.http.connections import ConnectionLimits, proxies_of
+from federank.service.server.http.listening import allow_many_connections, uvicorn_server
+from federank.service.server.http.listening import bind as bind
 from federank.service.server.logs import Log
 from federank.service.server.settings import TrustSettings
-
-BACKLOG = 4096
-KEEP_ALIVE_TIMEOUT = 75
-SPARE_FILES = 100
-"""Open files that are kept free for the store when connections take all the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,27 +43,9 @@ class Serving:
     worker: int = 0  # which of several workers this is; 0 where there is one process
 
 
-def bind(host: str, port: int, flag: str = "--port") -> socket.socket:
-    """A listening socket; port 0 takes a free one. `flag` is where another can be named."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-    except (OSError, OverflowError) as reason:
-        bound.close()
-        if port == 0 or isinstance(reason, socket.gaierror):
-            host_flag = flag.replace("port", "host")
-            raise SettingError(f"{host_flag} {host} is no address of this machine ({reason}).") from reason
-        raise SettingError(f"Port {port} of {host} cannot be used ({reason}); choose another with {flag}.") from reason
-    bound.listen(BACKLOG)
-    bound.setblocking(False)
-    return bound
-
-
 def serve(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
     """Serve until told to stop; an exit code."""
-    _allow_many_connections()
+    allow_many_connections()
     if serving.workers == 1:
         return asyncio_run(serving, public, admin)
     return _keep_workers(serving, public, admin)
@@ -128,45 +106,13 @@ def _read_certificate_again(serving: Serving, servers: list[Any], log: Log) -> N
 
 
 def _uvicorn(app: Any, serving: Serving) -> Any:
-    import uvicorn
-
-    from federank.service.server.http.connections import ConnectionLimits, protocol_with_limits, proxies_of
-
-    class Server(uvicorn.Server):
-        """uvicorn, with the signals left to us."""
-
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            yield
-
     limits = ConnectionLimits(
         header_timeout=serving.trust.header_seconds,
         reading_timeout=serving.trust.body_seconds,
         per_address=serving.trust.address_connections,
         is_proxy=proxies_of(serving.proxies),
     )
-    config = uvicorn.Config(
-        app,
-        http=protocol_with_limits(limits),
-        limit_concurrency=max(10, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_FILES),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=serving.proxies is not None,
-        forwarded_allow_ips=serving.proxies,
-        timeout_keep_alive=KEEP_ALIVE_TIMEOUT,
-        timeout_graceful_shutdown=5,
-    )
-    config.load()
-    if serving.certificate and serving.key:
-        from federank.service.server.http.tls import server_context
-
-        config.ssl = server_context(serving.certificate, serving.key)
-    return Server(config)
+    return uvicorn_server(app, limits, serving.certificate, serving.key, serving.proxies)
 
 
 def _keep_workers(serving: Serving, public: socket.socket, admin: socket.socket) -> int:
@@ -250,11 +196,3 @@ def serving_from(values: dict[str, Any]) -> Serving:
     """The same settings in a worker's process."""
     paths = {name: None if values[name] is None else Path(values[name]) for name in ("certificate", "key")}
     return Serving(**{**values, **paths, "trust": TrustSettings(**values["trust"])})
-
-
-def _allow_many_connections() -> None:
-    """As many open connections as the machine allows: every device that waits holds one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,258 @@
+"""What a helper does for a leader: take a charter, offer a round, say which reports stand, answer once, abandon.
+
+    offer     once for each number, and numbers only rise; the key is kept before the offer is
+    prepare   a pure function of the round's key: asking again tells nothing new
+    answer    one set a round, for ever: the sum is committed, the key destroyed, and only then is anything said
+    abandon   the key is destroyed; nothing is ever said of the round's seeds
+
+A crash leaves a round open with its key, or ended; a key that outlived its round's end is destroyed at the next look.
+A round whose key is lost is abandoned.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from federank.errors import BadMessage
+from federank.protocol.sums.answer import check_set, draw_noise, set_digest, standing, sum_of_masks, with_noise
+from federank.protocol.sums.asking import Terms, encode_answer, terms_from
+from federank.protocol.sums.charter import SumsCharter, charter_from
+from federank.protocol.sums.identities import new_private_key, public_key_of, sign_successor
+from federank.protocol.sums.masks import ring_bytes, ring_from
+from federank.protocol.sums.offer import Offer, message_length, read_offer, sign_offer
+from federank.protocol.sums.records import ABANDONED, FOLDED, RoundRecord, sign_record, sum_digest
+from federank.protocol.sums.upload import ID_BYTES, Report
+from federank.service.helper import store
+from federank.service.helper.round_keys import RoundKeys
+from federank.service.helper.settings import HelperSettings
+from federank.service.helper.store import Identity, Round
+from federank.service.server.store.database import Connection
+
+LONGEST_LIFE = 7 * 86_400
+"""Seconds after an offer's expiry when its round is abandoned, whatever the leader does."""
+
+
+class NotNow(Exception):
+    """A request that is right in its form and comes at a wrong time; `slug` is the reason in a word."""
+
+    def __init__(self, slug: str, message: str) -> None:
+        super().__init__(message)
+        self.slug = slug
+
+
+class Helper(NamedTuple):
+    """What its operations need."""
+
+    origin: str
+    identities: list[Identity]
+    keys: RoundKeys
+    settings: HelperSettings
+    random: Callable[[int], bytes] = os.urandom
+    clock: Callable[[], float] = time.time
+
+    @property
+    def identity(self) -> Identity:
+        """The key that signs now."""
+        return self.identities[-1]
+
+    def __repr__(self) -> str:
+        return f"Helper({self.origin!r})"
+
+
+def open_identity(connection: Connection, *, renew: bool = False) -> list[Identity]:
+    """The identities in a store, made if there is none; `renew` adds one that the last has signed for."""
+    with connection.transaction():
+        known = store.identities(connection)
+        if not known or renew:
+            private = new_private_key()
+            public = public_key_of(private)
+            word = sign_successor(known[-1].private, public) if known else b""
+            store.add_identity(connection, len(known), Identity(private, public, word))
+    return store.identities(connection)
+
+
+def sweep(connection: Connection, helper: Helper) -> int:
+    """Destroy keys that outlived their round's end; how many there were."""
+    return helper.keys.destroy_all_but(store.open_keys(connection))
+
+
+def register(connection: Connection, helper: Helper, content: bytes) -> SumsCharter:
+    """Take a federation on, if its charter names this helper."""
+    charter = charter_from(content)
+    if charter.helper_public() not in {identity.public for identity in helper.identities}:
+        raise BadMessage("The charter names another helper's key; fetch the key from this helper's /identity.")
+    if charter.helper_origin != helper.origin:
+        raise BadMessage(f"The charter says that this helper is somewhere else; it is at {helper.origin}.")
+    name = charter.digest()
+    with connection.transaction():
+        known = store.charter_of(connection, name) is not None
+        if not known and store.count_federations(connection) >= helper.settings.most_federations:
+            raise NotNow(
+                "full", "This helper serves as many federations as it takes; its operator can raise the bound."
+            )
+        store.add_federation(connection, name, content)
+    return charter
+
+
+def offer(connection: Connection, helper: Helper, charter: SumsCharter, number: int, content: bytes) -> bytes:
+    """The signed offer of a round: made once, and told again to whoever asks with the same terms."""
+    name = charter.digest()
+    longest = min(message_length(charter.items, charter.columns), helper.settings.most_length)
+    terms = terms_from(content, longest)
+    _end_what_is_lost(connection, helper, charter)
+    with connection.transaction():
+        store.lock_federation(connection, name)
+        known = store.round_of(connection, name, number)
+        if known is not None:
+            if known.terms != terms.digest():
+                raise NotNow("offered", f"Round {number} was offered on other terms; a round has one offer.")
+            return known.offer
+        newest = store.newest_round(connection, name)
+        if newest is not None and newest.number > number:
+            raise NotNow("older", f"Round {newest.number} was offered already; numbers of rounds only rise.")
+        if newest is not None and newest.state == store.OPEN:
+            raise NotNow("under-way", f"Round {newest.number} is under way; it must be answered or abandoned first.")
+        private = new_private_key()
+        public = public_key_of(private)
+        made = _offer_of(name, number, terms, public, int(helper.clock()))
+        signed = sign_offer(helper.identity.private, made)
+        helper.keys.put(public, private)
+        store.add_round(connection, name, number, terms.digest(), public, signed, made.expires)
+    return signed
+
+
+def _offer_of(charter: bytes, number: int, terms: Terms, public: bytes, now: int) -> Offer:
+    return Offer(
+        charter=charter.hex(),
+        round=number,
+        version=terms.version,
+        model=terms.model,
+        block=terms.block,
+        length=terms.length,
+        key=public.hex(),
+        expires=now + terms.seconds,
+    )
+
+
+def prepare(
+    connection: Connection, helper: Helper, charter: SumsCharter, number: int, reports: list[Report]
+) -> list[bool]:
+    """Which of these reports stand."""
+    found, private, terms = _open_round(connection, helper, charter, number)
+    del found
+    return standing(private, terms.digest(), reports)
+
+
+def answer(connection: Connection, helper: Helper, charter: SumsCharter, number: int, reports: list[Report]) -> bytes:
+    """The record and the noisy sum of masks of this set: the first that is asked for, and the same again for ever."""
+    name, identifiers = charter.digest(), [report.id for report in reports]
+    check_set(identifiers, charter.least_cohort, charter.largest_cohort)
+    ended = store.round_of(connection, name, number)
+    if ended is not None and ended.state == store.ANSWERED:
+        return _answer_again(connection, helper, name, ended, identifiers)
+    found, private, terms = _open_round(connection, helper, charter, number)
+    masks = sum_of_masks(private, terms.digest(), terms.length, reports)
+    total = with_noise(masks, draw_noise(charter.noise, terms.length, helper.random))
+    record = RoundRecord(
+        charter=name.hex(),
+        offer=terms.digest().hex(),
+        round=number,
+        state=FOLDED,
+        messages=len(identifiers),
+        set=set_digest(identifiers).hex(),
+        sum=sum_digest(total).hex(),
+    )
+    signed, members = sign_record(helper.identity.private, record), b"".join(sorted(identifiers))
+    with connection.transaction():
+        store.lock_federation(connection, name)
+        now = store.round_of(connection, name, number)
+        if now is not None and now.state == store.OPEN:
+            store.end_round(
+                connection, name, number, store.ANSWERED, signed, members, ring_bytes(total), len(identifiers)
+            )
+    helper.keys.destroy(found.public)
+    # Read back: if somebody else was faster, theirs is the answer, and this noise was never told to anybody.
+    ended = store.round_of(connection, name, number)
+    if ended is None or ended.state != store.ANSWERED:
+        raise NotNow("ended", f"Round {number} was abandoned; nothing is told of it.")
+    return _answer_again(connection, helper, name, ended, identifiers)
+
+
+def _answer_again(connection: Connection, helper: Helper, name: bytes, ended: Round, identifiers: list[bytes]) -> bytes:
+    helper.keys.destroy(ended.public)
+    if ended.members != b"".join(sorted(identifiers)):
+        raise NotNow("answered", f"Round {ended.number} was answered for another set; a round has one answer.")
+    return encode_answer(ended.record, ring_from(store.total_of(connection, name, ended.number)))
+
+
+def abandon(connection: Connection, helper: Helper, charter: SumsCharter, number: int) -> bytes:
+    """End a round without an answer; its record."""
+    name = charter.digest()
+    with connection.transaction():
+        store.lock_federation(connection, name)
+        found = store.round_of(connection, name, number)
+        if found is None:
+            raise NotNow("unknown", f"Round {number} was never offered.")
+        if found.state == store.OPEN:
+            store.end_round(connection, name, number, store.ABANDONED, _abandoned(helper, charter, found))
+    helper.keys.destroy(found.public)
+    ended = store.round_of(connection, name, number)
+    if ended is None or ended.state != store.ABANDONED:
+        raise NotNow("answered", f"Round {number} was answered; ask for the answer again with the same set.")
+    return ended.record
+
+
+def _abandoned(helper: Helper, charter: SumsCharter, found: Round) -> bytes:
+    terms = read_offer(found.offer, _signer(helper, found.offer))
+    record = RoundRecord(
+        charter=charter.digest().hex(),
+        offer=terms.digest().hex(),
+        round=found.number,
+        state=ABANDONED,
+        messages=0,
+        set="",
+        sum="",
+    )
+    return sign_record(helper.identity.private, record)
+
+
+def _open_round(
+    connection: Connection, helper: Helper, charter: SumsCharter, number: int
+) -> tuple[Round, bytes, Offer]:
+    """A round that is open and whose key is there: the round, the key, the offer."""
+    _end_what_is_lost(connection, helper, charter)
+    found = store.round_of(connection, charter.digest(), number)
+    if found is None:
+        raise NotNow("unknown", f"Round {number} was never offered.")
+    private = helper.keys.get(found.public) if found.state == store.OPEN else None
+    if private is None:
+        raise NotNow("ended", f"Round {number} has ended, and its key is destroyed; nothing more is told of it.")
+    return found, private, read_offer(found.offer, _signer(helper, found.offer))
+
+
+def _end_what_is_lost(connection: Connection, helper: Helper, charter: SumsCharter) -> None:
+    """Abandon the newest round if its key is lost, or if nobody has asked for it for long after it expired."""
+    newest = store.newest_round(connection, charter.digest())
+    if newest is not None and newest.state == store.OPEN:
+        expired = helper.clock() > newest.expires + LONGEST_LIFE
+        if expired or helper.keys.get(newest.public) is None:
+            abandon(connection, helper, charter, newest.number)
+
+
+def _signer(helper: Helper, content: bytes) -> bytes:
+    """Which of this helper's keys has signed an offer: a round may outlive a change of keys."""
+    for identity in reversed(helper.identities):
+        try:
+            read_offer(content, identity.public)
+        except BadMessage:
+            continue
+        return identity.public
+    raise BadMessage("The offer in the store was signed by none of this helper's keys; the store is damaged.")
+
+
+def members_of(found: Round) -> list[bytes]:
+    """The ids of the reports that a round's answer is of."""
+    return [found.members[at : at + ID_BYTES] for at in range(0, len(found.members), ID_BYTES)]

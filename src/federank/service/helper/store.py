@@ -1,0 +1,177 @@
+"""The helper's store: its identity, the charters it serves, and one row for each round.
+
+    identities    the key that signs now, and those before it with their word for the next
+    federations   charters, by their digests
+    rounds        open -> answered, or open -> abandoned; the offer, and once it has ended set, sum and record
+
+No round key is here, and no seed: a copy of this store opens nothing. Statements take a connection; whoever changes a
+round holds its row, so that two processes cannot both answer it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from federank.service.server.store.database import Connection
+
+OPEN, ANSWERED, ABANDONED = "open", "answered", "abandoned"
+
+MIGRATIONS: list[list[str]] = [
+    [
+        "CREATE TABLE identities (number {whole} PRIMARY KEY, private {bytes} NOT NULL, public {bytes} NOT NULL,"
+        " signature {bytes} NOT NULL)",
+        "CREATE TABLE federations (charter {bytes} PRIMARY KEY, content {bytes} NOT NULL)",
+        "CREATE TABLE rounds (charter {bytes} NOT NULL, number {whole} NOT NULL, state TEXT NOT NULL,"
+        " terms {bytes} NOT NULL, public {bytes} NOT NULL, offer {bytes} NOT NULL, expires {whole} NOT NULL,"
+        " messages {whole} NOT NULL, members {bytes} NOT NULL, total {bytes} NOT NULL, record {bytes} NOT NULL,"
+        " PRIMARY KEY (charter, number))",
+    ]
+]
+
+
+class Identity(NamedTuple):
+    """A key that signs or has signed; `signature` is the word of the one before it, empty for the first."""
+
+    private: bytes
+    public: bytes
+    signature: bytes
+
+    def __repr__(self) -> str:
+        return "Identity(...)"
+
+
+class Round(NamedTuple):
+    """A round as the store has it."""
+
+    number: int
+    state: str
+    terms: bytes
+    public: bytes
+    offer: bytes
+    expires: int
+    members: bytes
+    record: bytes
+
+
+def identities(connection: Connection) -> list[Identity]:
+    """Every identity, oldest first."""
+    rows = connection.all("SELECT private, public, signature FROM identities ORDER BY number")
+    return [Identity(*map(bytes, row)) for row in rows]
+
+
+def add_identity(connection: Connection, number: int, identity: Identity) -> None:
+    """Keep a new identity."""
+    connection.run("INSERT INTO identities (number, private, public, signature) VALUES (?, ?, ?, ?)", number, *identity)
+
+
+def charter_of(connection: Connection, charter: bytes) -> bytes | None:
+    """The charter of this digest."""
+    row = connection.one("SELECT content FROM federations WHERE charter = ?", charter)
+    return None if row is None else bytes(row[0])
+
+
+def count_federations(connection: Connection) -> int:
+    """How many federations are served."""
+    row = connection.one("SELECT COUNT(*) FROM federations")
+    return int(row[0]) if row else 0
+
+
+def add_federation(connection: Connection, charter: bytes, content: bytes) -> None:
+    """Serve another federation; nothing happens if it is served already."""
+    connection.run(
+        "INSERT INTO federations (charter, content) VALUES (?, ?) ON CONFLICT (charter) DO NOTHING", charter, content
+    )
+
+
+def lock_federation(connection: Connection, charter: bytes) -> None:
+    """Let nobody else begin or end a round of this federation until the transaction ends."""
+    connection.one(f"SELECT 1 FROM federations WHERE charter = ?{connection.update_lock()}", charter)
+
+
+_ROUND = "SELECT number, state, terms, public, offer, expires, members, record FROM rounds"
+
+
+def round_of(connection: Connection, charter: bytes, number: int) -> Round | None:
+    """One round."""
+    row = connection.one(f"{_ROUND} WHERE charter = ? AND number = ?", charter, number)
+    return None if row is None else _round(row)
+
+
+def newest_round(connection: Connection, charter: bytes) -> Round | None:
+    """The round with the highest number."""
+    row = connection.one(f"{_ROUND} WHERE charter = ? ORDER BY number DESC LIMIT 1", charter)
+    return None if row is None else _round(row)
+
+
+def rounds_of(connection: Connection, charter: bytes, first: int, most: int) -> list[Round]:
+    """Rounds from this number on, at most so many."""
+    rows = connection.all(f"{_ROUND} WHERE charter = ? AND number >= ? ORDER BY number LIMIT ?", charter, first, most)
+    return [_round(row) for row in rows]
+
+
+def open_keys(connection: Connection) -> list[bytes]:
+    """The public keys of all rounds that are under way."""
+    return [bytes(row[0]) for row in connection.all("SELECT public FROM rounds WHERE state = ?", OPEN)]
+
+
+def count_rounds(connection: Connection) -> dict[str, int]:
+    """How many rounds there are, by their state."""
+    rows = connection.all("SELECT state, COUNT(*) FROM rounds GROUP BY state")
+    return {OPEN: 0, ANSWERED: 0, ABANDONED: 0} | {str(state): int(count) for state, count in rows}
+
+
+def add_round(
+    connection: Connection, charter: bytes, number: int, terms: bytes, public: bytes, offer: bytes, expires: int
+) -> None:
+    """Begin a round."""
+    connection.run(
+        "INSERT INTO rounds (charter, number, state, terms, public, offer, expires, messages, members, total, record)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)",
+        charter,
+        number,
+        OPEN,
+        terms,
+        public,
+        offer,
+        expires,
+        b"",
+        b"",
+        b"",
+    )
+
+
+def end_round(
+    connection: Connection,
+    charter: bytes,
+    number: int,
+    state: str,
+    record: bytes,
+    members: bytes = b"",
+    total: bytes = b"",
+    messages: int = 0,
+) -> None:
+    """End a round that is open, for ever."""
+    connection.run(
+        "UPDATE rounds SET state = ?, record = ?, members = ?, total = ?, messages = ?"
+        " WHERE charter = ? AND number = ? AND state = ?",
+        state,
+        record,
+        members,
+        total,
+        messages,
+        charter,
+        number,
+        OPEN,
+    )
+
+
+def total_of(connection: Connection, charter: bytes, number: int) -> bytes:
+    """The noisy sum of a round that was answered."""
+    row = connection.one("SELECT total FROM rounds WHERE charter = ? AND number = ?", charter, number)
+    return b"" if row is None else bytes(row[0])
+
+
+def _round(row: tuple[Any, ...]) -> Round:
+    number, state, terms, public, offer, expires, members, record = row
+    contents = map(bytes, (members, record))
+    return Round(int(number), str(state), bytes(terms), bytes(public), bytes(offer), int(expires), *contents)

@@ -1,0 +1,124 @@
+"""Helpers for tests: in this process or in one of their own, asked by a leader that signs what it asks."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+
+import httpx
+import numpy as np
+from tests.protocol.sums.worlds import BLOCK, LEADER, LENGTH, MODEL, charter, messages, uploads
+
+from federank.protocol.sums.asking import SIGNATURE_HEADER, Terms, encode_reports, sign_request
+from federank.protocol.sums.identities import public_key_of
+from federank.protocol.sums.offer import block_digest, read_offer
+from federank.protocol.sums.upload import report_of
+from federank.service.helper.app import HelperApp
+from federank.service.helper.service import open_helper
+from federank.service.helper.settings import HelperSettings
+from federank.service.server.logs import Log
+
+ORIGIN = "https://helper.example"
+
+
+def terms(**changes):
+    told = {"version": 4, "model": MODEL.hex(), "block": block_digest(BLOCK).hex(), "length": LENGTH, "seconds": 600}
+    return Terms(**(told | changes))
+
+
+class Leader:
+    """A leader that asks what a test says, and signs it."""
+
+    def __init__(self, client, key, private=LEADER, **changes):
+        self.client, self.private, self.key = client, private, key
+        about = {"helper_key": key.hex(), "leader_key": public_key_of(private).hex(), "helper_origin": ORIGIN}
+        self.charter = charter(**(about | changes))
+
+    @classmethod
+    async def of(cls, client, **changes):
+        told = (await client.get("/identity")).json()
+        changes = {"helper_origin": told["origin"]} | changes
+        leader = cls(client, bytes.fromhex(told["key"]), **changes)
+        answer = await leader.post("/federations", leader.charter.to_bytes())
+        assert answer.status_code == 201, answer.text
+        return leader
+
+    async def post(self, path, body=b"", private=None):
+        signature = sign_request(private or self.private, path, body)
+        return await self.client.post(path, content=body, headers={SIGNATURE_HEADER: signature})
+
+    def path(self, number, act):
+        return f"/federations/{self.charter.digest().hex()}/rounds/{number}/{act}"
+
+    async def get(self, number, what):
+        return await self.client.get(self.path(number, what))
+
+    async def ask_offer(self, number, **changes):
+        return await self.post(self.path(number, "offer"), terms(**changes).to_bytes())
+
+    async def offer(self, number):
+        answer = await self.ask_offer(number)
+        assert answer.status_code == 200, answer.text
+        return read_offer(answer.content, self.key)
+
+    async def prepare(self, number, reports):
+        return await self.post(self.path(number, "prepare"), encode_reports(reports))
+
+    async def answer(self, number, reports):
+        return await self.post(self.path(number, "answer"), encode_reports(reports))
+
+    async def abandon(self, number):
+        return await self.post(self.path(number, "abandon"))
+
+
+class Played:
+    """The messages and uploads of a round's people."""
+
+    def __init__(self, offered, people=5, seed=1):
+        self.messages = messages(people, seed=seed)
+        self.uploads = uploads(offered, self.messages, seed=seed + 100)
+        self.reports = [report_of(offered.digest(), upload) for upload in self.uploads]
+        self.shares = np.sum([upload.share for upload in self.uploads], axis=0, dtype=np.uint32)
+
+
+@asynccontextmanager
+async def helping(store, folder, log=None, **settings):
+    """A helper in this process; its service and a client of it."""
+    chosen = HelperSettings(**({"address_rate": 0} | settings))
+    service = open_helper(store, ORIGIN, folder / "keys", chosen, log or Log(None))
+    transport = httpx.ASGITransport(HelperApp(service), raise_app_exceptions=False)
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, timeout=60) as client:
+            yield service, client
+    finally:
+        service.stop()
+
+
+class HelperProcess:
+    """`federank helper` as a process on a free port, that keeps its port when it is started again."""
+
+    def __init__(self, folder, keys, *flags):
+        self.folder, self.keys, self.flags, self.port = folder, keys, flags, 0
+        self.process = None
+
+    def start(self):
+        command = [sys.executable, "-m", "federank", "helper", "--port", str(self.port), "--store", "helper.db"]
+        command += ["--keys", str(self.keys), "--address-rate", "0", *self.flags]
+        self.process = subprocess.Popen(
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+        )
+        self.said = [self.process.stdout.readline() for _ in range(4)]
+        self.address = re.search(r"helper\s+(\S+)", self.said[0]).group(1)
+        self.port = int(self.address.rpartition(":")[2])
+        return self
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.communicate()
+
+    def stop(self):
+        self.process.terminate()
+        _, log = self.process.communicate(timeout=20)
+        return self.process.returncode, log

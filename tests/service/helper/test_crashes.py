@@ -1,0 +1,236 @@
+"""Whatever happens to a helper, a round's key is gone before an answer leaves, and nothing is answered twice."""
+
+import asyncio
+import shutil
+import ssl
+import tempfile
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from tests.protocol.sums.worlds import LENGTH
+from tests.service.federations import in_a_loop
+from tests.service.helper.helpers import HelperProcess, Leader, Played, helping
+
+from federank.errors import SettingError
+from federank.protocol.sums.asking import decode_answer
+from federank.protocol.sums.identities import new_private_key, public_key_of
+from federank.protocol.sums.rounding import centred
+from federank.service.helper import rounds, store
+from federank.service.helper.round_keys import RoundKeys, refuse_a_disk
+
+
+class Crash(BaseException):
+    """The process is gone from here on."""
+
+
+def crash(*_, **__):
+    raise Crash
+
+
+STEPS = {
+    "before the key is kept": ("offer", RoundKeys, "put", "before"),
+    "after the key is kept, before the offer is": ("offer", store, "add_round", "before"),
+    "before the answer is committed": ("answer", store, "end_round", "before"),
+    "after the commit, before the key is destroyed": ("answer", RoundKeys, "destroy", "before"),
+    "after the key is destroyed, before anything is said": ("answer", RoundKeys, "destroy", "after"),
+    "while it abandons": ("abandon", RoundKeys, "destroy", "before"),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@in_a_loop
+async def test_a_crash_at_any_step_leaves_a_round_that_ends_once(sqlite_store, tmp_path, monkeypatch, step):
+    act, place, name, when = STEPS[step]
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client, noise=4096)
+        played = Played(await leader.offer(0)) if act != "offer" else None
+    with monkeypatch.context() as patched:
+        real = getattr(place, name)
+
+        def real_then_crash(*values, **named):
+            real(*values, **named)
+            raise Crash
+
+        patched.setattr(place, name, crash if when == "before" else real_then_crash)
+        async with helping(sqlite_store, tmp_path) as (service, _):
+
+            def ask(connection):
+                about = (connection, service.helper, leader.charter, 0)
+                if act == "offer":
+                    from tests.service.helper.helpers import terms
+
+                    return rounds.offer(*about, terms().to_bytes())
+                return rounds.answer(*about, played.reports) if act == "answer" else rounds.abandon(*about)
+
+            with pytest.raises(Crash):
+                await service.ask(ask)
+    async with helping(sqlite_store, tmp_path) as (service, client):
+        leader.client = client
+        if act == "offer":
+            played = Played(await leader.offer(0))
+            assert len(list((tmp_path / "keys").iterdir())) == 1
+        if act == "abandon":
+            assert (await leader.answer(0, played.reports)).status_code == 409
+            assert (await leader.abandon(0)).status_code == 200
+        else:
+            first, again = await leader.answer(0, played.reports), await leader.answer(0, played.reports)
+            assert first.status_code == 200
+            assert first.content == again.content
+            assert (await leader.answer(0, played.reports[1:])).status_code == 409
+        assert not list((tmp_path / "keys").iterdir())
+
+
+@in_a_loop
+async def test_attack_a_helper_restored_from_a_backup(sqlite_store, tmp_path):
+    """The store of before the answer comes back; the key does not, so that no other set can be answered."""
+    kept = tmp_path / "federation.sqlite"
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client, noise=4096)
+        played = Played(await leader.offer(0))
+    shutil.copy(kept, tmp_path / "backup")
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader.client = client
+        assert (await leader.answer(0, played.reports)).status_code == 200
+    for beside in tmp_path.glob("federation.sqlite*"):
+        beside.unlink()
+    shutil.copy(tmp_path / "backup", kept)
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader.client = client
+        for reports in (played.reports, played.reports[1:]):
+            refused = await leader.answer(0, reports)
+            assert refused.status_code == 409
+            assert "nothing more is told" in refused.json()["message"]
+        # The round has ended, and the next one begins.
+        await leader.offer(1)
+
+
+@in_a_loop
+async def test_a_round_whose_key_was_lost_is_abandoned(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client)
+        played = Played(await leader.offer(0))
+        for file in (tmp_path / "keys").iterdir():
+            file.unlink()
+        assert (await leader.prepare(0, played.reports)).status_code == 409
+        listed = await client.get(f"/federations/{leader.charter.digest().hex()}/rounds")
+        assert listed.json()["rounds"] == [{"round": 0, "state": "abandoned"}]
+        await leader.offer(1)
+
+
+@in_a_loop
+async def test_two_who_ask_at_once_get_one_answer(store, tmp_path):
+    async with helping(store, tmp_path) as (_, client):
+        leader = await Leader.of(client, noise=4096)
+        played = Played(await leader.offer(0))
+        sets = [played.reports, played.reports[1:], played.reports, played.reports[::-1], played.reports[:-1]]
+        answers = await asyncio.gather(*(leader.answer(0, reports) for reports in sets))
+        given = {answer.content for answer in answers if answer.status_code == 200}
+        assert len(given) == 1
+        assert {answer.status_code for answer in answers} == {200, 409}
+
+
+@in_a_loop
+async def test_two_helpers_processes_on_one_store_give_one_answer(store, tmp_path):
+    async with helping(store, tmp_path) as (_, client), helping(store, tmp_path) as (_, other):
+        leader = await Leader.of(client, noise=4096)
+        offers = await asyncio.gather(leader.ask_offer(0), Leader.ask_offer(_with(leader, other), 0))
+        assert len({offer.content for offer in offers if offer.status_code == 200}) == 1
+        played = Played(await leader.offer(0))
+        one, two = await asyncio.gather(
+            leader.answer(0, played.reports), Leader.answer(_with(leader, other), 0, played.reports)
+        )
+        assert one.content == two.content
+        assert one.status_code == 200
+
+
+def _with(leader, client):
+    same = object.__new__(Leader)
+    same.__dict__.update(leader.__dict__ | {"client": client})
+    return same
+
+
+def test_a_destroyed_key_is_nowhere(tmp_path):
+    keys, private = RoundKeys(tmp_path / "keys"), new_private_key()
+    keys.put(public_key_of(private), private)
+    [file] = (tmp_path / "keys").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "keys").stat().st_mode & 0o777 == 0o700
+    with file.open("rb") as held:
+        keys.destroy(public_key_of(private))
+        assert held.read() == bytes(32)  # overwritten before it was taken away
+    assert keys.get(public_key_of(private)) is None
+    keys.destroy(public_key_of(private))
+
+
+def test_keys_are_kept_in_memory_alone(tmp_path):
+    mounts = tmp_path / "mounts"
+    mounts.write_text("/dev/sda1 / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw 0 0\n")
+    refuse_a_disk(Path("/dev/shm/keys"), mounts)
+    with pytest.raises(SettingError, match="ext4"):
+        refuse_a_disk(Path("/var/keys"), mounts)
+    with pytest.raises(SettingError, match="unknown"):
+        refuse_a_disk(Path("/var/keys"), tmp_path / "nothing")
+
+
+@pytest.fixture
+def memory():
+    """A folder of memory, as the command asks for."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder) / "keys"
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_killed_again_and_again_it_answers_every_round_once(tmp_path, memory):
+    """SIGKILL at moments that nobody chose; whoever asks tries again."""
+    process = HelperProcess(tmp_path, memory).start()
+    try:
+        async with httpx.AsyncClient(base_url=process.address, timeout=30) as client:
+            leader = await Leader.of(client, noise=0)
+            for number in range(6):
+
+                async def stubborn(act, *values, number=number):
+                    for _ in range(50):
+                        try:
+                            answer = await act(number, *values)
+                            if answer.status_code == 200:
+                                return answer
+                            raise AssertionError(answer.text)
+                        except httpx.TransportError:
+                            await asyncio.to_thread(process.start)
+                    raise AssertionError("the helper did not come back")
+
+                async def killing(act, *values, after):
+                    asking = asyncio.create_task(stubborn(act, *values))
+                    await asyncio.sleep(after)
+                    process.kill()
+                    return await asking
+
+                await killing(leader.ask_offer, after=0.001 * number)
+                played = Played(await leader.offer(number), people=40, seed=number)
+                answer = await killing(leader.answer, played.reports, after=0.004 * number)
+                _, masks = decode_answer(answer.content, LENGTH)
+                np.testing.assert_array_equal(centred(played.shares + masks), played.messages.sum(axis=0))
+                assert (await stubborn(leader.answer, played.reports)).content == answer.content
+                assert not list(memory.iterdir())
+    finally:
+        process.kill()
+
+
+@pytest.mark.slow
+def test_the_command_says_who_it_is_and_ends_when_told(tmp_path, memory):
+    process = HelperProcess(tmp_path, memory, "--self-signed").start()
+    try:
+        said = "".join(process.said)
+        told = httpx.get(
+            f"{process.address}/identity", verify=ssl.create_default_context(cafile=tmp_path / "federank-cert.pem")
+        ).json()
+        assert told["fingerprint"] in said
+        assert told["origin"] == process.address
+    finally:
+        code, log = process.stop()
+    assert code == 0
+    assert '"event": "stopped"' in log
+    assert (tmp_path / "helper.db").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,295 @@
+"""A helper answers one set a round, for ever; every attack on it that is not a limit is carried out here."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from tests.protocol.sums.worlds import LENGTH
+from tests.service.federations import in_a_loop
+from tests.service.helper.helpers import ORIGIN, Leader, Played, helping
+
+from federank.protocol.sums.answer import set_digest
+from federank.protocol.sums.asking import decode_answer
+from federank.protocol.sums.identities import fingerprint, follow, new_private_key, public_key_of
+from federank.protocol.sums.offer import read_offer
+from federank.protocol.sums.records import read_record, sum_digest
+from federank.protocol.sums.rounding import centred
+from federank.service.helper.service import open_helper
+from federank.service.helper.settings import HelperSettings
+from federank.service.server.logs import Log
+
+
+@in_a_loop
+async def test_a_round_is_offered_prepared_and_answered(store, tmp_path):
+    async with helping(store, tmp_path) as (_, client):
+        leader = await Leader.of(client, noise=0)
+        offered = await leader.offer(0)
+        played = Played(offered)
+        stands = await leader.prepare(0, played.reports)
+        assert stands.json() == {"stands": "11111"}
+        answer = await leader.answer(0, played.reports)
+        record, masks = decode_answer(answer.content, LENGTH)
+        np.testing.assert_array_equal(centred(played.shares + masks), played.messages.sum(axis=0))
+        told = read_record(record, leader.key)
+        assert (told.messages, told.round, told.sum) == (5, 0, sum_digest(masks).hex())
+        assert told.set == set_digest([report.id for report in played.reports]).hex()
+        # What it publishes is the same, for anybody.
+        assert (await leader.get(0, "record")).content == record
+        assert (await leader.get(0, "sum")).content == masks.tobytes()
+        assert (await leader.get(0, "set")).content == b"".join(sorted(report.id for report in played.reports))
+        assert read_offer((await leader.get(0, "offer")).content, leader.key) == offered
+        listed = await client.get(f"/federations/{leader.charter.digest().hex()}/rounds")
+        assert listed.json() == {"rounds": [{"round": 0, "state": "answered"}]}
+
+
+@in_a_loop
+async def test_noise_of_the_charter_is_on_the_answer(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client, noise=4096)
+        played = Played(await leader.offer(0))
+        _, masks = decode_answer((await leader.answer(0, played.reports)).content, LENGTH)
+        noise = centred(played.shares + masks) - played.messages.sum(axis=0)
+        assert 500 < np.abs(noise).mean() < 15_000
+
+
+@in_a_loop
+async def test_attack_asking_again_and_again_for_fresh_noise(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client, noise=4096)
+        played = Played(await leader.offer(0))
+        first = await leader.answer(0, played.reports)
+        again = [await leader.answer(0, played.reports[::-1]) for _ in range(3)]
+        assert {answer.content for answer in again} == {first.content}
+
+
+@in_a_loop
+async def test_attack_a_set_and_then_the_set_without_one(store, tmp_path):
+    async with helping(store, tmp_path) as (_, client):
+        leader = await Leader.of(client)
+        played = Played(await leader.offer(0))
+        assert (await leader.answer(0, played.reports)).status_code == 200
+        for other in (played.reports[:-1], played.reports[1:], Played(await leader.offer(0), seed=7).reports):
+            answer = await leader.answer(0, other)
+            assert answer.status_code == 409
+            assert "one answer" in answer.json()["message"]
+        assert (await leader.abandon(0)).status_code == 409
+        assert (await leader.prepare(0, played.reports)).status_code == 409
+
+
+@in_a_loop
+async def test_attack_a_cohort_that_is_too_small_or_filled_up_with_repeats(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client, least_cohort=5, largest_cohort=6)
+        played = Played(await leader.offer(0))
+        for reports in (
+            played.reports[:4],
+            [*played.reports[:4], played.reports[0]],
+            [],
+            played.reports + played.reports,
+        ):
+            assert (await leader.answer(0, reports)).status_code in (413, 422)
+        # One person's seal under another id, so that the ids are distinct: it does not stand, and nothing is given.
+        dressed_up = [*played.reports[:4], played.reports[0]._replace(id=b"x" * 16)]
+        answer = await leader.answer(0, dressed_up)
+        assert answer.status_code == 422
+        assert "does not stand" in answer.json()["message"]
+        assert (await leader.answer(0, played.reports)).status_code == 200
+
+
+@in_a_loop
+async def test_what_does_not_stand_is_told_and_why_is_not(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client)
+        played = Played(await leader.offer(0))
+        one, other = played.reports[:2]
+        spoilt = [one._replace(part_leader=other.part_leader), one._replace(sealed=other.sealed), one, one]
+        first = await leader.prepare(0, spoilt)
+        assert first.json() == {"stands": "0011"}
+        assert (await leader.prepare(0, spoilt)).json() == first.json()
+
+
+@in_a_loop
+async def test_attack_another_offer_for_one_person(sqlite_store, tmp_path):
+    """A round has one offer: another model, block, length or time for the same number is refused."""
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client)
+        first = await leader.ask_offer(3)
+        assert (await leader.ask_offer(3)).content == first.content
+        for change in (
+            {"model": "0" * 64},
+            {"block": "1" * 64},
+            {"version": 5},
+            {"length": LENGTH - 1},
+            {"seconds": 9},
+        ):
+            assert (await leader.ask_offer(3, **change)).status_code == 409
+        assert (await leader.ask_offer(4)).json()["error"] == "under-way"
+        assert (await leader.abandon(3)).status_code == 200
+        assert (await leader.ask_offer(2)).json()["error"] == "older"
+        fresh = await leader.offer(4)
+        assert fresh.key != read_offer(first.content, leader.key).key
+
+
+@in_a_loop
+async def test_an_abandoned_round_tells_nothing_more(store, tmp_path):
+    async with helping(store, tmp_path) as (service, client):
+        leader = await Leader.of(client)
+        played = Played(await leader.offer(0))
+        ended = await leader.abandon(0)
+        assert read_record(ended.content, leader.key).state == "abandoned"
+        assert (await leader.abandon(0)).content == ended.content
+        assert (await leader.prepare(0, played.reports)).status_code == 409
+        assert (await leader.answer(0, played.reports)).status_code == 409
+        assert (await leader.get(0, "sum")).content == b""
+        assert not list((tmp_path / "keys").iterdir())
+        assert (await leader.abandon(9)).status_code == 404
+        assert service.metrics.text({}).count(b'reason="ended"') > 0
+
+
+@in_a_loop
+async def test_a_stranger_cannot_ask_for_a_leader(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client)
+        played = Played(await leader.offer(0))
+        stranger = new_private_key()
+        for act in ("offer", "prepare", "answer", "abandon"):
+            assert (await leader.post(leader.path(1, act), b"", private=stranger)).status_code in (401, 413)
+            assert (await client.post(leader.path(1, act), content=b"")).status_code in (401, 413)
+        # A signature of one request does not serve for another.
+        other_path = await leader.client.post(
+            leader.path(0, "abandon"),
+            headers={"X-FedeRank-Signature": (await _signature(leader, leader.path(1, "abandon")))},
+        )
+        assert other_path.status_code == 401
+        assert (await leader.answer(0, played.reports)).status_code == 200
+
+
+async def _signature(leader, path):
+    from federank.protocol.sums.asking import sign_request
+
+    return sign_request(leader.private, path, b"")
+
+
+@in_a_loop
+async def test_several_federations_are_kept_apart_and_bounded(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path, most_federations=2) as (_, client):
+        one, other = await Leader.of(client), await Leader.of(client, founding="0" * 32, private=new_private_key())
+        first = Played(await one.offer(0))
+        await other.offer(0)
+        # Reports of one federation's round do not stand in the other's, though both are round 0.
+        assert (await other.prepare(0, first.reports)).json() == {"stands": "00000"}
+        assert (await one.prepare(0, first.reports)).json() == {"stands": "11111"}
+        with pytest.raises(AssertionError, match="as many federations"):
+            await Leader.of(client, founding="1" * 32)
+        await Leader.of(client)  # one that is served already may ask again
+
+
+@in_a_loop
+async def test_a_charter_of_another_helper_is_refused(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        for change in (
+            {"helper_key": public_key_of(new_private_key()).hex()},
+            {"helper_origin": "https://else.example"},
+        ):
+            with pytest.raises(AssertionError, match="charter"):
+                await Leader.of(client, **change)
+
+
+def spoilt_requests(leader, played):
+    """Requests that are not of the protocol, with what is answered."""
+    from federank.protocol.sums.asking import encode_reports
+
+    reports = encode_reports(played.reports)
+    good = json.loads(terms_bytes())
+    return {
+        "reports cut": ("prepare", reports[:-1], 422),
+        "a set cut": ("answer", reports[:-1], 422),
+        "too many reports": ("prepare", reports * 300, 413),
+        "too large a set": ("answer", reports * 30, 413),
+        "terms that are no JSON": ("offer", b"terms", 422),
+        "terms with spaces": ("offer", json.dumps(good).encode(), 422),
+        "terms without a model": ("offer", plain({name: good[name] for name in good if name != "model"}), 422),
+        "a length of none": ("offer", plain(good | {"length": 0}), 422),
+        "a length beyond the catalogue": ("offer", plain(good | {"length": 10_000}), 422),
+        "no time": ("offer", plain(good | {"seconds": 0}), 422),
+        "a year": ("offer", plain(good | {"seconds": 366 * 86400}), 422),
+        "a number as text": ("offer", plain(good | {"version": "4"}), 422),
+        "too many bytes": ("offer", b" " * 3000, 413),
+    }
+
+
+def terms_bytes():
+    from tests.service.helper.helpers import terms
+
+    return terms().to_bytes()
+
+
+def plain(statement):
+    return json.dumps(statement, sort_keys=True, separators=(",", ":")).encode()
+
+
+@in_a_loop
+async def test_what_is_not_of_the_protocol_is_refused_with_a_sentence_and_a_count(sqlite_store, tmp_path):
+    log = io.StringIO()
+    async with helping(sqlite_store, tmp_path, log=Log(log)) as (service, client):
+        leader = await Leader.of(client)
+        played = Played(await leader.offer(0))
+        cases = spoilt_requests(leader, played)
+        for name, (act, body, status) in cases.items():
+            answer = await leader.post(leader.path(1 if act == "offer" else 0, act), body)
+            assert answer.status_code == status, (name, answer.text)
+            assert answer.json()["message"].endswith((".", ". ")), name
+        for path in ("/federations/zz/rounds", f"/federations/{'0' * 64}/rounds", "/nothing", "/identity/"):
+            assert (await client.get(path)).status_code == 404
+        assert (await client.get(leader.path("1e3", "record"))).status_code == 404
+        assert (await client.delete("/identity")).status_code == 405
+        assert (await leader.get(0, "record")).status_code == 404
+        assert (await leader.answer(0, played.reports)).status_code == 200
+        counted = (await client.get("/metrics")).text
+        assert 'federank_helper_refusals_total{reason="malformed"}' in counted
+        assert 'federank_helper_rounds{state="answered"} 1.0' in counted
+    # Nothing that opens or names anything is in the log.
+    for report in played.reports:
+        assert report.id.hex() not in log.getvalue()
+    assert service.helper.identity.private.hex() not in log.getvalue() + repr(service.helper) + repr(
+        service.helper.identities
+    )
+
+
+@in_a_loop
+async def test_anybody_sees_who_it_is_and_how_it_is(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (service, client):
+        told = await client.get("/identity")
+        key = bytes.fromhex(told.json()["key"])
+        assert told.json() == {"key": key.hex(), "fingerprint": fingerprint(key), "origin": ORIGIN, "successions": []}
+        assert told.headers["access-control-allow-origin"] == "*"
+        assert (await client.get("/health")).json() == {"alive": True}
+        assert (await client.get("/ready")).json() == {"ready": True}
+        assert service.helper.identity.private.hex() not in told.text
+
+
+@in_a_loop
+async def test_a_new_identity_is_signed_by_the_old_one_and_rounds_go_on(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client, noise=0)
+        played = Played(await leader.offer(0))
+    renewed = open_helper(sqlite_store, ORIGIN, tmp_path / "keys", HelperSettings(), Log(None), new_identity=True)
+    renewed.stop()
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        told = (await client.get("/identity")).json()
+        steps = [[bytes.fromhex(step[part]) for part in ("old", "new", "signature")] for step in told["successions"]]
+        now = follow(leader.key, steps)
+        assert now == bytes.fromhex(told["key"]) != leader.key
+        leader.client = client
+        answer = await leader.answer(0, played.reports)
+        record, _ = decode_answer(answer.content, LENGTH)
+        assert read_record(record, now).messages == 5
+
+
+@in_a_loop
+async def test_an_address_that_asks_too_often_waits(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path, address_rate=0.1) as (_, client):
+        codes = [(await client.get("/identity")).status_code for _ in range(8)]
+        assert codes[0] == 200
+        assert codes[-1] == 429
