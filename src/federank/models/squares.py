@@ -24,6 +24,9 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
 from federank.compiling import compiled
+from federank.errors import Diverged
+
+_NOTHING = 1e-13
 
 
 class Objective(NamedTuple):
@@ -49,8 +52,19 @@ def solve_person(
     sides = objective.unobserved * gram
     sides += float(objective.liked - objective.unobserved) * (own.T @ weighted)
     sides += regulariser * np.eye(len(gram))
+    refuse_singular(sides)
     solved: FloatVector = np.linalg.solve(sides, float(objective.liked) * weighted.sum(axis=0)).astype(np.float32)
     return solved
+
+
+def refuse_singular(sides: RealMatrix) -> None:
+    """Say so where no person's vector can be solved for: with no pull to zero, item vectors must span all factors."""
+    values = np.linalg.eigvalsh(sides)
+    if not values[0] > _NOTHING * values[-1]:
+        raise Diverged(
+            "The item vectors span fewer directions than there are factors, so that people's own vectors cannot be "
+            "solved for. A regulariser above 0, or fewer factors, are needed."
+        )
 
 
 def pulls(objective: Objective, item_vectors: FloatMatrix, vector: FloatVector, profile: IntVector) -> FloatVector:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions, Profiles
@@ -17,7 +18,7 @@ from federank.engines.training import train as play_epochs
 from federank.errors import ModelError
 from federank.protocol.choices import AS_HISTORIES_ARE, Choices, Outwards, everyones_outward
 from federank.protocol.squares.distribution import published
-from federank.protocol.squares.recipes import SquaresRecipe, SquaresSettings, factors_for, squares_recipe
+from federank.protocol.squares.recipes import SquaresRecipe, SquaresSettings, squares_recipe
 from federank.recommenders.choosing_people import ChoosingPeople
 from federank.recommenders.identity import run_identity
 from federank.recommenders.people.choosing import messages_allowed, refuse_coins
@@ -112,7 +113,8 @@ class FewMessages(ChoosingPeople):
 
     def _alone(self) -> SquaresRecipe:
         """The recipe of one person at home: nobody else, and nothing is sent."""
-        alone = replace(self.squares(), cohorts=1, rounds=None, blocks=1, trace=None)
+        factors = self.item_vectors.shape[1]
+        alone = replace(self.squares(), factors=factors, cohorts=1, rounds=None, blocks=1, trace=None)
         return squares_recipe(alone, np.ones(1, dtype=np.int64), len(self.item_vectors))
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
@@ -127,7 +129,7 @@ class FewMessages(ChoosingPeople):
         return {"user_vectors": self.user_vectors} | choices_as_arrays(self.choices)
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
-        factors = factors_for(self.squares(), self.training.n_items)
+        factors = self.squares().factors or _columns(shared.get("item_vectors"))
         self.item_vectors = restored_table(shared, "item_vectors", (self.training.n_items, factors))
         self.user_vectors = restored_table(private, "user_vectors", (self.training.n_users, factors))
         weights = shared.get("item_weights")
@@ -138,6 +140,11 @@ class FewMessages(ChoosingPeople):
             raise ModelError("The model's folder lacks its regulariser, which a person's own vector is solved with.")
         self.regulariser = float(told[0])
         self.choices = choices_from_arrays(private, self.training.n_users, self.squares().policy(0.5))
+
+
+def _columns(table: NDArray[Any] | None) -> int:
+    """How long the vectors of a table are; what is no table of vectors is refused by whoever takes it."""
+    return table.shape[1] if table is not None and table.ndim == 2 else 0
 
 
 def _outward(choices: Choices, seed: int, train: Interactions) -> Outwards:

@@ -8,7 +8,7 @@ ids, blocks of users and the files are the same for all and written here once. O
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Self, overload
@@ -41,6 +41,8 @@ class Recommender(ABC):
     """What of a Conduct it can use where it is not trained in rounds; all else is refused."""
     learns_from: ClassVar[str] = "triples"
     """What is counted while it is trained in rounds."""
+    searched: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """What a search tunes, and the values that it tries (evaluation/search.py); nothing where there is no search."""
     settings_type: ClassVar[type[Any]]
     """The frozen, keyword-only dataclass of what can be chosen; its fields become the command line's flags."""
     settings: Any

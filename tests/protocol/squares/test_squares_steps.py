@@ -9,16 +9,20 @@ from tests.squares_worlds import devices_of, people_with, some_people, squares_f
 from tests.worlds import two_tastes
 
 import federank as fr
-from federank.engines.squares import compiled
+from federank.engines.squares import compiled, reference
 from federank.engines.squares.reference import SquaresFleetInMemory
 from federank.errors import BadMessage, Diverged, SettingError
 from federank.protocol.squares.aggregation import fold
+from federank.protocol.squares.computation import compute_squares, own_vector
 from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
 from federank.protocol.squares.messages import LEVELS, SquaresUpdate, dense, restored, rounded, rows_of
+from federank.protocol.squares.recipes import SquaresSettings, factors_for
 from federank.protocol.squares.server_steps import solved
+from federank.protocol.squares.transmission import send
 
 PEOPLE = some_people()
 FACTORS = 5
+ENGINES_BY_NAME = {"compiled": compiled.play, "reference": reference.play}
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 7, 30])
@@ -124,22 +128,75 @@ def test_a_round_without_a_message_changes_nothing_but_the_number_of_the_round(s
     assert shared.round_number == 1
 
 
-@pytest.mark.parametrize("server", [{}, {"alpha": 1.0, "regulariser": 1.0}, {"server": "adam"}])
-def test_messages_that_say_nothing_leave_finite_numbers(server):
+@pytest.mark.parametrize(
+    "server", [{}, {"alpha": 1.0}, {"regulariser": 1.0}, {"alpha": 1.0, "regulariser": 0.0}, {"server": "adam"}]
+)
+def test_messages_that_say_nothing_change_nothing(server):
     federation = squares_federation(PEOPLE, messages=2, **server)
     shared = federation.shared
+    before, pull = shared.vectors.copy(), shared.regulariser
     shared.aggregate(federation.recipe, [update(fill=0.0), update(fill=0.0)])
-    assert np.isfinite(shared.vectors).all()
-    assert np.isfinite(shared.regulariser)
-
-
-def test_messages_that_say_nothing_are_a_sentence_where_lambda_should_follow_from_them():
-    federation = squares_federation(PEOPLE, messages=2, alpha=1.0)
-    shared = federation.shared
-    before = shared.vectors.copy()
-    with pytest.raises(Diverged, match="singular"):
-        shared.aggregate(federation.recipe, [update(fill=0.0)])
     np.testing.assert_array_equal(shared.vectors, before)
+    assert shared.regulariser == pull
+
+
+@pytest.mark.parametrize("histories", [[[0, 1], [2, 3]], [[0, 1, 2, 3]]])
+def test_people_who_share_nothing_leave_the_first_model_and_finite_numbers(histories):
+    model = fr.Frugal(factors=2, messages=3, broadcast="float32").fit(people_with(histories, 4))
+    first = squares_federation(model.training, factors=2, messages=3, broadcast="float32")
+    np.testing.assert_array_equal(model.item_vectors, first.item_vectors)
+    assert np.isfinite(model.user_vectors).all()
+
+
+def test_somebody_who_shares_nothing_with_those_before_still_has_something_to_say():
+    data = people_with([[0, 1], [0, 1], [2, 3], [2, 3]], 6)
+    federation = squares_federation(data, factors=4, messages=1)
+    recipe, shared = federation.recipe, federation.shared
+    devices = devices_of(federation)
+    for first in (0, 2):
+        told, block = shared.distribute(recipe), block_of(recipe, shared.round_number)
+        pair = devices[first : first + 2]
+        updates = [send(recipe, device, *compute_squares(recipe, device, told, block)) for device in pair]
+        assert all(update.vector.any() for update in updates)
+        shared.aggregate(recipe, updates)
+    others = own_vector(recipe, shared.distribute(recipe), np.array([2], np.int32)) @ shared.vectors.T
+    assert others[3] > 3 * np.abs(others[[0, 1, 4, 5]]).max()
+
+
+def test_lambda_follows_what_all_cohorts_said_where_each_is_of_two_people():
+    federation = squares_federation(PEOPLE, messages=1, cohorts=40, alpha=1.0)
+    compiled.play(federation, federation.recipe.rounds)
+    assert federation.regulariser[0] > 0.5
+    assert np.abs(federation.item_vectors).max() < 5
+
+
+def test_a_shrinkage_above_1_loses_no_direction():
+    federation = squares_federation(PEOPLE, messages=4, shrinkage=1.5)
+    compiled.play(federation, 4)
+    assert np.linalg.matrix_rank(federation.item_vectors) == FACTORS
+
+
+def test_a_regulariser_that_leaves_nothing_is_told_in_a_sentence():
+    with pytest.raises(Diverged, match=r"no singular value of the sums is above .*: every item vector would be zero"):
+        fr.Frugal(factors=4, regulariser=1e6).fit(PEOPLE)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_people_who_cannot_be_solved_for_are_told_in_a_sentence(engine, alpha):
+    data = people_with([[0, 1]] * 6, 5)  # they span one direction, and nothing pulls towards zero
+    federation = squares_federation(data, factors=3, regulariser=0.0, alpha=alpha)
+    federation.item_vectors[:, 1] = federation.item_vectors[:, 0]
+    with pytest.raises(Diverged, match="span fewer directions than there are factors"):
+        ENGINES_BY_NAME[engine](federation, 1)
+
+
+@pytest.mark.parametrize(
+    ("people", "items", "factors"), [(5000, 3000, 64), (400, 3000, 50), (3000, 300, 37), (30, 3000, 8), (900, 5, 5)]
+)
+def test_vectors_are_shorter_where_people_or_items_are_few(people, items, factors):
+    assert factors_for(SquaresSettings(), people, items) == factors
+    assert factors_for(SquaresSettings(factors=3), people, items) == 3
 
 
 def test_a_singular_solve_is_told_in_a_sentence():

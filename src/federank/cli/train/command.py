@@ -44,7 +44,8 @@ class Methods(click.Group):
             callback=lambda **values: _train(method, **values),
             help=f"{METHODS[cmd_name][2]}\n\n\b\nExample:\n  federank train {cmd_name} --out runs/{cmd_name}",
         )
-        command.params = [*settings_options(method.settings_type), *_preset(cmd_name), *_common.params]
+        own = [*settings_options(method.settings_type), *_preset(cmd_name), *_search(method)]
+        command.params = [*own, *_common.params]
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -110,6 +111,16 @@ def _preset(method: str) -> list[click.Parameter]:
     return [click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name.")]
 
 
+def _search(method: type[Recommender]) -> list[click.Parameter]:
+    if not method.searched:
+        return []
+    names = ", ".join(method.searched)
+    told = (
+        f"First tune {names} on validation: --validation, or else a part of what is learnt from, cut as the test was."
+    )
+    return [click.Option(["--search"], is_flag=True, help=told)]
+
+
 def _train(
     method: type[Recommender],
     *,
@@ -129,6 +140,7 @@ def _train(
     quiet: bool,
     as_json: bool,
     preset: str | None = None,
+    search: bool = False,
     **values: Any,
 ) -> None:
     from federank.cli.settings_flags import given_settings
@@ -144,6 +156,8 @@ def _train(
         from federank.cli.train.folds import train_folds
 
         _refuse_other_split(way, validation)
+        if search:
+            raise SettingError("--search tunes on one validation part, and --folds has none; leave one of them out.")
         with watching(method, quiet) as watch:
             train_folds(
                 method,
@@ -163,6 +177,13 @@ def _train(
     part, split = _split(Reading(**values), way, test, validation, split_seed)
     if resume and not method.in_rounds:
         raise SettingError(f"{method.name} learns in one go, so there is no run to go on with; leave out --resume.")
+    found = None
+    if search:
+        from federank.cli.train.searching import development_part, tuned
+
+        development = development_part(split, part, way, test, split_seed)
+        found = tuned(method, settings, development, conduct, quiet=quiet)
+        model = method(**settings, **found.settings)
     if method.in_rounds:
         conduct = replace(conduct, checkpoint=checkpoint, resume=resume)
     with watching(type(model), quiet) as watch:
@@ -172,6 +193,8 @@ def _train(
             if checkpoint.exists():
                 click.echo(f"\nThe run is kept in {checkpoint}; the same command with --resume goes on.", err=True)
             raise
+    if found is not None:
+        model.report["search"] = found.as_dict()
     count_communication(model, count)
     model.save(out, split, replaces=overwrite)
     checkpoint.unlink(missing_ok=True)

@@ -23,11 +23,12 @@ def count_squares_communication(recipe: SquaresRecipe, n_users: int, interaction
     spent, uploads, rows_up, bytes_up, bytes_dense = np.zeros(n_users, dtype=np.int32), 0, 0, 0, 0
     last_seen = np.full(n_users, -1, dtype=np.int64)  # the version that each device has; -1: none
     changed = np.full(recipe.n_items, 0, dtype=np.int64)  # the version in which each row changed last
-    down_rows, down_bytes, downloads = 0, 0, 0
+    down_rows, down_bytes, down_whole, downloads = 0, 0, 0, 0
     for number in range(rounds):
         asked, block = choose_cohort(recipe, number, spent), block_of(recipe, number)
         rows, size = _downloads(recipe, last_seen[asked], changed)
         down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + len(asked)
+        down_whole += len(asked) * _whole_model(recipe, changed)
         last_seen[asked] = number
         sent = len(who_answers(recipe, number, asked))
         uploads, rows_up = uploads + sent, rows_up + sent * len(block)
@@ -38,16 +39,14 @@ def count_squares_communication(recipe: SquaresRecipe, n_users: int, interaction
             changed[block if recipe.step != "spectral" else slice(None)] = number + 1
     rows, size = _downloads(recipe, last_seen, changed)  # the last model, for everybody
     down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + n_users
-    whole = squares_broadcast_bytes(
-        recipe.n_items, recipe.factors, whole=True, as_codes=recipe.as_codes, weighted=recipe.popularity > 0
-    )
+    down_whole += n_users * _whole_model(recipe, changed)
     return {
         "rounds": rounds,
         "uploads": uploads,
         "downloads": downloads,
         "up": traffic(rows_up, bytes_up, rounds),
         "up_written_out": traffic(rows_up, bytes_dense, rounds),
-        "down_dense": traffic(downloads * recipe.n_items, downloads * whole, rounds),
+        "down_dense": traffic(downloads * recipe.n_items, down_whole, rounds),
         "down_changed": traffic(down_rows, down_bytes, rounds),
         "papers": {
             "cce": 2 * len(recipe.participants) * recipe.n_items,
@@ -64,8 +63,17 @@ def _downloads(recipe: SquaresRecipe, seen: Any, changed: Any) -> tuple[int, int
     for version, rows in rows_of_version.items():
         devices = int((seen == version).sum())
         told = recipe.n_items if version < 0 else rows
-        size = squares_broadcast_bytes(
-            told, recipe.factors, whole=told == recipe.n_items, as_codes=recipe.as_codes, weighted=recipe.popularity > 0
-        )
-        total_rows, total_bytes = total_rows + devices * told, total_bytes + devices * size
+        total_rows, total_bytes = total_rows + devices * told, total_bytes + devices * _told(recipe, told, changed)
     return total_rows, total_bytes
+
+
+def _whole_model(recipe: SquaresRecipe, changed: Any) -> int:
+    """The bytes of all rows as they are now."""
+    return _told(recipe, recipe.n_items, changed)
+
+
+def _told(recipe: SquaresRecipe, rows: int, changed: Any) -> int:
+    """The bytes of this many rows; items weigh alike, and weights are left out, until somebody's message has come."""
+    weighted = recipe.popularity > 0 and bool(changed.any())
+    whole = rows == recipe.n_items
+    return squares_broadcast_bytes(rows, recipe.factors, whole=whole, as_codes=recipe.as_codes, weighted=weighted)

@@ -19,7 +19,7 @@ from federank.engines.squares.federation import SquaresFederation
 from federank.engines.squares.kernels import Sums, Told, add_up, new_room, solve_people, sum_messages
 from federank.engines.workers import at_once
 from federank.models.rows import padded_width
-from federank.models.squares import gram_matrix
+from federank.models.squares import gram_matrix, refuse_singular
 from federank.protocol.squares.aggregation import fold
 from federank.protocol.squares.distribution import block_of, choose_cohort, published, who_answers
 from federank.protocol.squares.recipes import SquaresRecipe
@@ -64,6 +64,7 @@ def told_to_devices(
     block_gram = gram_matrix(np.ascontiguousarray(vectors[block]), unweighted) if recipe.clip > 0 else gram
     sides = float(recipe.objective.unobserved) * gram + regulariser * np.eye(recipe.factors)
     alike = recipe.objective.liked == recipe.objective.unobserved
+    refuse_singular(sides)
     inverse = np.linalg.inv(sides).astype(np.float64) if alike else sides
     return Told(
         recipe.objective,

@@ -101,4 +101,6 @@ class SquaresFederation:
         """What is to blame if the item vectors are no longer finite numbers."""
         if self.recipe.step == "adam":
             return f"learning_rate {self.recipe.learning_rate:g} is too large for this data; try a smaller one."
-        return "damping is too large for this alpha; try a smaller one."
+        if self.recipe.step == "solve":
+            return "damping is too large for this alpha, or the regulariser too small; try another."
+        return "initial_scale or clip is too small for 32-bit numbers; leave it out."

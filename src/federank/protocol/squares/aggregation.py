@@ -14,12 +14,13 @@ import numpy as np
 from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank.models.squares import gram_matrix
 from federank.protocol.draws import ITEM_FACTORS
-from federank.protocol.initial import Draw, normal_rows
+from federank.protocol.initial import Draw, normal_columns, normal_rows
 from federank.protocol.server_steps import Adam, adam_step
 from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
 from federank.protocol.squares.messages import SquaresBroadcast, SquaresUpdate, check_squares_update, dense
 from federank.protocol.squares.recipes import SquaresRecipe
 from federank.protocol.squares.server_steps import (
+    LEAST,
     SummedMessages,
     balanced,
     faded,
@@ -84,8 +85,11 @@ def first_shared(recipe: SquaresRecipe, initial_scale: float, draw: Draw = norma
 
 
 def fold(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages) -> None:
-    """The next version of the model, from the sums of a round; from people who weigh nothing there is none."""
-    if sums.messages and sums.squares[-1, -1] > 0:
+    """The next version of the model, from the sums of a round.
+
+    There is nothing to learn without a message, from people who weigh nothing, or whose vectors are all zero.
+    """
+    if sums.messages and sums.squares[-1, -1] > 0 and np.any(sums.squares[:-1, :-1]):
         told = published(recipe, shared.vectors)
         if recipe.step == "spectral":
             _fold_spectral(recipe, shared, told, sums)
@@ -97,7 +101,7 @@ def fold(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: S
 
 
 def _fold_spectral(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages) -> None:
-    everybody = len(recipe.participants)
+    everybody = max(len(recipe.participants), 1)
     # S + Y H = P'X, with the column of the constant 1: how many people have each item, each person with their weight.
     products = sums.pulls + told @ sums.squares[:-1]
     mean_weight = sums.squares[-1, -1] / sums.messages
@@ -107,7 +111,9 @@ def _fold_spectral(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatr
     together = np.hstack((np.sqrt(kept) * shared.sketch, now)) if kept > 0 else now
     shared.counts = kept * shared.counts + products[:, -1] / mean_weight
     shared.heard = kept * shared.heard + sums.messages
-    weights = item_weights(shared.counts * everybody / shared.heard, recipe.popularity)
+    heard = shared.heard / everybody
+    few = shared.heard < min(recipe.factors, everybody)  # too few to tell what nobody else will have
+    weights = item_weights(shared.counts / heard, recipe.popularity, heard if few else 1.0)
     said = np.einsum("ij,ij->i", together, together)
     # Where no two people share an item yet, what they said is kept: a model of it would be nothing, and lead nowhere.
     tells = float(weights @ said) > _LITTLE * float(said.sum())
@@ -117,6 +123,12 @@ def _fold_spectral(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatr
         return
     shared.weights = weights
     shared.vectors, shared.regulariser = balanced(spectrum, recipe.shrinkage, recipe.regulariser)
+    unknown = spectrum.singular_values == 0
+    if unknown.any():
+        # A few people fill few directions. Whoever shares nothing with them must be seen through the others.
+        scale = float(np.sqrt(LEAST * spectrum.singular_values[~unknown][-1] / recipe.n_items))
+        drawn = normal_columns(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=scale)
+        shared.vectors[:, unknown] = drawn[:, unknown]
 
 
 def _fold_solved(
@@ -124,12 +136,12 @@ def _fold_solved(
 ) -> None:
     everybody = len(recipe.participants) / sums.messages
     squares = everybody * sums.squares[:-1, :-1]
-    if recipe.regulariser < 0:
-        gram = gram_matrix(np.ascontiguousarray(told), shared.weights)
-        smallest = smallest_singular_value(recipe, gram, squares, shared.regulariser)
-        shared.regulariser = recipe.shrinkage * smallest
     part = min(1.0, max(1 / (shared.round_number + 1), 1.5 / recipe.cohorts)) if recipe.cohorts > 1 else 1.0
     shared.sketch = (1 - part) * shared.sketch + part * squares
+    if recipe.regulariser < 0:
+        gram = gram_matrix(np.ascontiguousarray(told), shared.weights)
+        smallest = smallest_singular_value(recipe, gram, shared.sketch, shared.regulariser)
+        shared.regulariser = recipe.shrinkage * smallest or shared.regulariser
     vectors = told.copy()
     vectors[block] = solved(
         recipe, told[block], everybody * sums.pulls[:, :-1], shared.sketch, shared.regulariser, recipe.damping * part

@@ -23,6 +23,7 @@ from federank.protocol.policy import Policy
 
 DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 0.15, 0.3
 """Chosen on the validation parts of four data sets and a city; docs/frugal.md tells how."""
+_FEWEST_FACTORS, _A_FACTOR_NEEDS = 8, 8
 DEFAULT_RATE = 0.1
 
 Step = Literal["spectral", "solve", "adam"]
@@ -67,7 +68,8 @@ class SquaresSettings(OutwardSettings):
     rounds: int | None = None
     """How many rounds are played.  [default: messages x cohorts, so that everybody can send all theirs]"""
     factors: int | None = None
-    """Length of the vectors that describe people and items.  [default: 64, or the number of items if that is less]"""
+    """Length of the vectors that describe people and items.  [default: 64; fewer, but at least 8, where there are
+    fewer than 512 people or items: one for every 8 of them]"""
     alpha: float = 0.0
     """How much surer it is that people like what they have than that they dislike the rest: confidence 1 + alpha."""
     unobserved_weight: float = 1.0
@@ -206,7 +208,7 @@ def squares_recipe(
     _refuse_impossible(settings, len(participants), n_items)
     return SquaresRecipe(
         seed=settings.seed,
-        factors=factors_for(settings, n_items),
+        factors=factors_for(settings, n_users, n_items),
         n_items=n_items,
         objective=Objective(np.float32(1 + settings.alpha), np.float32(settings.unobserved_weight)),
         regulariser=-1.0 if settings.regulariser is None else settings.regulariser,
@@ -233,9 +235,12 @@ def squares_recipe(
     )
 
 
-def factors_for(settings: SquaresSettings, n_items: int) -> int:
-    """The length of vectors over a catalogue of this size."""
-    return min(DEFAULT_FACTORS, n_items) if settings.factors is None else settings.factors
+def factors_for(settings: SquaresSettings, people: int, n_items: int) -> int:
+    """The length of vectors for so many people and a catalogue of this size."""
+    if settings.factors is not None:
+        return settings.factors
+    filled = min(people, n_items) // _A_FACTOR_NEEDS
+    return min(DEFAULT_FACTORS, max(filled, _FEWEST_FACTORS), n_items)
 
 
 def _step(settings: SquaresSettings) -> Step:

@@ -32,6 +32,9 @@ from federank.errors import Diverged
 from federank.protocol.squares.recipes import SquaresRecipe
 
 _NOTHING = 1e-9
+LEAST = 0.01
+"""Where lambda follows the data, no direction falls below this part of the smallest singular value: one that is lost
+would be in no later message."""
 
 
 class SummedMessages(NamedTuple):
@@ -60,12 +63,15 @@ def spectrum_of(products: RealMatrix, squares: RealMatrix) -> RealMatrix:
     return sketch
 
 
-def item_weights(counts: RealVector, popularity: float) -> FloatVector:
-    """How much items count that so many people have: d, of mean 1 for items of mean popularity."""
+def item_weights(counts: RealVector, popularity: float, heard: float = 1.0) -> FloatVector:
+    """How much items count that so many people have: d, 1 for items of mean popularity that many share.
+
+    What one person alone has weighs nothing, or a little less than the rest where only a share of people was `heard`.
+    """
     if popularity == 0:
         return np.ones(len(counts), dtype=np.float32)
     known = np.maximum(counts, 1.0)
-    weights: FloatVector = ((known / known.mean()) ** -popularity * (1 - 1 / known)).astype(np.float32)
+    weights: FloatVector = ((known / known.mean()) ** -popularity * (1 - heard / known)).astype(np.float32)
     return weights
 
 
@@ -87,9 +93,18 @@ def faded(heard: float, now: int, everybody: int) -> float:
 def balanced(spectrum: Spectrum, shrinkage: float, regulariser: float) -> tuple[FloatMatrix, float]:
     """The item vectors that solve the whole problem in this span, and the lambda that they belong to."""
     sigma = spectrum.singular_values
-    smallest = sigma[sigma > 0][-1] if (sigma > 0).any() else 0.0
-    pull = shrinkage * smallest if regulariser < 0 else regulariser
-    vectors = spectrum.vectors * np.sqrt(np.maximum(sigma - pull, 0.0))
+    if regulariser < 0:
+        smallest = sigma[sigma > 0][-1]
+        pull = shrinkage * smallest
+        left = np.where(sigma > 0, np.maximum(sigma - pull, LEAST * smallest), 0.0)
+    else:
+        pull, left = regulariser, np.maximum(sigma - regulariser, 0.0)
+        if not left.any():
+            raise Diverged(
+                f"regulariser is {regulariser:g}, and no singular value of the sums is above {sigma[0]:.4g}: every "
+                "item vector would be zero. A smaller regulariser is needed; left out, it follows the data."
+            )
+    vectors = spectrum.vectors * np.sqrt(left)
     return vectors.astype(np.float32), float(pull)
 
 
@@ -103,7 +118,9 @@ def smallest_singular_value(recipe: SquaresRecipe, gram: RealMatrix, squares: Re
     kept = values > _NOTHING * max(values[-1], 0.0)
     half = directions[:, kept] / np.sqrt(values[kept])
     inside = np.linalg.eigvalsh(half.T @ back @ squares @ back @ half)
-    return float(np.sqrt(max(inside[0], 0.0))) if len(inside) else 0.0
+    # A few people span few directions: what is zero in the others is not small, but unknown.
+    known = inside[inside > _NOTHING * max(inside[-1], 0.0)] if len(inside) else inside
+    return float(np.sqrt(known[0])) if len(known) else 0.0
 
 
 def solved(

@@ -13,7 +13,7 @@ to from a vector that is made at home from the whole history, whatever their pol
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -42,6 +42,12 @@ class Frugal(Recommender):
     settings: FrugalSettings
     in_rounds = True
     learns_from = "interactions"
+    searched: ClassVar = {
+        "factors": (16, 32, 64, 96, 128),
+        "shrinkage": (0.5, 0.7, 0.9, 1.1),
+        "activity": (0.0, 0.15, 0.3, 0.5),
+        "popularity": (0.0, 0.15, 0.3, 0.45),
+    }
     __signature__ = inspect.signature(FrugalSettings)  # what an editor shows, in the place of `__new__`'s
 
     def __new__(cls, **settings: Any) -> Self:
@@ -79,10 +85,11 @@ class FrugalPairs(FederatedPairs, Frugal):
     """Frugal that learns pairs, with Adam at the server."""
 
     learns_from = "triples"
+    searched: ClassVar = {"item_pull": (2.0, 6.0, 20.0, 60.0), "learning_rate": (0.02, 0.05, 0.1), "factors": (20, 64)}
 
     def pairs(self) -> FPLSettings:
         """The settings as those of pair-wise learning."""
-        return self.settings.as_pairs(factors_for(self.settings, self._fitted().n_items))
+        return self.settings.as_pairs(factors_for(self.settings, self._fitted().n_users, self._fitted().n_items))
 
     def recipe(self, train: Interactions) -> Recipe:
         """The recipe of pairs, in which everybody takes part when it is their turn and they have a message left."""

@@ -47,6 +47,8 @@ KNOWN = {
     "cce": Words("CCE", "Item vectors sent per epoch (CCE)", ",.0f", "lower"),
     "lifetime_messages": Words("Messages", "Messages of a device in its life", ",.0f", "lower"),
     "lifetime_megabytes": Words("MB", "Megabytes of a device in its life, up and down", ",.2f", "lower"),
+    "lifetime_up": Words("MB up", "Megabytes that a device sends in its life", ",.2f", "lower"),
+    "lifetime_down": Words("MB down", "Megabytes that a device receives in its life", ",.2f", "lower"),
     "lifetime_written_out": Words("MB, written out", "Megabytes of a device, messages written out", ",.2f", "lower"),
     "rounds_per_epoch": Words("Rounds/epoch", "Rounds per epoch", ",.0f", None),
     "normalised_freshness": Words("Freshness", "Freshness: rounds per training interaction", ".4%", "higher"),

@@ -28,5 +28,7 @@ def lifetime(sent: dict[str, Any], devices: int) -> dict[str, float]:
     return {
         "lifetime_messages": sent["uploads"] / devices,
         "lifetime_megabytes": (up + down) / devices / _MEGABYTE,
+        "lifetime_up": up / devices / _MEGABYTE,
+        "lifetime_down": down / devices / _MEGABYTE,
         "lifetime_written_out": (written_out + down) / devices / _MEGABYTE,
     }

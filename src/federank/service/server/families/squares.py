@@ -27,7 +27,7 @@ from federank.protocol.squares.aggregation import SquaresShared, first_shared
 from federank.protocol.squares.codec import decode_squares_update, encode_squares_broadcast, squares_update_bytes
 from federank.protocol.squares.distribution import make_squares_broadcast
 from federank.protocol.squares.messages import SquaresUpdate
-from federank.protocol.squares.recipes import SquaresRecipe, squares_recipe
+from federank.protocol.squares.recipes import SquaresRecipe, factors_for, squares_recipe
 from federank.protocol.squares.server_steps import item_weights
 from federank.protocol.squares.transmission import message_norm
 from federank.service.server.families.family import Family, Form, Kind
@@ -58,6 +58,7 @@ def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> Frugal
                 f"{getattr(trained, 'name', 'something else')}."
             )
         settings = replace(settings, factors=int(trained.item_vectors.shape[1]))
+    settings = replace(settings, factors=factors_for(settings, None, data.n_items))
     known = squares_recipe(settings, np.ones(1, dtype=np.int64), data.n_items)
     if trained is not None and known.step != "spectral":
         raise SettingError("A federation that starts from a trained model needs alpha 0 and damping 1; leave them out.")
