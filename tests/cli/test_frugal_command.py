@@ -1,5 +1,6 @@
 """`federank train frugal` on the command line: what cannot be is refused in a sentence, with exit code 2."""
 
+import json
 import subprocess
 import sys
 
@@ -57,3 +58,38 @@ def test_what_cannot_be_is_a_sentence_and_exit_code_2(shop, tmp_path, arguments,
     assert sentence in " ".join(answer.stderr.split())
     assert "Traceback" not in answer.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_search_says_what_it_chose_and_the_model_has_it(shop, tmp_path):
+    command = [sys.executable, "-m", "federank", "train", "frugal", "--data", str(shop), "--out", str(tmp_path / "run")]
+    options = [
+        "--messages",
+        "1",
+        "--shrinkage",
+        "0.9",
+        "--activity",
+        "0.15",
+        "--popularity",
+        "0.3",
+        "--search",
+        "--json",
+    ]
+    answer = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    assert "Chosen on validation, of " in answer.stderr
+    found = json.loads(answer.stdout)["search"]
+    assert found["validation"] >= found["validation_before"]
+    assert list(found["chosen"]) == ["factors"]
+    kept = json.loads((tmp_path / "run" / "model.json").read_text())
+    assert kept["settings"]["factors"] == found["chosen"]["factors"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [(["--search"], "--search needs a part to tune on"), (["--search", "--folds", "3"], "leave")],
+)
+def test_a_search_without_a_part_to_tune_on_is_a_sentence_and_exit_code_2(shop, tmp_path, arguments, sentence):
+    answer = trained(shop, tmp_path, *arguments)
+    assert answer.returncode == 2
+    assert sentence in " ".join(answer.stderr.split())

@@ -23,7 +23,7 @@ from federank.protocol.policy import Policy
 
 DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 0.15, 0.3
 """Chosen on the validation parts of four data sets and a city; docs/frugal.md tells how."""
-_FEWEST_FACTORS, _A_FACTOR_NEEDS = 8, 8
+_FEWEST_FACTORS, _PEOPLE_A_FACTOR, _ITEMS_A_FACTOR = 8, 8, 16
 DEFAULT_RATE = 0.1
 
 Step = Literal["spectral", "solve", "adam"]
@@ -68,8 +68,8 @@ class SquaresSettings(OutwardSettings):
     rounds: int | None = None
     """How many rounds are played.  [default: messages x cohorts, so that everybody can send all theirs]"""
     factors: int | None = None
-    """Length of the vectors that describe people and items.  [default: 64; fewer, but at least 8, where there are
-    fewer than 512 people or items: one for every 8 of them]"""
+    """Length of the vectors that describe people and items.  [default: 64; where there are fewer than 512
+    people or 1,024 items, one for every 8 people and every 16 items, and at least 8]"""
     alpha: float = 0.0
     """How much surer it is that people like what they have than that they dislike the rest: confidence 1 + alpha."""
     unobserved_weight: float = 1.0
@@ -239,7 +239,7 @@ def factors_for(settings: SquaresSettings, people: int, n_items: int) -> int:
     """The length of vectors for so many people and a catalogue of this size."""
     if settings.factors is not None:
         return settings.factors
-    filled = min(people, n_items) // _A_FACTOR_NEEDS
+    filled = min(people // _PEOPLE_A_FACTOR, n_items // _ITEMS_A_FACTOR)
     return min(DEFAULT_FACTORS, max(filled, _FEWEST_FACTORS), n_items)
 
 
