@@ -235,11 +235,13 @@ def squares_recipe(
     )
 
 
-def factors_for(settings: SquaresSettings, people: int, n_items: int) -> int:
-    """The length of vectors for so many people and a catalogue of this size."""
+def factors_for(settings: SquaresSettings, people: int | None, n_items: int) -> int:
+    """The length of vectors for so many people (None where that is not known yet) and a catalogue of this size."""
     if settings.factors is not None:
         return settings.factors
-    filled = min(people // _PEOPLE_A_FACTOR, n_items // _ITEMS_A_FACTOR)
+    filled = n_items // _ITEMS_A_FACTOR
+    if people is not None:
+        filled = min(filled, people // _PEOPLE_A_FACTOR)
     return min(DEFAULT_FACTORS, max(filled, _FEWEST_FACTORS), n_items)
 
 
