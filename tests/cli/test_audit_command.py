@@ -57,6 +57,7 @@ def test_ratings_are_audited_too(shop):
         (["frugal", "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"], "differ by one member"),
         (["frugal", "--cohorts", 4, "--messages", 1, "--factors", 4, "--sees", "sums"], "items went into a sum"),
         (["frugal", "--messages", 2, "--factors", 4, "--per-epoch"], "All together"),
+        (["frugal", "--messages", 2, "--factors", 4, "--server", "solve"], "after at most 2 messages of each device"),
     ],
 )
 def test_few_messages_are_audited_and_what_the_table_must_not_be_taken_for_is_said(shop, arguments, words):
@@ -81,6 +82,8 @@ def test_few_messages_are_audited_and_what_the_table_must_not_be_taken_for_is_sa
         (["frugal", "--cohort", "4", "--sees", "sums"], "frugal has no setting --cohort"),
         (["fcf", "--messages", "2"], "fcf has no setting --messages"),
         (["fpl", "--messages", "2"], "fpl has no setting --messages"),
+        (["fpl", "--server", "solve"], "it can be plain or adam"),
+        (["frugal", "--server", "plain"], "it can be solve or adam"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_a_sentence(shop, arguments, words):

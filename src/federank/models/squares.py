@@ -75,18 +75,23 @@ def pulls(objective: Objective, item_vectors: FloatMatrix, vector: FloatVector, 
     return strengths
 
 
-@compiled
 def gram_matrix(vectors: FloatMatrix, weights: FloatVector) -> RealMatrix:
     """The inner products of all columns, each item with its weight, in double precision: Y'DY."""
+    products = np.zeros((vectors.shape[1], vectors.shape[1]))
+    gram_rows(vectors, weights, 0, len(products), products)
+    return products
+
+
+@compiled
+def gram_rows(vectors: FloatMatrix, weights: FloatVector, first: int, last: int, products: RealMatrix) -> None:
+    """Rows `first` to just before `last` of Y'DY, into `products`, which are zeros; the same bits in any division."""
     # Not by the matrix product's library: its threads wait for busy cores, and their number may change the last bits.
     rows, columns = vectors.shape
-    products = np.zeros((columns, columns))
     row = np.empty(columns)
     for number in range(rows):
         for column in range(columns):
             row[column] = vectors[number, column]
-        for one in range(columns):
+        for one in range(first, last):
             value = weights[number] * row[one]
             for other in range(columns):
                 products[one, other] += value * row[other]
-    return products

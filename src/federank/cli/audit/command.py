@@ -33,11 +33,16 @@ _METHODS = ("fpl", "frugal", "fcf", "pmf", "svdpp")
 
 
 def _options() -> list[click.Option]:
-    """The settings of all of them; one that several have is told as the first has it."""
+    """The settings of all of them; one that several have is told as the first has it, with everybody's choices."""
     first: dict[str | None, click.Option] = {}
     for settings in (FPLSettings, PMFSettings, FrugalSettings):
         for option in settings_options(settings):
-            first.setdefault(option.name, option)
+            held = first.setdefault(option.name, option)
+            if held is not option and isinstance(held.type, click.Choice) and isinstance(option.type, click.Choice):
+                more = [choice for choice in option.type.choices if choice not in held.type.choices]
+                if more:
+                    held.type = click.Choice([*held.type.choices, *more])
+                    held.help = f"{held.help}  With {', '.join(more)}: {option.help}"
     return list(first.values())
 
 

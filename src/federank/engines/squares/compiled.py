@@ -19,7 +19,7 @@ from federank.engines.squares.federation import SquaresFederation
 from federank.engines.squares.kernels import Sums, Told, add_up, new_room, solve_people, sum_messages
 from federank.engines.workers import at_once
 from federank.models.rows import padded_width
-from federank.models.squares import gram_matrix, refuse_singular
+from federank.models.squares import gram_rows, refuse_singular
 from federank.protocol.squares.aggregation import fold
 from federank.protocol.squares.distribution import block_of, choose_cohort, published, who_answers
 from federank.protocol.squares.recipes import SquaresRecipe
@@ -51,17 +51,22 @@ def district_starts(recipe: SquaresRecipe, n_users: int) -> LongVector:
 
 
 def told_to_devices(
-    recipe: SquaresRecipe, vectors: FloatMatrix, weights: FloatVector, regulariser: float, block: IntVector
+    recipe: SquaresRecipe,
+    vectors: FloatMatrix,
+    weights: FloatVector,
+    regulariser: float,
+    block: IntVector,
+    threads: int = 1,
 ) -> Told:
     """What every device of a round works out alike, once for all of them."""
     width = padded_width(recipe.factors + 1)
     padded = np.zeros((len(vectors), width), dtype=np.float32)
     padded[:, : recipe.factors] = vectors
-    gram = gram_matrix(np.ascontiguousarray(vectors), weights)
+    gram = _gram(vectors, weights, threads)
     covered: NDArray[np.bool_] = np.zeros(len(vectors), dtype=np.bool_)
     covered[block] = True
     unweighted = np.ones(len(block), dtype=np.float32)
-    block_gram = gram_matrix(np.ascontiguousarray(vectors[block]), unweighted) if recipe.clip > 0 else gram
+    block_gram = _gram(vectors[block], unweighted, threads) if recipe.clip > 0 else gram
     sides = float(recipe.objective.unobserved) * gram + regulariser * np.eye(recipe.factors)
     alike = recipe.objective.liked == recipe.objective.unobserved
     refuse_singular(sides)
@@ -78,6 +83,18 @@ def told_to_devices(
         recipe.activity,
         recipe.clip,
     )
+
+
+def _gram(vectors: FloatMatrix, weights: FloatVector, threads: int) -> RealMatrix:
+    """Y'DY, each thread some of its rows."""
+    rows, factors = np.ascontiguousarray(vectors), vectors.shape[1]
+    products = np.zeros((factors, factors))
+
+    def work(worker: int) -> None:
+        gram_rows(rows, weights, worker * factors // threads, (worker + 1) * factors // threads, products)
+
+    at_once(work, threads)
+    return products
 
 
 Watch = Callable[[IntVector, IntVector, SummedMessages], None]
@@ -127,7 +144,7 @@ def vectors_at_home(
 ) -> FloatMatrix:
     """The vectors that explain these profiles best, with the item vectors as they are."""
     everything = np.arange(recipe.n_items, dtype=np.int32)
-    told = told_to_devices(recipe, item_vectors, weights, regulariser, everything)
+    told = told_to_devices(recipe, item_vectors, weights, regulariser, everything, threads)
     n_users, width = len(profiles.starts) - 1, told.vectors.shape[1]
     found = np.zeros((n_users, recipe.factors), dtype=np.float32)
 
@@ -175,7 +192,7 @@ def _sum_round(
     """The sums of these people's messages: district by district, then items on threads."""
     recipe = federation.recipe
     model = published(recipe, federation.item_vectors), federation.weights, float(federation.regulariser[0])
-    told = told_to_devices(recipe, *model, block)
+    told = told_to_devices(recipe, *model, block, threads)
     fill(federation, told, people, block, room)
     squares = room.squares.sum(axis=0)
     summed = np.empty((recipe.n_items, recipe.factors + 1))
@@ -185,7 +202,8 @@ def _sum_round(
         add_up(room.own, told.vectors, squares, float(recipe.objective.unobserved), first, last, summed)
 
     at_once(add_items, threads)
-    return SummedMessages(summed[block], squares, int(room.messages.sum()))
+    covered = summed if len(block) == recipe.n_items else summed[block]
+    return SummedMessages(covered, squares, int(room.messages.sum()))
 
 
 def sum_districts(
@@ -194,12 +212,13 @@ def sum_districts(
     """Sum the messages of these people, ascending, into their districts' room, on so many threads."""
     width, count = (0,) * told.vectors.shape[1], len(room.starts) - 1
     bounds = np.searchsorted(people, room.starts)
-    room.own[:], room.squares[:], room.messages[:] = 0, 0, 0
 
     def work(worker: int) -> None:
         scratch = new_room(recipe.factors, len(width))
         for district in range(worker, count, threads):
             total = Sums(room.own[district], room.squares[district], room.messages[district])
+            for empty in total:
+                empty[:] = 0
             theirs = people[bounds[district] : bounds[district + 1]]
             sum_messages(told, profiles.starts, profiles.items, theirs, total, scratch, width)
 
