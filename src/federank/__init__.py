@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from federank.data.splits import split_temporal as split_temporal
     from federank.data.splits import split_temporal_global as split_temporal_global
     from federank.data.statistics.statistics import statistics as statistics
+    from federank.data.stored.split_folder import read_split as read_split
     from federank.engines.conduct import Conduct as Conduct
     from federank.engines.conduct import Progress as Progress
     from federank.errors import FedeRankError as FedeRankError
@@ -76,6 +77,7 @@ _HOMES = {
     "split_temporal": "federank.data.splits",
     "split_temporal_global": "federank.data.splits",
     "statistics": "federank.data.statistics.statistics",
+    "read_split": "federank.data.stored.split_folder",
     "Conduct": "federank.engines.conduct",
     "Progress": "federank.engines.conduct",
     "FedeRankError": "federank.errors",

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -10,6 +11,7 @@ from tests.studies.worlds import Here, small_data, small_study
 
 from federank.cli import federank
 from federank.errors import FedeRankError
+from federank.studies.plan.sources import _source
 from federank.studies.plan.toml_text import toml_text
 from federank.studies.results.results import Results
 
@@ -78,6 +80,54 @@ def test_a_failed_run_is_told_and_is_no_failure_of_the_command(tmp_path, in_this
     assert "learning_rate 1e+06 is too large" in answer.output
     status = json.loads(asked("status", tmp_path / "r", "--json").output)
     assert [failure["group"] for failure in status["failures"]] == ["Wild", "Wild"]
+
+
+def test_a_study_in_which_every_run_failed_ends_with_exit_code_1(tmp_path, in_this_process):
+    document = small_study(tmp_path).document | {"seeds": [1]}
+    document["model"] = [{"group": "Wild", "method": "fpl", "settings": {"learning_rate": 1e6}}]
+    (tmp_path / "wild.toml").write_text(toml_text(document))
+    answer = asked("run", tmp_path / "wild.toml", "--out", tmp_path / "r", "--quiet")
+    assert answer.exit_code == 1
+    assert "Every run failed" in answer.output
+    assert asked("status", tmp_path / "r").exit_code == 0
+
+
+def test_status_counts_what_is_planned_before_a_run_has_finished(study_file, tmp_path, monkeypatch):
+    seen = []
+
+    class Looking(Here):
+        def submit(self, run):
+            seen.append(json.loads(asked("status", tmp_path / "r", "--json").output))
+            super().submit(run)
+
+    monkeypatch.setattr("federank.studies.run.pool.Pool", lambda _: Looking())
+    small = ("--set", "model.FPL.grid.learning_rate=[0.05]", "--set", "choose.best_epoch=true")
+    answer = asked("run", study_file, "--out", tmp_path / "r", "--quiet", "--set", "model.Popular.skip=true", *small)
+    assert answer.exit_code == 0, answer.output
+    assert seen[0]["runs"] == 6
+    assert seen[0]["done"] == 0
+    assert seen[0]["under_way"] == 1
+    assert seen[0]["missing"] == 5
+
+
+def test_a_study_whose_data_changed_says_so(study_file, tmp_path, in_this_process):
+    only = ("--set", "model.FPL.skip=true", "--quiet", "--out", tmp_path / "r")
+    assert "is not the data" not in asked("run", study_file, *only).output
+    small_data(tmp_path, seed=1)
+    _source.cache_clear()
+    expected = "visits is not the data that 1 finished runs have learnt from: its content"
+    assert expected in asked("run", study_file, *only[:2], "--dry-run", *only[3:]).output
+    assert expected in asked("run", study_file, *only).output
+    assert "is not the data" not in asked("run", study_file, *only).output
+
+
+def test_a_report_tells_the_rows_that_were_left_out(tmp_path, in_this_process):
+    source = Path(small_data(tmp_path))
+    source.write_text(source.read_text() + source.read_text().partition("\n")[2])
+    (tmp_path / "twice.toml").write_text(f'data = ["{source}"]\nat = [5]\nmodel = [{{ method = "popular" }}]\n')
+    assert asked("run", tmp_path / "twice.toml", "--out", tmp_path / "r", "--quiet").exit_code == 0
+    asked("report", tmp_path / "r", "--markdown", tmp_path / "report.md")
+    assert "visits.csv, left out | 360" in (tmp_path / "report.md").read_text()
 
 
 @pytest.mark.parametrize(

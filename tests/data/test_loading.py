@@ -284,6 +284,56 @@ def test_a_quote_inside_a_field_is_a_letter_where_no_field_is_quoted(tmp_path: P
     assert load(path).user_ids.tolist() == ['7" single', 'half"']
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1, 2), (1, 3), (2, 3)],
+        [[1, 2], [1, 3], [2, 3], [1, 2], [2, 3]],
+        np.array([(1, 2), (1, 3), (2, 3)]),
+        ([1, 1, 2], [2, 3, 3]),
+        [np.array([1, 1, 2]), np.array([2, 3, 3])],
+        [(1, 1, 2, 1, 1, 2), (2, 3, 3, 2, 3, 3)],
+    ],
+    ids=["tuples", "many lists", "a matrix", "columns", "arrays", "long columns"],
+)
+def test_rows_in_memory_are_rows_and_columns_are_columns(rows: object) -> None:
+    data = load(rows)
+    assert (data.user_ids.tolist(), data.item_ids.tolist()) == ([1, 2], [2, 3])
+    assert list(zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)) == [(1, 2), (1, 3), (2, 3)]
+
+
+def test_rows_may_have_ratings_and_times() -> None:
+    data = load([("ann", "tea", 5, 30), ("ann", "jam", 3, 10), ("bob", "tea", 4, 20)])
+    assert data.item_ids.tolist() == ["jam", "tea"]
+    assert data.ratings.tolist() == [3, 5, 4]  # type: ignore[union-attr]
+    assert data.times.tolist() == [10, 30, 20]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([[1, 2], [1, 3], [2, 3]], "3 lists in a list may be rows or columns"),
+        (((1, 2), (1, 3), (2, 3)), "3 tuples in a tuple may be rows or columns"),
+        ([(1, 2), (1, 3, 4), (2, 3)], "Row 2 has 3 values and row 1 has 2"),
+        ([(1, 2, 3, 4, 5)], "5 columns were given"),
+        (["ann", "bob"], "A list of str has no columns"),
+        ([{"user": 1, "item": 2}], "A list of dict has no columns"),
+    ],
+)
+def test_what_may_be_rows_or_columns_is_not_guessed(given: object, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        load(given)
+
+
+def test_the_rows_that_were_left_out_as_repeats_are_counted(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "1\t5\t1\t300\n1\t5\t2\t100\n1\t5\t2\t50\n2\t5\t3\t100\n1\t6\t3\t100\n")
+    data = load(path)
+    assert data.repeats_left_out == 2
+    assert data.keep_users(2).repeats_left_out == 2
+    assert load(path, repeats="first").repeats_left_out == 2
+    assert load([(1, 2), (2, 2)]).repeats_left_out == 0
+
+
 def test_the_latest_of_a_repeated_pair_stays_unless_another_is_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "1\t5\t1\t300\n1\t5\t2\t100\n2\t5\t3\t100\n")
     assert load(path).ratings.tolist() == [1, 3]  # type: ignore[union-attr]

@@ -84,7 +84,7 @@ _OPTIONS = (
         type=click.Choice(["latest", "first", "refuse"]),
         default="latest",
         show_default=True,
-        help="Which row of a repeated (user, item) pair to keep.",
+        help="Which row of a repeated (user, item) pair to keep: of many check-ins at one place, one counts.",
     ),
     click.option("--item-file", metavar="FILE", help="A file with titles or categories of the items."),
 )

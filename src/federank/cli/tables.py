@@ -38,6 +38,8 @@ def show_statistics(numbers: Statistics) -> None:
     table.add_row("Users", f"{numbers.users:,}")
     table.add_row("Items", f"{numbers.items:,}")
     table.add_row("Interactions", f"{numbers.interactions:,}")
+    if numbers.repeats_left_out:
+        table.add_row("Repeats", f"{numbers.repeats_left_out:,}", "rows left out: their user has the item already")
     table.add_row(
         "Per user",
         f"{numbers.per_user:,.2f}",

@@ -59,6 +59,8 @@ class Interactions:
     titles: Ids | None = None
     categories: Categories | None = None
     name: str = "interactions"
+    repeats_left_out: int = 0
+    """How many rows of the source repeated a (user, item) pair and were left out when it was read."""
 
     @classmethod
     def from_columns(
@@ -100,6 +102,7 @@ class Interactions:
             if categories is None
             else Categories.from_lists(categories.get(i, ()) for i in item_ids.tolist()),
             name=name,
+            repeats_left_out=0 if isinstance(order, slice) else len(user_codes) - len(order),
         )
 
     def __len__(self) -> int:

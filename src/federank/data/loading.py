@@ -3,7 +3,8 @@
     load("ml-1m")                                        a known set
     load("ratings.csv")                                  a table whose header or order says what is what
     load("log.tsv.gz", users="who", items="what")        columns by name, or by position from 0
-    load(frame), load((users, items, ratings, times))    data already in memory
+    load(frame), load((users, items, ratings, times))    data already in memory, as columns
+    load([(1, 2), (1, 3), (2, 3)])                       or as rows
 
 What is read is checked from its first row to its last, and what cannot stand is refused in one sentence that
 names the file, the line and the column.
@@ -45,10 +46,11 @@ def load(
 ) -> Interactions:
     """Read a data set.
 
-    `source` is the name of a known set; a path to a file, a folder or a zip; a pandas or Polars frame; or a tuple
-    of columns `(user, item[, rating[, time]])`. `users`, `items`, `ratings` and `times` name a column or give its
-    position from 0; `ratings=False` or `times=False` leaves it out. Delimiter and header are found unless given.
-    Of a repeated (user, item) pair the latest row stays (`repeats="first"` keeps the first, `"refuse"` raises).
+    `source` is the name of a known set; a path to a file, a folder or a zip; a pandas or Polars frame; a tuple of
+    columns `(users, items[, ratings[, times]])`; or a list of rows, each a tuple `(user, item[, rating[, time]])`.
+    `users`, `items`, `ratings` and `times` name a column or give its position from 0; `ratings=False` or
+    `times=False` leaves it out. Delimiter and header are found unless given. Of a repeated (user, item) pair the
+    latest row stays (`repeats="first"` keeps the first, `"refuse"` raises); `repeats_left_out` counts the others.
     `item_file` is a file with titles or categories of the items.
     """
     if repeats not in get_args(Repeats):
@@ -79,11 +81,11 @@ def _read_memory(source: Any, options: ReadingOptions) -> Columns:
         options.refuse_layout("A frame")
         return read_polars(source, options.columns)
     if isinstance(source, tuple | list | np.ndarray):
-        options.refuse_all("A tuple of columns is in the order user, item, rating, time, which")
+        options.refuse_all("What is in memory without names is in the order user, item, rating, time, which")
         return read_arrays(source)
     raise DataError(
-        f"A {type(source).__name__} cannot be loaded; give a known set's name, a path, a pandas or Polars frame, or a "
-        "tuple of columns (user, item, rating, time)."
+        f"A {type(source).__name__} cannot be loaded; give a known set's name, a path, a pandas or Polars frame, a "
+        "tuple of columns (users, items, ratings, times), or a list of rows (user, item, rating, time)."
     )
 
 

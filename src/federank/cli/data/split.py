@@ -66,6 +66,7 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
         "validation": division.validation,
         **({"seed": division.seed} if division.way in ("random", FOLDS) else {}),
         "interactions": len(data),
+        "repeats_left_out": data.repeats_left_out,
         "fingerprint": data.fingerprint,
     }
     replaced = out.exists() and any(out.iterdir())
@@ -73,6 +74,8 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
     if replaced:
         click.echo(f"An earlier split in {out} was replaced.", err=True)
     click.echo(f"{data.name}: {len(data):,} interactions of {data.n_users:,} users with {data.n_items:,} items")
+    if data.repeats_left_out:
+        click.echo(f"  {data.repeats_left_out:>12,}  rows of the source repeat a user's item and are left out")
     for path, rows in files_of(splits).items():
         click.echo(f"  {len(rows):>12,}  {out / path}")
 

@@ -78,19 +78,20 @@ def run(
 ) -> None:
     """Carry out a study: a packaged one by its name, or a TOML file.
 
-    Started again, it does only what is missing, also after it was killed.
+    Started again, it does only what is missing, also after it was killed. The exit code is 1 where every run failed.
 
     \b
     Examples:
       federank study run federank-table2 --workers 2
       federank study run my.toml --set choose.epochs=5 --dry-run
     """
-    from federank.cli.study.summary import tell, tell_plan
+    from federank.cli.study.summary import counts, tell, tell_plan
     from federank.studies.plan.plan import plan_study
     from federank.studies.plan.shelf import find_study
     from federank.studies.plan.study_file import as_study
+    from federank.studies.results.results import Results
     from federank.studies.run.progress import Bar
-    from federank.studies.run.run import carry_out_study
+    from federank.studies.run.run import carry_out_study, changed_data
 
     found, document = find_study(name)
     one = as_study(_changed(document, seeds, changes, quick_form=quick_form), found)
@@ -99,6 +100,9 @@ def run(
     if dry_run:
         tell_plan(plan, folder, workers or _cores())
         return
+    if (folder / "VERSION").is_file():
+        for sentence in changed_data(plan, Results.open(folder)):
+            click.echo(sentence, err=True)
     executor = _executor(cluster, workers)
     try:
         with Bar(quiet=quiet) as bar:
@@ -111,6 +115,10 @@ def run(
     for note in plan.notes:
         click.echo(note)
     tell(results)
+    runs = counts(results)
+    if runs["failed"] and not runs["done"]:
+        click.echo("federank: Every run failed, so there is nothing to report.", err=True)
+        raise SystemExit(1)
     click.echo(f"Next: federank study report {folder} --html report.html")
 
 

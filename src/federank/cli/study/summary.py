@@ -10,6 +10,7 @@ from federank.cli.tables import new_table, show
 from federank.studies.plan.plan import Plan
 from federank.studies.results.results import Results
 from federank.studies.run.estimate import case_seconds
+from federank.studies.run.run import changed_data
 
 
 def tell_plan(plan: Plan, folder: Path, workers: int) -> None:
@@ -29,7 +30,7 @@ def tell_plan(plan: Plan, folder: Path, workers: int) -> None:
         name = case.data.name if case.fold is None else f"{case.data.name}, fold {case.fold}"
         table.add_row(name, case.model.group, values, to_choose, str(len(case.seeds)), _duration(seconds))
     show(table)
-    for note in plan.notes:
+    for note in (*plan.notes, *(changed_data(plan, results) if results is not None else ())):
         click.echo(note)
     click.echo(f"{plan.count:,} runs; about {_duration(total / workers)} with {workers} at a time.")
 

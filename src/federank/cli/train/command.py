@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from federank.cli.reading import Reading, reads_data_option
+from federank.cli.train.idle_flags import offered, refuse_idle_flags
 from federank.data.ways import WAYS
 from federank.errors import ModelError, SettingError
 from federank.recommenders.registry import METHODS, recommender_class
@@ -45,7 +46,7 @@ class Methods(click.Group):
             help=f"{METHODS[cmd_name][2]}\n\n\b\nExample:\n  federank train {cmd_name} --out runs/{cmd_name}",
         )
         own = [*settings_options(method.settings_type), *_preset(cmd_name), *_search(method)]
-        command.params = [*own, *_common.params]
+        command.params = [*own, *offered(method, _common.params)]
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -148,6 +149,7 @@ def _train(
     from federank.engines.conduct import Conduct
     from federank.protocol.pairs.recipes import PRESETS
 
+    refuse_idle_flags(method, way, folds)
     settings = (PRESETS[preset] if preset else {}) | given_settings(method.settings_type, values)
     model = method(**settings)
     checkpoint = out.parent / f"{out.name}.checkpoint"
@@ -155,7 +157,7 @@ def _train(
     if folds is not None:
         from federank.cli.train.folds import train_folds
 
-        _refuse_other_split(way, validation)
+        _refuse_other_split(way)
         if search:
             raise SettingError("--search tunes on one validation part, and --folds has none; leave one of them out.")
         with watching(method, quiet) as watch:
@@ -175,8 +177,6 @@ def _train(
         return
     refuse_lost_work(out, checkpoint, overwrite=overwrite, resume=resume)
     part, split = _split(Reading(**values), way, test, validation, split_seed)
-    if resume and not method.in_rounds:
-        raise SettingError(f"{method.name} learns in one go, so there is no run to go on with; leave out --resume.")
     found = None
     if search:
         from federank.cli.train.searching import development_part, tuned
@@ -221,9 +221,9 @@ def refuse_lost_work(out: Path, checkpoint: Path, *, overwrite: bool, resume: bo
         )
 
 
-def _refuse_other_split(way: str, validation: float) -> None:
-    if way != "temporal" or validation:
-        raise SettingError("--folds divides the data at random by itself; leave out --split and --validation.")
+def _refuse_other_split(way: str) -> None:
+    if way != "temporal":
+        raise SettingError("--folds divides the data at random by itself; leave out --split.")
 
 
 def _refuse_reading_options() -> None:

@@ -26,6 +26,8 @@ def tell(model: Recommender, out: Path, part: Interactions) -> None:
 
     report, learnt_from = model.report, model.learns_from
     click.echo(f"{type(model).__name__} learnt from {len(part):,} interactions of {plain(part.name)}.")
+    if part.repeats_left_out:
+        click.echo(f"{part.repeats_left_out:,} rows of the source repeat a user's item and were left out.")
     if learnt_from in report:
         speed = report[learnt_from] / max(report["seconds"], 1e-9)
         rate = f"{speed / 1e6:.1f} million" if speed >= 1e5 else f"{speed:,.0f}"

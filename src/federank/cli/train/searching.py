@@ -49,7 +49,7 @@ def development_part(split: Split | None, part: Interactions, way: str, test: fl
     if way not in WAYS:
         raise SettingError(
             "--search needs a part to tune on, and this data comes without one: with --split none nothing is held out, "
-            "and a folder of parts is taken as it is. Hold a validation part out (--validation 0.2)."
+            "and a folder of parts is taken as it is. Choose another --split, or a folder with a validation part."
         )
     share = test if 0 < test < 1 else _AS_MUCH_AS_USUAL
     [development] = divide(part, Division(way=way, test=share, seed=seed))

@@ -72,6 +72,8 @@ class Statistics:
     users: int
     items: int
     interactions: int
+    repeats_left_out: int
+    """Rows of the source that repeated a (user, item) pair: left out when it was read, before any filter."""
     per_user: float
     per_item: float
     density: float
@@ -111,6 +113,7 @@ def statistics(data: Interactions) -> Statistics:
         users=len(per_user),
         items=len(per_item),
         interactions=len(data),
+        repeats_left_out=data.repeats_left_out,
         per_user=len(data) / len(per_user),
         per_item=len(data) / len(per_item),
         density=len(data) / (len(per_user) * len(per_item)),

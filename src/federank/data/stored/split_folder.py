@@ -5,12 +5,18 @@
 
 The folder appears whole under its name, or not at all (files.py). One that holds an earlier split, and nothing else,
 may be replaced; any other folder is left alone.
+
+The record has a digest of every part, so that a part that was changed since is refused when it is read: a result on it
+would be told of a split that it was not made with. A folder without a record is anybody's own and taken as it is.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +40,7 @@ def write_split_folder(
     folder = folder.absolute()
     refuse_foreign_folder(folder)
     whole = splits[0].train
-    record = {
+    record: dict[str, Any] = {
         "format": FORMAT,
         "data": whole.name,
         **settings,
@@ -48,6 +54,7 @@ def write_split_folder(
             for path, part in files_of(splits).items():
                 (made / path).parent.mkdir(exist_ok=True)
                 write_tsv(part, made / path, header=header)
+            record["files"] = {path: _digest(made / path) for path in files_of(splits)}
             (made / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     except OSError as refusal:
         raise DataError(f"The split could not be written to {folder} ({refusal.strerror}).") from refusal
@@ -89,13 +96,23 @@ def files_of(splits: Sequence[Split]) -> dict[str, Interactions]:
     return files
 
 
+def read_split(folder: str | os.PathLike[str]) -> Split:
+    """Read back a folder that holds one split, or one fold of several; a part that was changed since is refused."""
+    return read_split_folder(Path(folder))
+
+
 def read_split_folder(folder: Path) -> Split:
     """Read back a folder that holds one split: its parts are numbered together, and may not overlap."""
     from federank.data.loading import load
 
     paths = {name: folder / f"{name}.tsv" for name in _PARTS if (folder / f"{name}.tsv").exists()}
     if "train" not in paths or "test" not in paths:
-        raise DataError(f"{folder} has no train.tsv and test.tsv; name a folder that `federank data split` wrote.")
+        several = " one fold of it, such as fold-1," if (folder / "fold-1").is_dir() else ""
+        raise DataError(
+            f"{folder} has no train.tsv and test.tsv; name{several or ' a folder'} that `federank data split` wrote."
+        )
+    record = _record_of(folder)
+    _refuse_changed_files(folder, paths, record)
     parts = {name: load(path) for name, path in paths.items()}
     columns: dict[str, Any] = {}
     for name in ("ratings", "times"):
@@ -104,7 +121,85 @@ def read_split_folder(folder: Path) -> Split:
     users = np.concatenate([part.user_ids[part.users] for part in parts.values()])
     items = np.concatenate([part.item_ids[part.items] for part in parts.values()])
     whole = Interactions.from_columns(users, items, **columns, repeats="refuse", name=folder.name)
+    _refuse_changed_content(folder, parts, whole, record)
+    whole = replace(whole, repeats_left_out=int(record.get("repeats_left_out", 0)))
     return Split(**{name: _renumbered(part, whole) for name, part in parts.items()}, how=f"read from {folder}")
+
+
+def _record_of(folder: Path) -> dict[str, Any]:
+    """What was recorded of a split when it was written, with the files of this fold alone; empty where there is none.
+
+    The record of folds lies in the folder around them.
+    """
+    for place, within in ((folder, ""), (folder.absolute().parent, f"{folder.absolute().name}/")):
+        path = place / RECORD
+        if not path.is_file():
+            continue
+        try:
+            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            held = {kind: _inside(record.get(kind, {}), within) for kind in ("rows", "files")}
+        except (OSError, ValueError, AttributeError) as reason:
+            raise DataError(
+                f"{path} cannot be read ({reason}); split the data again, or remove it to take the parts as they are."
+            ) from reason
+        if not within or held["rows"]:
+            return record | held
+    return {}
+
+
+def _inside(files: Mapping[str, Any], within: str) -> dict[str, Any]:
+    return {name.removeprefix(within): value for name, value in files.items() if name.startswith(within)}
+
+
+def _refuse_changed_files(folder: Path, paths: Mapping[str, Path], record: Mapping[str, Any]) -> None:
+    known = record.get("rows", {})
+    for path in paths.values():
+        if known and path.name not in known:
+            raise DataError(_changed(path, "is not among the parts that split.json records"))
+        if record.get("files") and _digest(path) != record["files"].get(path.name):
+            raise DataError(_changed(path, "is not the file that was written: its digest differs"))
+    missing = [name for name in known if not (folder / name).exists()]
+    if missing:
+        raise DataError(_changed(folder / missing[0], "is missing, though split.json records it"))
+
+
+def _refuse_changed_content(
+    folder: Path, parts: Mapping[str, Interactions], whole: Interactions, record: Mapping[str, Any]
+) -> None:
+    """The check of a record without digests, as version 0.1.0 wrote it: rows of each part, and the whole's content."""
+    if not record or record.get("files"):
+        return
+    for name, part in parts.items():
+        if len(part) != record["rows"].get(f"{name}.tsv", len(part)):
+            raise DataError(_changed(folder / f"{name}.tsv", "has another number of rows than split.json records"))
+    recorded = record.get("fingerprint")
+    if recorded and all(recorded != whole_or_text.fingerprint for whole_or_text in _readings(whole)):
+        raise DataError(_changed(folder, "holds other interactions than those whose fingerprint split.json records"))
+
+
+def _readings(whole: Interactions) -> Iterator[Interactions]:
+    """The same content, and with ids as text: text that looks like numbers comes back as numbers."""
+    yield whole
+    kinds = [
+        [ids] if ids.dtype.kind != "i" else [ids, ids.astype(np.dtypes.StringDType())]
+        for ids in (whole.user_ids, whole.item_ids)
+    ]
+    for user_ids in kinds[0]:
+        for item_ids in kinds[1]:
+            users, items = user_ids[whole.users], item_ids[whole.items]
+            yield Interactions.from_columns(users, items, whole.ratings, whole.times)
+
+
+def _changed(path: Path, how: str) -> str:
+    return (
+        f"{path} {how}. What is measured on a changed split is not what its record says; split the data again, or "
+        f"remove {RECORD} to take the parts as they are."
+    )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _renumbered(part: Interactions, whole: Interactions) -> Interactions:

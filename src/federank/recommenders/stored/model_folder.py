@@ -83,7 +83,9 @@ def load_model(folder: str | Path) -> Recommender:
     except (TypeError, ValueError) as reason:
         raise ModelError(f"{folder / 'model.json'} has a setting of the wrong kind ({reason}).") from reason
     model.training = replace(
-        read_interactions(folder / "training"), name=str(document["data"].get("name", "interactions"))
+        read_interactions(folder / "training"),
+        name=str(document["data"].get("name", "interactions")),
+        repeats_left_out=int(document["data"].get("repeats_left_out", 0)),
     )
     model.report = document["report"]
     model._restore(_arrays(folder / "model.safetensors"), _arrays(folder / "devices.safetensors"))
@@ -158,6 +160,7 @@ def _write(model: Recommender, folder: Path, split: Split | None) -> None:
             "users": model.training.n_users,
             "items": model.training.n_items,
             "interactions": len(model.training),
+            "repeats_left_out": model.training.repeats_left_out,
         },
         "report": model.report,
         "versions": {package: version(package) for package in ("federank", "numpy", "numba")},

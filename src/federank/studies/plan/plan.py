@@ -67,6 +67,8 @@ class Run:
     curve: bool
     extras: tuple[str, ...]
     audit: Audit | None = None
+    repeats_left_out: int = 0
+    """Rows of the source that repeated a pair: no part of the id, for the content tells what was kept."""
 
     def all_settings(self) -> dict[str, Any]:
         """What the recommender is made with: it is stopped by its own count of epochs."""
@@ -221,6 +223,7 @@ def _run(case: Case, *, settings: dict[str, Any], **facts: Any) -> Run:
         group=case.model.group,
         data=case.data,
         fingerprint=source_of(case.data).fingerprint,
+        repeats_left_out=source_of(case.data).repeats_left_out,
         fold=case.fold,
         method=method,
         settings={key: value for key, value in settings.items() if key != name},

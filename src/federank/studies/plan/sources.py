@@ -39,6 +39,7 @@ class Source(NamedTuple):
     fingerprint: str
     interactions: int
     users: int
+    repeats_left_out: int
     parts: tuple[Splits, ...]
 
 
@@ -81,7 +82,9 @@ _handed: dict[_Named, Source] = {}
 @lru_cache(maxsize=_KEPT)
 def _source(named: _Named) -> Source:
     data = filtered(load(named.data.source, **named.data.reading), named.data.filters)
-    return Source(data.fingerprint, len(data), data.n_users, tuple(_divided(data, named.data.split)))
+    return Source(
+        data.fingerprint, len(data), data.n_users, data.repeats_left_out, tuple(_divided(data, named.data.split))
+    )
 
 
 def filtered(data: Interactions, filters: dict[str, Any]) -> Interactions:

@@ -151,6 +151,8 @@ def versions_table(lines: Sequence[Line]) -> Table:
             found.setdefault(name, set()).add(str(version))
         if line.data_fingerprint:
             found.setdefault(f"data {line.data}", set()).add(line.data_fingerprint)
+        if line.repeats_left_out:
+            found.setdefault(f"repeated rows of {line.data}, left out", set()).add(f"{line.repeats_left_out:,}")
     cells = [[name, ", ".join(sorted(values))] for name, values in found.items()]
     caption = "Several values in one line: the runs were not all made with the same."
     return plain_table("Versions and data", caption, ["What", "Version or fingerprint"], cells)

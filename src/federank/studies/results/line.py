@@ -62,6 +62,8 @@ class Line:
     bytes: Traffic | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     data_fingerprint: str | None = None
+    repeats_left_out: int = 0
+    """Rows of the data's source that repeated a (user, item) pair and were left out."""
     status: Literal["done", "failed"] = "done"
     reason: str | None = None
     """Why it failed."""
@@ -121,7 +123,9 @@ def line_as_json(line: Line) -> dict[str, Any]:
         "curve": [{"epoch": point.epoch, **point.values} for point in line.curve],
         "bytes": None if line.bytes is None else line.bytes._asdict(),
     }
-    return {name: value for name, value in content.items() if value or name not in ("extra", "best")}
+    return {
+        name: value for name, value in content.items() if value or name not in ("extra", "best", "repeats_left_out")
+    }
 
 
 def read_label(content: Mapping[str, Any]) -> Label:

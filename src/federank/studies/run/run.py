@@ -18,6 +18,7 @@ from typing import Protocol
 
 from federank.errors import BadFile
 from federank.studies.plan.plan import Case, Plan, Run, plan_study, run_that_tests
+from federank.studies.plan.sources import source_of
 from federank.studies.plan.study import Study
 from federank.studies.plan.study_file import read_document
 from federank.studies.plan.toml_text import toml_text
@@ -62,6 +63,24 @@ def open_results(study: Study, folder: str | Path) -> Results:
     return results
 
 
+def changed_data(plan: Plan, results: Results) -> list[str]:
+    """Sentences on the data that are not what the study's finished runs have learnt from."""
+    now = {case.data.name: source_of(case.data).fingerprint for case in plan.cases}
+    sentences = []
+    for name, fingerprint in now.items():
+        kept = {
+            line.id
+            for line in results.lines()
+            if line.data == name and line.data_fingerprint not in (None, fingerprint)
+        }
+        if kept:
+            sentences.append(
+                f"{name} is not the data that {len(kept):,} finished runs have learnt from: its content, or how it is "
+                "read and filtered, has changed. They no longer count, and are made anew."
+            )
+    return sentences
+
+
 def carry_out_study(
     study: Study, folder: str | Path, executor: Executor, watch: Watch, plan: Plan | None = None
 ) -> Results:
@@ -93,6 +112,8 @@ class Underway:
             for run in choosing_runs(case):
                 self._want(run)
         self._advance()
+        if not self.choices:  # what is planned is known before anything is finished
+            self.results.keep_current(labelled(self.plan, self.choices, self.tests), self.plan.count)
         self.watch.begin(self.plan, len(self.finished))
         try:
             while self.queue or self.elsewhere or self.claims:

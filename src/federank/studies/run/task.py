@@ -210,4 +210,5 @@ def _line(run: Run) -> Line:
         chosen_on=run.chosen_on,
         versions={"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
         data_fingerprint=run.fingerprint,
+        repeats_left_out=run.repeats_left_out,
     )

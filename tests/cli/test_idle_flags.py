@@ -1,0 +1,86 @@
+"""No flag of `federank train` is taken and then does nothing."""
+
+import pytest
+from click.testing import CliRunner
+from tests.studies.worlds import small_data
+
+from federank.cli import federank
+from federank.errors import SettingError
+
+
+def run(*words):
+    return CliRunner().invoke(federank, [str(word) for word in words])
+
+
+@pytest.fixture
+def visits(tmp_path):
+    return small_data(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--threads", 2), "popular learns in one go, without rounds; leave out --threads."),
+        (("--threads", 1), "leave out --threads"),
+        (("--engine", "compiled"), "leave out --engine"),
+        (("--engine", "cluster", "--shards", 2), "leave out --engine"),
+        (("--resume",), "popular learns in one go, without rounds; leave out --resume."),
+        (("--no-count",), "popular sends nothing that could be counted"),
+        (("--split", "none", "--test", 0.3), "--split none learns from everything; leave out --test."),
+        (("--split-seed", 3), "--split temporal does not use it; leave out --split-seed."),
+        (("--split", "leave-last-out", "--test", 0.2), "leave out --test"),
+        (("--folds", 2, "--test", 0.2), "--folds divides the data at random by itself; leave out --test."),
+        (("--folds", 2, "--validation", 0.2), "leave out --validation"),
+    ],
+)
+def test_a_flag_without_effect_is_refused(words, sentence, visits, tmp_path):
+    answer = run("train", "popular", "--data", visits, "--out", tmp_path / "run", *words)
+    assert isinstance(answer.exception, SettingError)
+    assert sentence in str(answer.exception)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("flag", ["--test", "--validation", "--split-seed"])
+def test_a_folder_of_parts_is_not_split_again(flag, visits, tmp_path):
+    assert run("split", visits, "--random", 0.2, "--out", tmp_path / "parts").exit_code == 0
+    words = ("train", "popular", "--split", tmp_path / "parts", "--out", tmp_path / "run", "--quiet")
+    answer = run(*words, flag, "1")
+    assert f"which are taken as they are; leave out {flag}." in str(answer.exception)
+    assert run(*words).exit_code == 0
+
+
+def test_a_changed_folder_of_parts_is_refused(visits, tmp_path):
+    run("split", visits, "--random", 0.2, "--out", tmp_path / "parts")
+    with (tmp_path / "parts" / "train.tsv").open("a") as file:
+        file.write("1\t999\t5.0\t2000\n")
+    answer = run("train", "popular", "--split", tmp_path / "parts", "--out", tmp_path / "run", "--quiet")
+    assert "train.tsv is not the file that was written" in str(answer.exception)
+
+
+def test_help_offers_what_a_method_can_use():
+    in_one_go, in_rounds = (run("train", method, "--help").output for method in ("itemknn", "fpl"))
+    for flag in ("--threads", "--engine", "--resume", "--count"):
+        assert flag not in in_one_go
+        assert flag in in_rounds
+    assert "--split" in in_one_go
+
+
+def test_folds_of_any_method_can_be_resumed(visits, tmp_path):
+    answer = run("train", "popular", "--data", visits, "--folds", 2, "--resume", "--out", tmp_path / "run")
+    assert "There is no interrupted run at" in str(answer.exception)
+
+
+def test_repeats_are_told_wherever_data_are_told(tmp_path):
+    rows = [f"{user},{item},{time}" for time in (1, 2, 3) for user in range(5) for item in range(user, user + 6)]
+    path = tmp_path / "checkins.csv"
+    path.write_text("\n".join(["user,item,time", *rows]) + "\n")
+    assert "60" in next(line for line in run("data", "stats", path).output.splitlines() if "Repeats" in line)
+    assert '"repeats_left_out": 60' in run("data", "stats", path, "--json").output
+    told = run("split", path, "--random", 0.4, "--out", tmp_path / "parts").output
+    assert "60  rows of the source repeat a user's item and are left out" in told
+    assert '"repeats_left_out": 60' in (tmp_path / "parts" / "split.json").read_text()
+    trained = run("train", "popular", "--data", path, "--out", tmp_path / "run").output
+    assert "60 rows of the source repeat a user's item and were left out." in trained
+    from_parts = run("train", "popular", "--split", tmp_path / "parts", "--out", tmp_path / "from_parts").output
+    assert "60 rows of the source" in from_parts
+    assert '"repeats_left_out": 60' in (tmp_path / "run" / "model.json").read_text()
