@@ -117,7 +117,20 @@ def write_data(asked: argparse.Namespace, folder: Path) -> tuple[Path, str]:
 @contextmanager
 def server(asked: argparse.Namespace, data: Path, store: str, *more: str) -> Iterator[tuple[str, Watched]]:
     """`federank serve` as a process; its address, and an eye on it."""
-    command = [sys.executable, "-m", "federank", "serve", "--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "federank",
+        "serve",
+        "--port",
+        "0",
+        "--admin-port",
+        "0",
+        "--rehearsal",
+        "--quiet",
+        "--method",
+        "fpl",
+    ]
     command += ["--data", str(data), "--store", store, "--triples", str(asked.triples), *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

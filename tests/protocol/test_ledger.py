@@ -164,3 +164,16 @@ def test_the_ledgers_of_the_reference_engine_tell_every_message_and_what_it_was_
         assert all(message.allowed == device.messages for message in kept.messages)
         expected = device.outward.profile if device.spent else []
         np.testing.assert_array_equal(kept.liked(), expected)
+
+
+def test_a_ledger_that_a_device_exported_is_read_by_ids_or_where_they_are_numbers_as_they_are(tmp_path):
+    path = tmp_path / "ledger.csv"
+    path.write_text("item,title,first_round,last_round,times_liked,times_compared,real\n4,Mill,3,9,2,0,True\n")
+    assert read_ledger(path).entries == {4: Entry(4, 3, 9, 2, 0, True)}
+    assert read_ledger(path, ["7", "4"]).entries == {1: Entry(1, 3, 9, 2, 0, True)}
+    with pytest.raises(BadFile, match="such as '4'; the ids of the catalogue"):
+        read_ledger(path, ["7", "8"])
+    path.write_text("item,title,first_round,last_round,times_liked,times_compared,real\nmill,Mill,3,9,2,0,True\n")
+    with pytest.raises(BadFile, match="such as 'mill'"):
+        read_ledger(path)
+    assert list(read_ledger(path, ["mill"]).entries) == [0]

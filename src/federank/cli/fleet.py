@@ -14,7 +14,12 @@ from federank.errors import SettingError
 @click.option("--server", metavar="ADDRESS", required=True, help="Where the federation is.")
 @click.option("--data", "source", metavar="NAME_OR_FILE", default="city", show_default=True, help="Whose histories.")
 @click.option("--users", type=int, metavar="N", help="How many devices.  [default: everybody in the data]")
-@click.option("--rounds", type=int, metavar="N", help="End after N rounds of the server.")
+@click.option(
+    "--rounds",
+    type=int,
+    metavar="N",
+    help="End after N rounds of the server, or when all messages are sent.",
+)
 @click.option("--seconds", type=float, metavar="X", help="End after X seconds.")
 @click.option(
     "--vanish", type=float, metavar="SHARE", default=0.0, help="Share that vanishes in a round.  [default: 0]"
@@ -25,9 +30,7 @@ from federank.errors import SettingError
 @click.option(
     "--sharing",
     type=click.Choice(["as-published", "sticky", "deniable"]),
-    default="as-published",
-    show_default=True,
-    help="Everybody's way of sharing.",
+    help="Everybody's way of sharing.  [default: sticky; as-published in a federation of fpl]",
 )
 @click.option("--epsilon", type=float, metavar="X", help="Of deniable sharing.")
 @click.option("--basis", type=click.Choice(["history", "shared"]), help="What Updates are computed from.")
@@ -58,11 +61,13 @@ def fleet(
     """Play many people's devices against a server: a rehearsal before people come, and a load test.
 
     The devices draw as a simulation of the same seed does, so where everybody answers, the federation learns what
-    `federank train` learns. The server should be a rehearsal too (`federank serve --rehearsal`): it cannot tell these
+    `federank train` learns. Where messages are few, each device sends as many as were promised, and the fleet ends when
+    all are sent. The server should be a rehearsal too (`federank serve --rehearsal`): it cannot tell these
     devices from people's, and its limits are made for people.
 
     \b
     Examples:
+      federank fleet --server http://127.0.0.1:8470 --data city
       federank fleet --server http://127.0.0.1:8470 --data city --rounds 20
       federank fleet --server http://127.0.0.1:8470 --users 500 --seconds 30 --vanish 0.3 --json
     """
@@ -75,8 +80,6 @@ def fleet(
     from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
     from federank.service.fleet.rehearsal import Plan
 
-    if rounds is None and seconds is None:
-        raise SettingError("When should the fleet end? Say --rounds N or --seconds X.")
     for name, count in (("--users", users), ("--rounds", rounds), ("--processes", processes)):
         if count is not None:
             whole(name, count, 1)
@@ -101,6 +104,8 @@ def fleet(
     )
     with Client(address, ca=ca, insecure=insecure, note=lambda text: click.echo(text, err=True)) as client:
         federation = fetch_federation(client)
+        if rounds is None and seconds is None and federation.facts.method == "fpl":
+            raise SettingError("When should the fleet end? Say --rounds N or --seconds X.")
         played = rehearse(rehearsal, processes)
         report = {"devices": len(played.users)} | played.tally.report()
         report["whole_model_bytes"] = federation.facts.most_model_bytes - 4096

@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -132,17 +132,18 @@ class Ledger:
             sent = {"items": self.to_rows(), "messages": self.message_rows()}
             json.dump(sent if self.messages else self.to_rows(), text, indent=1)
         else:
-            table = csv.DictWriter(text, _NAMES + _MESSAGE_COLUMNS if self.messages else _NAMES)
+            table = csv.DictWriter(text, _NAMES + MESSAGE_COLUMNS if self.messages else _NAMES)
             table.writeheader()
             table.writerows(self.to_rows())
-            table.writerows(_as_columns(message) for message in self.messages)
+            table.writerows(message_as_columns(message) for message in self.messages)
         write_whole(path, text.getvalue())
 
 
 _NAMES = tuple(entry.name for entry in fields(Entry))
 _COUNTS = _NAMES[:-1]
 _MESSAGE_NAMES = tuple(part.name for part in fields(SentMessage))
-_MESSAGE_COLUMNS = ("message", "of")
+MESSAGE_COLUMNS = ("message", "of")
+"""What a line of a table has that stands for a message, beside when it left and how many items it was made from."""
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False, "none": None, "": None}
 
 
@@ -154,7 +155,7 @@ def _read_as(what: str, names: tuple[str, ...]) -> Iterator[None]:
         raise BadFile(f"{what} of the ledger cannot be read ({reason!r}); {', '.join(names)} are needed.") from reason
 
 
-def _as_columns(message: SentMessage) -> dict[str, int]:
+def message_as_columns(message: SentMessage) -> dict[str, int]:
     """A message as a line of the items' table: one that names no item, but says which of how many it was."""
     when = {"first_round": message.round, "last_round": message.round, "times_liked": message.items}
     return when | {"message": message.number, "of": message.allowed}
@@ -165,24 +166,48 @@ def _from_columns(row: Mapping[str, Any]) -> dict[str, Any]:
     return content | {"round": row["first_round"], "items": row["times_liked"]}
 
 
-def read_ledger(path: Path) -> Ledger:
-    """A ledger that `write` exported, of this version or an earlier one."""
+def read_ledger(path: Path, ids: Sequence[str] | None = None) -> Ledger:
+    """A ledger that was exported by `write` or by a device, of this version or an earlier one.
+
+    A device's export names items by their ids and titles. `ids` are those of its catalogue, in the order of items'
+    numbers; without them, ids that are whole numbers are taken for the numbers.
+    """
     try:
         with path.open(encoding="utf-8", newline="") as file:
             if path.suffix == ".json":
-                return _from_json(json.load(file), path)
+                return _from_json(json.load(file), path, ids)
             table = csv.DictReader(file)
-            if tuple(table.fieldnames or ()) not in (_NAMES, _NAMES + _MESSAGE_COLUMNS):
+            found = set(table.fieldnames or ())
+            if not set(_NAMES) <= found or not found <= {*_NAMES, *MESSAGE_COLUMNS, "title"}:
                 raise BadFile(f"{path} is not a ledger: its columns should be {', '.join(_NAMES)}.")
             lines = list(table)
             messages = [_from_columns(line) for line in lines if line.get("message")]
-            return Ledger.from_rows([line for line in lines if not line.get("message")], messages)
+            return Ledger.from_rows(_numbered([line for line in lines if not line.get("message")], path, ids), messages)
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as reason:
         raise BadFile(f"{path} cannot be read as a ledger ({reason}).") from reason
 
 
-def _from_json(content: Any, path: Path) -> Ledger:
+def _from_json(content: Any, path: Path, ids: Sequence[str] | None) -> Ledger:
     parts = {"items": content, "messages": []} if isinstance(content, list) else content
     if not isinstance(parts, dict) or not all(isinstance(parts.get(name), list) for name in ("items", "messages")):
         raise BadFile(f"{path} is not a ledger: a list of items is needed, or items and messages.")
-    return Ledger.from_rows(parts["items"], parts["messages"])
+    return Ledger.from_rows(_numbered(parts["items"], path, ids), parts["messages"])
+
+
+def _numbered(rows: list[Any], path: Path, ids: Sequence[str] | None) -> list[Any]:
+    """The rows with items' numbers in the place of their ids, where ids name them."""
+    if not rows or not all(isinstance(row, Mapping) and {"item", "title"} <= set(row) for row in rows):
+        return rows
+    named = [str(row["item"]) for row in rows]
+    number_of = {name: name for name in named if name.isdecimal()} if ids is None else _places(ids)
+    unknown = [name for name in named if name not in number_of]
+    if unknown:
+        raise BadFile(
+            f"{path} names items by their ids, such as {unknown[0]!r}; the ids of the catalogue it was made with are "
+            "needed to read it."
+        )
+    return [{**row, "item": number_of[name]} for row, name in zip(rows, named, strict=True)]
+
+
+def _places(ids: Sequence[str]) -> dict[str, Any]:
+    return {str(identity): number for number, identity in enumerate(ids)}

@@ -25,8 +25,8 @@ from federank.service.device.enrolment import enrol, leave
 from federank.service.device.export import exported
 from federank.service.device.federation import read_catalogue, read_facts
 from federank.service.device.life import take_part
+from federank.service.device.methods.pairs import recipe_of
 from federank.service.device.recommending import recommend
-from federank.service.device.round import recipe_of
 from federank.service.device.state import ChosenPolicy, suggested_policy
 from federank.service.device.store import DeviceStore
 
@@ -72,6 +72,9 @@ class Home:
         finally:
             store.close()
 
+    def model(self):
+        return self.read(DeviceStore.model, self.read(DeviceStore.identity).facts)
+
     def everything(self):
         """Every row of every table, to see whether anything has changed."""
         sql = sqlite3.connect(self.path)
@@ -105,11 +108,11 @@ def test_two_devices_never_draw_alike(federation, tmp_path):
 
 def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
     identity, vector = home.read(DeviceStore.identity), home.read(DeviceStore.vector, FACTORS)
-    model = home.read(DeviceStore.model, ITEMS, FACTORS)
+    model = home.model()
     assert home.take_part(1) == 1
     taken = outward(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
     private = Private(identity.user, vector.copy(), taken.profile, 1.0, taken.allowed, 5, taken.lifelong)
-    recipe = recipe_of(identity.facts, identity.seed, taken.profile)
+    recipe = recipe_of(identity.facts.settings, ITEMS, identity.seed, taken.profile)
     broadcast = Broadcast(0, 0, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
     with words_wrap_around():
         expected = share(recipe, private, 0, compute(recipe, private, broadcast))
@@ -142,7 +145,7 @@ def test_a_device_asks_only_for_the_rows_that_have_changed(home):
     home.take_part(2)
     fetched = [path for method, path in home.federation.asked if path.startswith("/api/v1/tasks") and method == "GET"]
     assert [path.partition("?")[2] for path in fetched] == ["have=0", "have=0"]
-    model = home.read(DeviceStore.model, ITEMS, FACTORS)
+    model = home.model()
     before = np.random.default_rng(0).normal(size=(ITEMS, FACTORS)).astype(np.float32)
     after = np.random.default_rng(9).normal(size=(2, FACTORS)).astype(np.float32)
     assert model.version == 1
@@ -309,7 +312,7 @@ def test_a_device_enrols_in_a_federation_that_was_begun_anew_and_keeps_what_is_i
     assert "begun anew" in home.told[-2]
     after = home.everything()
     assert home.read(DeviceStore.identity).token == "t2"
-    assert home.read(DeviceStore.model, ITEMS, FACTORS).version == 0
+    assert home.model().version == 0
     assert ("GET", "/api/v1/model") in home.federation.asked[asked:], "the whole model, and nothing laid over the old"
     assert (after["profile"], after["person"][0][1]) == (before["profile"], before["person"][0][1])
     assert {row[0] for row in before["ledger"]} <= {row[0] for row in after["ledger"]}
@@ -522,11 +525,11 @@ def test_an_update_that_waits_is_dropped_when_its_owner_takes_an_item_out_of_the
 
 def expected_update(home, policy, history, vector):
     """What the protocol makes of the next round with this vector."""
-    identity, model = home.read(DeviceStore.identity), home.read(DeviceStore.model, ITEMS, FACTORS)
+    identity, model = home.read(DeviceStore.identity), home.model()
     sent = home.read(DeviceStore.ledger).really_liked()
     taken = outward(policy, identity.seed, identity.user, np.array(history, np.int32), ITEMS, sent)
     private = Private(identity.user, vector.copy(), taken.profile, policy.pi, taken.allowed, 5, taken.lifelong)
-    recipe, number = recipe_of(identity.facts, identity.seed, taken.profile), home.federation.version
+    recipe, number = recipe_of(identity.facts.settings, ITEMS, identity.seed, taken.profile), home.federation.version
     broadcast = Broadcast(number, model.version, np.arange(ITEMS, dtype=np.int32), model.vectors, model.biases)
     with words_wrap_around():
         return share(recipe, private, number, compute(recipe, private, broadcast))
@@ -580,6 +583,9 @@ def test_a_file_of_the_first_format_goes_on_with_a_vector_drawn_anew(federation,
     home.take_part(3)
     sql = sqlite3.connect(home.path)
     sql.execute("ALTER TABLE person DROP COLUMN learnt_from")
+    sql.execute("ALTER TABLE model DROP COLUMN weights")
+    sql.execute("ALTER TABLE model DROP COLUMN regulariser")
+    sql.execute("DROP TABLE messages")
     sql.execute("PRAGMA user_version = 1")
     sql.close()
     assert home.read(DeviceStore.rounds) == 3
@@ -696,7 +702,7 @@ def test_recommending_needs_no_network_and_leaves_out_what_the_owner_has(home):
     listed = home.read(recommend, 100)
     assert len(home.federation.asked) == asked
     assert {suggestion.item for suggestion in listed} == {str(100 + i) for i in range(ITEMS) if i not in HISTORY}
-    model, vector = home.read(DeviceStore.model, ITEMS, FACTORS), home.read(DeviceStore.vector, FACTORS)
+    model, vector = home.model(), home.read(DeviceStore.vector, FACTORS)
     scores = [suggestion.score for suggestion in listed]
     assert scores == sorted(scores, reverse=True)
     expected = model.vectors @ vector + model.biases
@@ -707,7 +713,7 @@ def test_who_takes_part_with_an_outward_profile_is_recommended_to_from_the_home_
     home = Home(federation, tmp_path, Policy(sharing="sticky", pi=0.5, basis="shared"))
     home.take_part(1)
     home.read(recommend, 3)
-    kept = home.read(DeviceStore.home_vector, FACTORS, home.read(DeviceStore.model, ITEMS, FACTORS).version)
+    kept = home.read(DeviceStore.home_vector, FACTORS, home.model().version)
     assert kept is not None
     assert not np.array_equal(kept, home.read(DeviceStore.vector, FACTORS))
 

@@ -3,7 +3,8 @@
 import pytest
 
 from federank.errors import BadFile, SettingError
-from federank.service.device.federation import Catalogue, shown
+from federank.service.device.answers import shown
+from federank.service.device.federation import Catalogue
 from federank.service.device.history import never_items, read_profile
 
 CATALOGUE = Catalogue(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from federank.errors import BadState
-from federank.service.device.federation import Model
+from federank.service.device.methods.method import Model
 from federank.service.device.store import FORMAT, DeviceStore, created, taking_part
 
 
@@ -167,7 +167,7 @@ def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(path):
         "from pathlib import Path\n"
         "import numpy as np\n"
         "from federank.errors import BadState\n"
-        "from federank.service.device.federation import Model\n"
+        "from federank.service.device.methods.method import Model\n"
         "from federank.service.device.store import DeviceStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"

@@ -26,6 +26,20 @@ def rows(items, round_number, version, factors=FACTORS, seed=0):
     return packed(arrays, round_number, version)
 
 
+def squares_rows(items, round_number, version, factors=FACTORS, seed=0):
+    """Rows of a model of few messages as they cross the wire."""
+    rng = np.random.default_rng(seed)
+    arrays = {
+        "regulariser": np.array([0.5]),
+        "weights": np.linspace(0.5, 1.5, ITEMS, dtype=np.float32)[list(items)],
+        "codes": rng.integers(-127, 128, (len(items), factors)).astype(np.int8),
+        "scales": np.full(len(items), 1 / 127, dtype=np.float32),
+    }
+    if len(items) < ITEMS:
+        arrays["items"] = np.asarray(items, dtype=np.int32)
+    return packed(arrays, round_number, version)
+
+
 def packed(arrays, round_number, version):
     return save(arrays, metadata={"round": f"{round_number:010d}", "version": f"{version:010d}"})
 
@@ -33,7 +47,8 @@ def packed(arrays, round_number, version):
 class ScriptedFederation:
     """Answers as the interface says; `faults` maps (method, path's beginning) to answers that come first."""
 
-    def __init__(self):
+    def __init__(self, messages=None):
+        self.messages = messages  # few of them, where there is a number; else pairs are learnt
         self.version = 0
         self.tickets = 0
         self.faults = {}
@@ -49,12 +64,9 @@ class ScriptedFederation:
         """Answer the next requests to a path so; an answer is (status, headers, body), or "cut" for a cut line."""
         self.faults.setdefault((method, path), []).extend(answers)
 
-    def facts(self):
-        return {
-            "api": 1,
-            "name": "A test",
-            "method": "fpl",
-            "recipe": {
+    def recipe(self):
+        if self.messages is None:
+            return {
                 "factors": FACTORS,
                 "learning_rate": 0.05,
                 "user_regulariser": 0.05,
@@ -63,7 +75,26 @@ class ScriptedFederation:
                 "order": "as-published",
                 "triples": 5,
                 "initial_scale": 0.1,
-            },
+            }
+        return {
+            "factors": FACTORS,
+            "messages": self.messages,
+            "alpha": 0.0,
+            "unobserved_weight": 1.0,
+            "activity": 0.15,
+            "clip": None,
+        }
+
+    def rows(self):
+        write = rows if self.messages is None else squares_rows
+        return write(range(ITEMS), self.version, self.version)
+
+    def facts(self):
+        return {
+            "api": 1,
+            "name": "A test",
+            "method": "fpl" if self.messages is None else "frugal",
+            "recipe": self.recipe(),
             "items": ITEMS,
             "catalogue": "c" * 16,
             "founding": self.founding,
@@ -95,14 +126,14 @@ class ScriptedFederation:
         if path == "/catalogue":
             return 200, {}, json.dumps(self.catalogue()).encode()
         if path == "/model":
-            return 200, {}, rows(range(ITEMS), self.version, self.version)
+            return 200, {}, self.rows()
         if path == "/work":
             self.tickets += 1
             return 200, {}, json.dumps(self.ticket()).encode()
         if method == "POST" and path.endswith("/update"):
             return self.take(path.split("/")[2], body)
         if path.startswith("/tasks/"):
-            return 200, {}, rows(range(ITEMS), self.version, self.version)
+            return 200, {}, self.rows()
         return 404, {}, json.dumps({"error": "unknown", "message": "No."}).encode()
 
     def ticket(self):
@@ -159,9 +190,9 @@ class _Requests(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def scripted_federation():
+def scripted_federation(messages=None):
     """A scripted federation that listens on a free port of this machine."""
-    federation = ScriptedFederation()
+    federation = ScriptedFederation(messages)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Requests", (_Requests,), {"federation": federation}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -17,7 +17,6 @@ def complaint(*words):
 @pytest.mark.parametrize(
     ("words", "needed"),
     [
-        ((), "--rounds"),
         (("--rounds", 0), "--rounds"),
         (("--seconds", -1), "--seconds"),
         (("--rounds", 1, "--vanish", 2), "--vanish"),
@@ -27,6 +26,13 @@ def complaint(*words):
 )
 def test_what_cannot_be_played_is_refused(words, needed):
     assert needed in complaint("--server", "http://127.0.0.1:1", *words)
+
+
+def test_a_fleet_of_pairs_is_told_when_to_end(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("user,item\n1,101\n1,102\n2,103\n")
+    with scripted_federation() as federation:
+        assert "--rounds N or --seconds X" in complaint("--server", federation.address, "--data", path)
 
 
 def test_a_server_elsewhere_is_spoken_to_over_tls():

@@ -21,7 +21,8 @@ from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import outward
 from federank.service.device.client import Client
-from federank.service.device.federation import Model, fetch_model, read_facts, read_rows
+from federank.service.device.federation import fetch_model, read_facts, read_rows
+from federank.service.device.methods.method import Model
 from federank.service.fleet import rehearsal as fleet_module
 from federank.service.fleet.accuracy import recommendations
 from federank.service.fleet.connection import Connection
@@ -73,14 +74,14 @@ def ids_of(federation):
 def test_a_virtual_device_sends_what_the_protocol_computes(federation, wishes):
     facts, data = facts_of(federation), people()
     devices = VirtualDevices(facts, ids_of(federation), data, 7, wishes)
-    received = read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS)
-    model = Models(facts).receive(None, received)
+    told = read_rows(rows(range(ITEMS), 0, 0), facts_of(federation))
+    model, received = Models(facts).receive(None, told), told.model
     broadcast = Broadcast(3, received.version, np.arange(ITEMS, dtype=np.int32), received.vectors, received.biases)
     for user in devices.participants.tolist():
         before = devices.federation.user_vectors[user, :FACTORS].copy()
         policy = devices.choices.of(user)
         taken = outward(policy, 7, user, np.array(devices.profiles.of(user)), ITEMS)
-        private = Private(user, before, taken.profile, policy.pi, taken.allowed, facts.triples, taken.lifelong)
+        private = Private(user, before, taken.profile, policy.pi, taken.allowed, facts.settings.triples, taken.lifelong)
         with words_wrap_around():
             expected = share(devices.recipe, private, 3, compute(devices.recipe, private, broadcast))
         sent = devices.play(user, 3, model)
@@ -107,18 +108,18 @@ def test_data_of_another_world_are_refused(federation):
 
 def test_a_server_that_shows_two_devices_different_models_is_found_out(federation):
     models = Models(facts_of(federation))
-    first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS))
-    models.receive(first, read_rows(rows([2, 3], 1, 1, seed=1), FACTORS, ITEMS))
+    first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), facts_of(federation)))
+    models.receive(first, read_rows(rows([2, 3], 1, 1, seed=1), facts_of(federation)))
     with pytest.raises(BadAnswer, match="different models"):
-        models.receive(None, read_rows(rows(range(ITEMS), 1, 1, seed=2), FACTORS, ITEMS))
+        models.receive(None, read_rows(rows(range(ITEMS), 1, 1, seed=2), facts_of(federation)))
 
 
 def test_rows_that_changed_are_laid_over_those_that_a_device_has(federation):
     models = Models(facts_of(federation))
-    before = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS))
-    changed = read_rows(rows([2, 3], 1, 1, seed=1), FACTORS, ITEMS)
+    before = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), facts_of(federation)))
+    changed = read_rows(rows([2, 3], 1, 1, seed=1), facts_of(federation))
     after = models.receive(before, changed)
-    np.testing.assert_array_equal(after.vectors[[2, 3], :FACTORS], changed.vectors)
+    np.testing.assert_array_equal(after.vectors[[2, 3], :FACTORS], changed.model.vectors)
     np.testing.assert_array_equal(np.delete(after.vectors, [2, 3], 0), np.delete(before.vectors, [2, 3], 0))
     assert models.known(before, 1) is after
     assert models.known(None, 1) is None
@@ -126,12 +127,12 @@ def test_rows_that_changed_are_laid_over_those_that_a_device_has(federation):
 
 def test_a_device_that_lags_far_behind_keeps_the_model_it_has(federation):
     models = Models(facts_of(federation))
-    first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), FACTORS, ITEMS))
+    first = models.receive(None, read_rows(rows(range(ITEMS), 0, 0), facts_of(federation)))
     newest = first
     for version in range(1, Models.MOST + 5):
-        newest = models.receive(newest, read_rows(rows([2], version, version), FACTORS, ITEMS))
+        newest = models.receive(newest, read_rows(rows([2], version, version), facts_of(federation)))
     last = newest.version
-    late = models.receive(first, read_rows(rows([2], last, last), FACTORS, ITEMS))
+    late = models.receive(first, read_rows(rows([2], last, last), facts_of(federation)))
     assert late is newest
 
 
@@ -264,7 +265,7 @@ def written(data, folder):
 def shared_model(address, ca=None):
     with Client(address, ca=ca) as client:
         federation = fetch_federation(client)
-        return federation, *fetch_model(client, federation.facts)
+        return federation, *fetch_model(client, federation.facts)[:3]
 
 
 @pytest.mark.slow

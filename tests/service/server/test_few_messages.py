@@ -27,7 +27,9 @@ from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.restoring import jump_ahead
 from federank.service.server.store.schema import migrate
+from federank.service.server.store.statements import close_round, enrol, grant, open_round
 from federank.service.server.store.versions import model_to_fold
+from federank.service.server.tickets import make_ticket
 
 FACTORS = 4
 HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
@@ -134,6 +136,23 @@ async def test_a_device_is_invited_as_often_as_it_has_messages_and_never_twice_t
     assert (counts[known.name], counts[other.name], counts[more[1].name]) == (2, 2, 0)
 
 
+def test_those_who_were_invited_least_often_come_first(store):
+    database = Database(few(store))
+    with database.connection() as connection:
+        for name in ("known", "newcomer", "other"):
+            enrol(connection, name, name.encode())
+        asking = ("known", "other", "newcomer")
+        given = []
+        for number, invited in ((0, ("known",)), (1, ("known", "other")), (2, asking)):
+            open_round(connection, number, 0)
+            tickets = {make_ticket(b"k" * 32, name, number, 0): name for name in asking if name in invited}
+            granted = grant(connection, number, tickets, set(), 1, 3)
+            given += [tickets[ticket] for ticket in granted.tickets]
+            close_round(connection, number, 0)
+    database.close()
+    assert given == ["known", "other", "newcomer"]
+
+
 @in_a_loop
 async def test_invitations_are_remembered_by_a_worker_that_was_started_anew(store):
     async with serving(few(store, messages=1)) as running:
@@ -167,6 +186,30 @@ async def test_devices_are_told_all_that_they_need_and_no_more(store):
         "activity": 0.15,
         "clip": None,
     }
+
+
+@in_a_loop
+async def test_a_message_that_is_sent_twice_counts_once_and_a_round_cut_off_before_its_fold_is_folded_once(store):
+    async with serving(few(store, {"target": 9})) as running:
+        one, other = [await running.device() for _ in range(2)]
+        await take_part(one, HISTORIES[0])
+        ticket = await other.ticket()
+        broadcast = decode_squares_broadcast((await other.task(ticket)).content, FACTORS, ITEMS)
+        body = encode_squares_update(message_of(broadcast, HISTORIES[1]))
+        assert [(await other.send(ticket, body)).status_code for _ in range(3)] == [201, 200, 200]
+        assert (await other.send(ticket, encode_squares_update(an_update()))).status_code == 409
+    database = Database(store)
+    with database.connection() as connection:  # as a leader leaves it that dies between closing and folding
+        assert close_round(connection, 0, 1) == 2
+    database.close()
+    async with serving(store) as running:
+        await running.version(1)
+        await running.open_round(1)
+    database = Database(store)
+    with database.connection() as connection:
+        kept = model_to_fold(connection)
+    database.close()
+    assert (kept.version, kept.content.state["heard"][0], kept.content.state["folds"][0]) == (1, 2, 1)
 
 
 def an_update(**changed):
@@ -233,6 +276,22 @@ def test_more_may_have_spoken_than_are_still_there(devices):
     assert all(np.isfinite(table).all() for table in (*content.tables.values(), *again.tables.values()))
 
 
+def test_a_pull_that_is_too_strong_for_the_first_people_waits_for_more_of_them():
+    settings = squares.settle(settings_of(regulariser=2.5), small_world(), None)
+    model = first_model(squares.first_content(settings, small_world(), None))
+    told = decode_squares_broadcast(squares.encode_rows(settings, model, model.rows_since(None), 0), FACTORS, ITEMS)
+    moved = []
+    for number in range(12):
+        content = squares.fold(squares.recipe(settings, ITEMS, 99), model, number, [message_of(told, [0, 1, 2])] * 2)
+        assert content.state["heard"] == 2 * (number + 1), "whoever has spoken is not forgotten"
+        assert np.isfinite(content.tables["vectors"]).all()
+        moved.append(not np.array_equal(content.tables["vectors"], model.vectors))
+        model = model.followed_by(content)
+        if moved[-1]:
+            break
+    assert (moved[0], moved[-1]) == (False, True)
+
+
 def test_messages_that_weigh_nothing_change_nothing():
     settings = squares.settle(settings_of(), small_world(), None)
     model = first_model(squares.first_content(settings, small_world(), None))
@@ -287,6 +346,13 @@ def test_a_federation_that_cannot_be_is_refused_with_a_sentence(given, trained, 
 def test_a_fold_needs_messages_of_one_version(store):
     demand = Demand(data=small_world, source="small", method="frugal", rounds={"mode": "buffered"})
     with pytest.raises(SettingError, match="mode is buffered, but a fold of frugal"):
+        open_store(store, demand)
+
+
+def test_a_suggestion_that_devices_cannot_follow_is_not_made(store):
+    suggested = {"sharing": "as-published", "pi": 0.3, "basis": "history"}
+    demand = Demand(data=small_world, source="small", method="frugal", suggested_policy=suggested)
+    with pytest.raises(SettingError, match="sticky or deniable is needed"):
         open_store(store, demand)
 
 

@@ -31,6 +31,7 @@ _POLICY_OPTIONS = (
         help="Compute Updates from the whole history, or from what is shared alone.",
     ),
     click.option("--budget", type=int, metavar="N", help="At most N of your items are ever sent."),
+    click.option("--messages", type=int, metavar="N", help="Few messages: at most N ever leave, if that is fewer."),
     click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this one as liked; repeat for more."),
     click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any of this category."),
 )
@@ -88,14 +89,14 @@ def wished(before: Policy | None, catalogue: Catalogue, wishes: dict[str, Any]) 
     from federank.service.device.history import never_items
     from federank.service.device.state import policy_from_values
 
-    values = {name: wishes[name] for name in ("pi", "sharing", "epsilon", "basis", "budget")}
+    values = {name: wishes[name] for name in ("pi", "sharing", "epsilon", "basis", "budget", "messages")}
     given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     never = never_items(catalogue, list(wishes["never_items"]), list(wishes["never_categories"]))
     if before is None:
         return policy_from_values({"sharing": "sticky"} | given | {"never_items": never})
     if given.get("sharing", before.sharing) != before.sharing:
         # Another kind of sharing has its own epsilon, basis and budget.
-        kept: dict[str, Any] = {"pi": before.pi, "paused": before.paused}
+        kept: dict[str, Any] = {"pi": before.pi, "paused": before.paused, "messages": before.messages}
         return policy_from_values(kept | given | {"never_items": before.never_items | never})
     return replace(before, **given, never_items=before.never_items | never)
 
@@ -113,6 +114,8 @@ def policy_line(policy: Policy) -> str:
         parts.append(f"epsilon {policy.epsilon:g}")
     if policy.budget is not None:
         parts.append(f"at most {policy.budget} {_items(policy.budget)} ever")
+    if policy.messages is not None:
+        parts.append(f"at most {policy.messages} {'message' if policy.messages == 1 else 'messages'} ever")
     if policy.never_items:
         how = "never, or only as decoys" if policy.sharing == "deniable" else "never"
         parts.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} {how}")
@@ -143,6 +146,7 @@ def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
     now, chosen_by = store.policy()
     if any_wish(wishes):
         now, chosen_by = wished(now, store.catalogue(), wishes), "owner"
+        store.identity().facts.rules.outward_policy(now)  # what the federation's method cannot keep is refused
         store.write_policy(now)
     if as_json:
         click.echo(json.dumps(exported_policy(store)))

@@ -20,7 +20,7 @@ from federank.cli.device.choices import (
     resume,
     state_path,
 )
-from federank.cli.device.looks import export, ledger, recommend
+from federank.cli.device.looks import export, ledger, recommend, status
 from federank.errors import SettingError
 
 
@@ -105,6 +105,9 @@ def _enrol(
     _tell_matched(matched)
     who = "you chose" if chosen.chosen_by == "owner" else "the federation suggests, as you named none"
     note(f"Policy ({who}): {policy_line(chosen.policy)}. `federank device policy` shows and changes it.")
+    allowed = facts.rules.messages(facts.settings, chosen.policy)
+    if allowed is not None:
+        note(f"At most {allowed} {'message leaves' if allowed == 1 else 'messages leave'} this device in its life.")
 
 
 def _refuse_second_enrolment(path: Path, server: str | None, wishes: dict[str, Any]) -> None:
@@ -143,5 +146,5 @@ def _tell_matched(matched: Any) -> None:
         note(f"Unknown here, kept out and sent nowhere: {shown}{more}.")
 
 
-for _command in (ledger, recommend, policy, pause, resume, leave, export):
+for _command in (ledger, recommend, status, policy, pause, resume, leave, export):
     device.add_command(_command)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from federank.cli.device.choices import STATE, opened
 from federank.files import PRIVATE, write_whole
+
+if TYPE_CHECKING:
+    from federank.service.device.store import DeviceStore
 
 
 @click.command()
@@ -21,7 +25,7 @@ from federank.files import PRIVATE, write_whole
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
-    """What has left this device: item by item, as liked or as compared with.
+    """What has left this device: item by item, as liked or as compared with; and its messages, where they are counted.
 
     \b
     Example:
@@ -37,16 +41,20 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
         click.echo(f"{len(kept.entries):,} lines are in {out}.")
         return
     if as_json:
-        disclosed = kept.disclosed(history)
-        click.echo(json.dumps({"rounds": store.rounds(), "disclosed": disclosed, "entries": exported_ledger(store)}))
+        content = {"rounds": store.rounds(), "disclosed": kept.disclosed(history), "entries": exported_ledger(store)}
+        click.echo(json.dumps(content | ({"messages": kept.message_rows()} if kept.messages else {})))
         return
     catalogue = store.catalogue()
     liked = [entry for entry in kept.entries.values() if entry.times_liked]
     rounds, share = store.rounds(), kept.disclosed(history)
-    click.echo(
-        f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. Of your {len(history):,} items {share:.1%} have left as "
-        f"liked; {len(kept.entries) - len(liked):,} other items were sent as compared with."
-    )
+    left = f"Of your {len(history):,} items {share:.1%} have left as liked"
+    if store.identity().facts.rules.counts_messages:
+        click.echo(f"{messages_line(store)} {left}: they stood for your history.")
+    else:
+        click.echo(
+            f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {left}; {len(kept.entries) - len(liked):,} other "
+            "items were sent as compared with."
+        )
     if liked:
         shown = new_table("Item", "Title", "Times>", "First round>", "Last round>", "Yours")
         for entry in sorted(liked, key=lambda entry: (-entry.times_liked, entry.item)):
@@ -54,6 +62,56 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
             counts = (str(entry.times_liked), str(entry.first_round), str(entry.last_round))
             shown.add_row(*names, *counts, "yes" if entry.real else "a decoy")
         show(shown)
+
+
+def messages_line(store: DeviceStore) -> str:
+    """How many messages have left, and how many still may."""
+    from federank.service.device.round import messages_left
+
+    ledger = store.ledger()
+    left = messages_left(store.identity(), store.policy().policy, ledger)
+    sent = f"{ledger.spent} {'message has' if ledger.spent == 1 else 'messages have'} left this device"
+    return f"{sent}, and {left} more may in its life." if left else f"{sent}; no other ever will."
+
+
+@click.command()
+@STATE
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def status(state: Path | None, as_json: bool) -> None:
+    """Where this device takes part, with what method and policy, what it has sent, and which model it has.
+
+    \b
+    Example:
+      federank device status
+    """
+    from federank.cli.device.choices import policy_line
+    from federank.cli.tables import plain
+    from federank.service.device.round import messages_left
+
+    store = opened(state)
+    identity, chosen, ledger = store.identity(), store.policy(), store.ledger()
+    facts, version, rounds = identity.facts, store.model_version(), store.rounds()
+    counted = facts.rules.counts_messages
+    if as_json:
+        content = {
+            "server": identity.server,
+            "federation": facts.name,
+            "method": facts.method,
+            "enrolled": bool(identity.token),
+            "paused": chosen.policy.paused,
+            "rounds": rounds,
+            "model_version": None if version < 0 else version,
+            "messages_sent": ledger.spent if counted else None,
+            "messages_left": messages_left(identity, chosen.policy, ledger) if counted else None,
+        }
+        click.echo(json.dumps(content))
+        return
+    where = f"{plain(facts.name or 'a federation')} ({facts.method}) at {identity.server}"
+    click.echo(f"Enrolled in {where}." if identity.token else f"Was enrolled in {where}, and has left.")
+    click.echo(f"Policy: {policy_line(chosen.policy)}.")
+    taken_part = f"This device has taken part in {rounds:,} {'round' if rounds == 1 else 'rounds'}."
+    click.echo(messages_line(store) if counted else taken_part)
+    click.echo("It has no model yet." if version < 0 else f"It recommends from version {version:,} of the model.")
 
 
 @click.command()

@@ -12,7 +12,10 @@ word that is another for every founding (`founding` of GET /federation).
     begun anew, the same catalogue  the device enrols in it: history, policy and ledger stay, and so do the words that
                                     name its draws, so that what was chosen once for life stays chosen; its token, the
                                     model, the vector of rounds and an Update on its way were the old federation's
-    another catalogue               nothing goes on: the numbers of the history and of the ledger mean other items
+    another catalogue or method     nothing goes on: the numbers of the history and of the ledger mean other things
+
+A number of messages is promised once: messages that were sent count for life, in a federation begun anew too, and a
+server that asks for more than it promised gets nothing.
 
 **Leaving.** The server is asked to forget the token; then it is removed here too, so that nobody can take part with the
 file any more. The ledger stays: what has left cannot be called back, and its owner may want to know.
@@ -37,7 +40,6 @@ from federank.service.device.federation import (
     unregister,
 )
 from federank.service.device.history import Matched, read_profile
-from federank.service.device.round import first_vector
 from federank.service.device.state import ChosenPolicy, Identity
 from federank.service.device.store import DeviceStore, created, taking_part
 
@@ -65,9 +67,10 @@ def enrol(
     matched = read_profile(profile, catalogue)
     refuse_empty(profile, matched, facts)
     chosen = choose(facts, catalogue)
+    facts.rules.outward_policy(chosen.policy)  # what the method cannot keep is refused before anything begins
     model = fetch_model(client, facts, _ATTEMPTS)
     seed, user = random_bits(32), random_bits(31)
-    vector = first_vector(facts, seed, user)
+    vector = facts.rules.first_vector(facts.settings, seed, user)
     with created(path) as store:
         device, token = register(client, _ATTEMPTS)
         identity = Identity(
@@ -131,20 +134,28 @@ def settle_again(
 
 def refuse_another_catalogue(before: Facts, now: Facts) -> None:
     """A catalogue or vectors of another shape make a federation that this device can take no part in."""
-    if (now.catalogue, now.n_items, now.settings.factors) != (
+    if (now.method, now.catalogue, now.n_items, now.factors) != (
+        before.method,
         before.catalogue,
         before.n_items,
-        before.settings.factors,
+        before.factors,
     ):
         raise BadAnswer(
-            "The server's federation is not the one that this device enrolled in: its catalogue or the size of its "
-            "vectors has changed. Enrol anew with another --state."
+            "The server's federation is not the one that this device enrolled in: its method, its catalogue or the "
+            "size of its vectors has changed. Enrol anew with another --state."
+        )
+    promised, asked = (getattr(facts.settings, "messages", 0) for facts in (before, now))
+    if asked > promised:
+        raise BadAnswer(
+            f"The server asks for {asked} messages in a device's life, and this device enrolled where {promised} were "
+            "promised. Nothing was sent; ask the operator, or enrol anew with another --state."
         )
 
 
 def enrol_again(store: DeviceStore, client: Client, identity: Identity, facts: Facts) -> Identity:
     """Enrol in a federation that was begun anew; everything of the old one is replaced at once, or nothing is."""
-    model, vector = fetch_model(client, facts), first_vector(facts, identity.seed, identity.user)
+    model = fetch_model(client, facts)
+    vector = facts.rules.first_vector(facts.settings, identity.seed, identity.user)
     client.token = None  # the old federation's is nobody's business here
     device, token = register(client)
     renewed = replace(identity, device=device, token=token, facts=facts)

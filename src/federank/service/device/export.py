@@ -7,6 +7,7 @@ import io
 import json
 from typing import Any
 
+from federank.protocol.ledger import MESSAGE_COLUMNS, message_as_columns
 from federank.service.device.state import policy_as_text
 from federank.service.device.store import DeviceStore
 
@@ -16,9 +17,9 @@ LEDGER_COLUMNS = ("item", "title", "first_round", "last_round", "times_liked", "
 def exported(store: DeviceStore) -> dict[str, Any]:
     """All that a device knows, but for the token."""
     identity, catalogue = store.identity(), store.catalogue()
-    factors, n_items = identity.facts.settings.factors, identity.facts.n_items
-    model = store.model(n_items, factors)
-    home = None if model is None else store.home_vector(factors, model.version)
+    facts = identity.facts
+    model = store.model(facts)
+    home = None if model is None else store.home_vector(facts.factors, model.version)
     return {
         "server": identity.server,
         "device": identity.device,
@@ -29,10 +30,11 @@ def exported(store: DeviceStore) -> dict[str, Any]:
         "history": [
             {"item": catalogue.ids[item], "title": catalogue.titles[item]} for item in store.profile().tolist()
         ],
-        "vector": store.vector(factors).tolist(),
+        "vector": None if facts.rules.is_home_alone else store.vector(facts.factors).tolist(),
         "home_vector": None if home is None else home.tolist(),
         "model_version": None if model is None else model.version,
         "ledger": exported_ledger(store),
+        "messages": store.ledger().message_rows(),
     }
 
 
@@ -56,12 +58,13 @@ def exported_ledger(store: DeviceStore) -> list[dict[str, Any]]:
 
 
 def ledger_as_text(store: DeviceStore, as_json: bool) -> str:
-    """What has left, item by item, as JSON or as CSV."""
-    rows = exported_ledger(store)
+    """What has left, item by item and message by message, as JSON or as CSV; protocol/ledger.py can read it."""
+    rows, messages = exported_ledger(store), store.ledger().message_rows()
     if as_json:
-        return json.dumps(rows, indent=1)
+        return json.dumps({"items": rows, "messages": messages} if messages else rows, indent=1)
     text = io.StringIO(newline="")
-    table = csv.DictWriter(text, LEDGER_COLUMNS)
+    table = csv.DictWriter(text, LEDGER_COLUMNS + MESSAGE_COLUMNS if messages else LEDGER_COLUMNS)
     table.writeheader()
     table.writerows(rows)
+    table.writerows(message_as_columns(message) for message in store.ledger().messages)
     return text.getvalue()

@@ -18,30 +18,25 @@ raises.
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from federank.arrays import FloatMatrix, FloatVector
 from federank.errors import BadAnswer, BadMessage, FedeRankError
-from federank.protocol.messages import Broadcast, broadcast_bytes, decode_broadcast
-from federank.protocol.pairs.recipes import FPLSettings
+from federank.service.device.answers import json_object, number, shown, text, whole
 from federank.service.device.client import Client
+from federank.service.device.methods.method import Method, Model, Rows
+from federank.service.device.methods.registry import METHOD_OF
 from federank.service.device.rules import (
     API,
     BETWEEN_POLLS,
     LONG_POLL,
-    LONGEST_TEXT,
     METHODS,
     MOST_CATALOGUE_BYTES,
-    MOST_FACTORS,
     MOST_ITEMS,
     MOST_ROUND,
-    MOST_TRIPLES,
     MOST_VERSION,
 )
 
@@ -51,8 +46,8 @@ class Facts:
     """What a federation says it is."""
 
     name: str
-    settings: FPLSettings  # as its recipe says; seed and pi are the device's own business
-    triples: int
+    method: str  # what it learns by
+    settings: Any  # as its recipe says, of the method's record
     n_items: int
     catalogue: str  # digest of the catalogue
     founding: str  # which federation it is: another word for every founding; none from a server that does not say
@@ -61,9 +56,19 @@ class Facts:
     document: str = field(repr=False, compare=False)  # the very answer, which a device keeps
 
     @property
+    def rules(self) -> Method:
+        """What this device knows of the method."""
+        return METHOD_OF[self.method]
+
+    @property
+    def factors(self) -> int:
+        """The length of vectors."""
+        return int(self.settings.factors)
+
+    @property
     def most_model_bytes(self) -> int:
         """No model of this catalogue is longer on the wire."""
-        return broadcast_bytes(self.n_items, self.settings.factors) + 4096
+        return self.rules.model_bytes(self.n_items, self.factors) + 4096
 
 
 class Catalogue(NamedTuple):
@@ -72,14 +77,6 @@ class Catalogue(NamedTuple):
     ids: list[str]
     titles: list[str]
     categories: list[list[str]]
-
-
-class Model(NamedTuple):
-    """The shared model as of a version."""
-
-    version: int
-    vectors: FloatMatrix
-    biases: FloatVector
 
 
 class Ticket(NamedTuple):
@@ -110,7 +107,7 @@ def fetch_catalogue(client: Client, facts: Facts, attempts: int | None = None) -
 def fetch_model(client: Client, facts: Facts, attempts: int | None = None) -> Model:
     """The whole shared model as it is now."""
     response = client.request("GET", "/model", most_bytes=facts.most_model_bytes, attempts=attempts)
-    return merged(read_rows(response.content, facts.settings.factors, facts.n_items), None, facts.n_items)
+    return merged(read_rows(response.content, facts), None, facts.n_items)
 
 
 def register(client: Client, attempts: int | None = None) -> tuple[str, str]:
@@ -135,17 +132,22 @@ def wait_for_work(client: Client) -> Ticket | None:
     return None
 
 
-def fetch_rows(client: Client, facts: Facts, ticket: Ticket, have: int | None, deadline: float) -> Broadcast:
+def fetch_rows(client: Client, facts: Facts, ticket: Ticket, have: int | None, deadline: float) -> Rows:
     """The rows that a ticket's round is played on: those that changed since the version that the device has."""
     path = _task_path(ticket.ticket) + ("" if have is None else f"?have={have}")
     response = client.request("GET", path, most_bytes=facts.most_model_bytes, deadline=deadline)
-    rows = read_rows(response.content, facts.settings.factors, facts.n_items)
-    if (rows.round_number, rows.version) != (ticket.round_number, ticket.version):
+    rows = read_rows(response.content, facts)
+    refuse_another_round(rows, ticket)
+    return rows
+
+
+def refuse_another_round(rows: Rows, ticket: Ticket) -> None:
+    """The rows of a ticket must be of the round and the version that it promised."""
+    if (rows.round_number, rows.model.version) != (ticket.round_number, ticket.version):
         raise BadAnswer(
             f"The server promised round {ticket.round_number} on version {ticket.version} and sent round "
-            f"{rows.round_number} on version {rows.version}; nothing was sent."
+            f"{rows.round_number} on version {rows.model.version}; nothing was sent."
         )
-    return rows
 
 
 def send_update(
@@ -165,37 +167,31 @@ def _task_path(ticket: str) -> str:
 
 def read_facts(content: bytes) -> Facts:
     """The answer to GET /federation."""
-    answer = _json_object(content, "about the federation")
+    answer = json_object(content, "about the federation")
     if answer.get("api") != API or answer.get("method") not in METHODS:
         raise BadAnswer(
             f"The server speaks version {answer.get('api')!r} of the interface and method {answer.get('method')!r}; "
-            f"this device speaks version {API} and method {METHODS[0]!r}. Another version of federank may be needed."
+            f"this device speaks version {API} and {' or '.join(map(repr, METHODS))}. Another version of federank may "
+            "be needed."
         )
     recipe = answer.get("recipe")
     if not isinstance(recipe, dict):
         raise BadAnswer("The server says nothing about its recipe; a federation's address is needed.")
+    method = str(answer["method"])
+    n_items = whole(answer.get("items"), 2, MOST_ITEMS)
     try:
-        settings = FPLSettings(
-            factors=_whole(recipe.get("factors"), 1, MOST_FACTORS),
-            order=recipe.get("order", "as-published"),
-            triples=_whole(recipe.get("triples"), 1, MOST_TRIPLES),
-            learning_rate=_number(recipe.get("learning_rate")),
-            user_regulariser=_number(recipe.get("user_regulariser")),
-            positive_regulariser=_number(recipe.get("positive_regulariser")),
-            negative_regulariser=_number(recipe.get("negative_regulariser")),
-            initial_scale=_number(recipe.get("initial_scale")),
-        )
+        settings = METHOD_OF[method].settings_of(recipe, n_items)
     except FedeRankError as reason:
         raise BadAnswer(f"The server's recipe cannot be followed: {reason}") from reason
     suggested = answer.get("suggested_policy")
     return Facts(
         name=shown(answer.get("name", "")),
+        method=method,
         settings=settings,
-        triples=int(settings.triples),
-        n_items=_whole(answer.get("items"), 2, MOST_ITEMS),
-        catalogue=_text(answer.get("catalogue")),
-        founding=_text(answer["founding"]) if "founding" in answer else "",
-        version=_whole(answer.get("version"), 0, MOST_VERSION),
+        n_items=n_items,
+        catalogue=text(answer.get("catalogue")),
+        founding=text(answer["founding"]) if "founding" in answer else "",
+        version=whole(answer.get("version"), 0, MOST_VERSION),
         suggested_policy=suggested if isinstance(suggested, dict) else None,
         document=content.decode(),
     )
@@ -203,7 +199,7 @@ def read_facts(content: bytes) -> Facts:
 
 def read_catalogue(content: bytes, facts: Facts) -> Catalogue:
     """The answer to GET /catalogue: as many items as the federation said, of the digest it said."""
-    answer = _json_object(content, "about its catalogue")
+    answer = json_object(content, "about its catalogue")
     items = answer.get("items")
     if answer.get("digest") != facts.catalogue or not isinstance(items, list) or len(items) != facts.n_items:
         raise BadAnswer("The server's catalogue is not the one that it announced; try again, or tell its operator.")
@@ -220,87 +216,53 @@ def read_catalogue(content: bytes, facts: Facts) -> Catalogue:
 
 def read_enrolment(content: bytes) -> tuple[str, str]:
     """The answer to POST /devices: the device's id there and its token."""
-    answer = _json_object(content, "to an enrolment")
-    return _text(answer.get("device")), _text(answer.get("token"))
+    answer = json_object(content, "to an enrolment")
+    return text(answer.get("device")), text(answer.get("token"))
 
 
 def read_ticket(content: bytes) -> Ticket:
     """The answer to GET /work."""
-    answer = _json_object(content, "about work")
+    answer = json_object(content, "about work")
     return Ticket(
-        ticket=_text(answer.get("ticket")),
-        round_number=_whole(answer.get("round"), 0, MOST_ROUND),
-        version=_whole(answer.get("version"), 0, MOST_VERSION),
-        deadline_seconds=_number(answer.get("deadline_seconds")),
-        most_rows=_whole(answer.get("most_rows"), 0),
+        ticket=text(answer.get("ticket")),
+        round_number=whole(answer.get("round"), 0, MOST_ROUND),
+        version=whole(answer.get("version"), 0, MOST_VERSION),
+        deadline_seconds=number(answer.get("deadline_seconds")),
+        most_rows=whole(answer.get("most_rows"), 0),
     )
 
 
 def read_receipt(content: bytes) -> str:
     """The answer to an upload: the digest of what the server stored."""
-    return _text(_json_object(content, "to an upload").get("receipt"))
+    return text(json_object(content, "to an upload").get("receipt"))
 
 
-def read_rows(content: bytes, factors: int, n_items: int) -> Broadcast:
+def read_rows(content: bytes, facts: Facts) -> Rows:
     """A model or a part of one, with its round and version."""
     try:
-        return decode_broadcast(content, factors, n_items)
+        return facts.rules.read_rows(content, facts.factors, facts.n_items)
     except BadMessage as reason:
         raise BadAnswer(f"The server's model cannot be used, and was not: {reason}") from reason
 
 
-def merged(rows: Broadcast, have: Model | None, n_items: int) -> Model:
+def merged(rows: Rows, have: Model | None, n_items: int) -> Model:
     """The whole model: the rows received over those that the device has already."""
     if have is None:
         if len(rows.items) != n_items:
             raise BadAnswer(
                 f"The server sent {len(rows.items):,} of {n_items:,} rows of its model to a device that has none."
             )
-        return Model(rows.version, rows.vectors, rows.biases)
-    if rows.version < have.version:
+        return rows.model
+    told = rows.model
+    if told.version < have.version:
         raise BadAnswer(
-            f"The server offers version {rows.version} of its model, and this device has version {have.version} "
+            f"The server offers version {told.version} of its model, and this device has version {have.version} "
             "already: versions never go back. Nothing was sent; ask the operator whether the federation was reset, "
             "and if so enrol anew with another --state."
         )
-    vectors, biases = have.vectors.copy(), have.biases.copy()
-    vectors[rows.items], biases[rows.items] = rows.vectors, rows.biases
-    return Model(rows.version, vectors, biases)
-
-
-def shown(value: Any) -> str:
-    """A name that people will see: of a bounded length, and with no power over a terminal."""
-    text = str(value)[:500]
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def _json_object(content: bytes, what: str) -> dict[str, Any]:
-    try:
-        answer = json.loads(content.decode())  # of bytes, json would also take UTF-16 and UTF-32
-    except (ValueError, RecursionError):
-        answer = None
-    if not isinstance(answer, dict):
-        raise BadAnswer(f"The server's answer {what} is not the JSON that was asked for.")
-    return answer
-
-
-def _whole(value: Any, least: int, most: float = 2**53) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise BadAnswer(f"The server answered {str(value)[:40]!r} where a whole number from {least} is needed.")
-    return value
-
-
-def _number(value: Any) -> float:
-    try:
-        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    except OverflowError:  # a whole number beyond all floats
-        number = math.inf
-    if not math.isfinite(number) or number < 0:
-        raise BadAnswer(f"The server answered {str(value)[:40]!r} where a finite number from 0 is needed.")
-    return number
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not (value.isascii() and value.isprintable() and 0 < len(value) <= LONGEST_TEXT):
-        raise BadAnswer(f"The server answered {str(value)[:40]!r} where a short text is needed.")
-    return value
+    vectors, biases, weights = have.vectors.copy(), have.biases.copy(), have.weights.copy()
+    vectors[rows.items] = told.vectors
+    for whole_column, part in ((biases, told.biases), (weights, told.weights)):
+        if len(whole_column):
+            whole_column[rows.items] = part
+    return Model(told.version, vectors, biases, weights, told.regulariser)

@@ -14,7 +14,8 @@ import numpy as np
 
 from federank.arrays import IntVector
 from federank.errors import BadFile, SettingError
-from federank.service.device.federation import Catalogue, shown
+from federank.service.device.answers import shown
+from federank.service.device.federation import Catalogue
 
 
 class Matched(NamedTuple):

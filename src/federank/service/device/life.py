@@ -7,52 +7,65 @@
     5. keep the new vector, the ledger, the model and the Update, all at once, on the disk
     6. send the Update; on a receipt, a definite no or a change of the owner's mind, forget its bytes
 
-Whatever the server says, steps 4 and 5 follow the owner's policy, which only its owner can change. A server that breaks
-the protocol ends the device's work with a sentence; a server that is away is asked again with patience.
+Whatever the server says, steps 4 and 5 follow the owner's policy, which only its owner can change, and the number of
+messages that was promised: a device that has sent them sends no more, and still fetches models to recommend from. A
+server that breaks the protocol ends the device's work with a sentence; a server that is away is asked again with
+patience.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
 from federank.errors import BadAnswer, NoAnswer, Refused, Withdrawn
-from federank.protocol.messages import encode
-from federank.protocol.policy import Outward, outward
+from federank.protocol.policy import Outward
 from federank.service.device.client import Client
 from federank.service.device.enrolment import settle, settle_again
 from federank.service.device.federation import (
     Ticket,
+    fetch_model,
     fetch_rows,
     merged,
     send_update,
     wait_for_work,
 )
-from federank.service.device.round import can_take_part, play
+from federank.service.device.round import can_take_part, messages_left, outward_of, play
 from federank.service.device.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
 from federank.service.device.state import Identity, Pending
 from federank.service.device.store import DeviceStore
 
 SECONDS_BETWEEN_LOOKS = 5.0
-"""How often a paused device looks whether it may go on."""
+"""How often a device that takes no part looks whether it may go on."""
+SECONDS_BETWEEN_MODELS = 600.0
+"""How often such a device, unless it is paused, asks whether there is a newer model."""
 
+UNINVITED = (
+    "The server has invited this device as often as it ever will; the device sends nothing more, and still gets "
+    "models, and recommends from them."
+)
 Note = Callable[[str], None]
 
 
 def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note) -> int:
     """Take part in this many rounds (or until stopped); how many of its Updates the server has stored."""
     identity = settle(store, client, note)
-    stored, played, older, noted = 0, 0, 0, ""
+    stored, played, older, noted, fetched = 0, 0, 0, "", -math.inf
     interrupted = store.pending()
     if interrupted is not None:
         note(f"Round {interrupted.round_number}: sending again what was interrupted.")
         stored += send_pending(store, client, interrupted, None, note)
+    uninvited: str | None = None
     while rounds is None or played < rounds:
-        reason = reason_to_stay_out(store, identity)
+        reason = uninvited or reason_to_stay_out(store, identity)
         if reason is not None:
             if reason != noted:
                 note(reason)
             noted = reason
+            if not store.policy().policy.paused and time.monotonic() - fetched >= SECONDS_BETWEEN_MODELS:
+                fetched = time.monotonic()
+                refresh_model(store, client, identity, note)
             if rounds is not None:
                 break
             client.sleep(SECONDS_BETWEEN_LOOKS)
@@ -74,6 +87,9 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
             stored += send_pending(store, client, pending, deadline, note)
             played += 1
         except Refused as refusal:
+            if refusal.slug == "spent":
+                uninvited = UNINVITED
+                continue
             identity = settle_again(store, client, identity, refusal, note)
     return stored
 
@@ -82,17 +98,37 @@ def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
     """Why the owner's policy keeps the device from asking for work, if it does."""
     if store.policy().policy.paused:
         return "This device is paused; `federank device resume` lets it go on."
+    ledger, policy = store.ledger(), store.policy().policy
+    if messages_left(identity, policy, ledger) == 0:
+        return spent_line(ledger.spent)
     if outward_profile(store, identity) is None:
         return "The owner's policy leaves nothing to take part with; the device recommends, and sends nothing."
     return None
 
 
+def spent_line(spent: int) -> str:
+    """What a device says that sends nothing more."""
+    sent = f"sent {spent} {'message' if spent == 1 else 'messages'}" if spent else "sent no message"
+    return f"This device has {sent} and may send none more in its life; it still gets models, and recommends from them."
+
+
+def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: Note) -> None:
+    """Fetch the newest model, to recommend from; a server that is away is asked another time."""
+    try:
+        model = fetch_model(client, identity.facts, attempts=1)
+    except (Refused, NoAnswer) as reason:
+        note(f"The newest model could not be fetched ({reason})")
+        return
+    if model.version > store.model_version():
+        store.write_model(model)
+        note(f"Version {model.version} of the model was fetched, to recommend from.")
+
+
 def outward_profile(store: DeviceStore, identity: Identity) -> Outward | None:
     """What the device would take part with now, if with anything."""
-    policy, n_items = store.policy().policy, identity.facts.n_items
-    sent = store.ledger().really_liked()
-    taken = outward(policy, identity.seed, identity.user, store.profile(), n_items, sent)
-    return taken if can_take_part(taken, policy, n_items) else None
+    policy = store.policy().policy
+    taken = outward_of(identity, policy, store.profile(), store.ledger())
+    return taken if can_take_part(taken, policy, identity.facts.n_items) else None
 
 
 def pass_over(ticket: Ticket, have: int, times: int, note: Note) -> None:
@@ -117,7 +153,7 @@ def prepare(
     if ticket.ticket == store.last_ticket():
         note(f"Round {ticket.round_number}: this device has made its Update already, and makes no other.")
         return None
-    have = store.model(facts.n_items, facts.settings.factors)
+    have = store.model(facts)
     try:
         rows = fetch_rows(client, facts, ticket, None if have is None else have.version, deadline)
     except (Refused, NoAnswer) as reason:
@@ -126,22 +162,22 @@ def prepare(
         note(f"Round {ticket.round_number}: not taken part ({reason})")
         return None
     model = merged(rows, have, facts.n_items)
-    ledger = store.ledger()
     with store.transaction():
+        ledger = store.ledger()
         # Inside the transaction: a policy that its owner changes now is either followed here or changed after.
-        policy, kept = store.policy().policy, store.round_vector(facts.settings.factors)
+        policy, kept = store.policy().policy, store.round_vector(facts.factors)
         played = play(identity, policy, store.profile(), kept, model, ledger, ticket.round_number)
         store.write_model(model)
         if played is None:
             note(f"Round {ticket.round_number}: the policy leaves nothing to take part with.")
             return None
-        if len(played.update.items) > ticket.most_rows:
+        if played.rows > ticket.most_rows:
             raise BadAnswer(
                 f"The server takes at most {ticket.most_rows:,} rows and its own recipe makes "
-                f"{len(played.update.items):,}; nothing was sent."
+                f"{played.rows:,}; nothing was sent."
             )
-        pending = Pending(ticket.ticket, ticket.round_number, encode(played.update))
-        store.write_round(pending, played.vector, ledger, played.update.items)
+        pending = Pending(ticket.ticket, ticket.round_number, played.body)
+        store.write_round(pending, played.vector, ledger, played.recorded)
     return pending
 
 

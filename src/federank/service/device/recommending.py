@@ -1,8 +1,9 @@
 """Recommending on the device: the best items of the cached model that its owner does not have; no network.
 
-A person who takes part with their history is scored by the vector of the rounds. One who takes part with an outward
-profile alone, or has not played a round yet, is scored by the home vector: learnt here from the whole history with the
-public item factors, kept until the model changes, never sent.
+Where few messages are sent, everybody is scored by the home vector: solved for here from the whole history and the
+public item vectors, kept until the model or the history changes, never sent. In pair-wise learning a person who takes
+part with their history is scored by the vector of the rounds; one who takes part with an outward profile alone, or has
+not played a round yet, by the home vector, learnt in some steps.
 """
 
 from __future__ import annotations
@@ -13,10 +14,7 @@ import numpy as np
 
 from federank.arrays import FloatVector
 from federank.errors import BadState
-from federank.protocol.messages import Broadcast
-from federank.protocol.pairs.home import home_vector
-from federank.service.device.federation import Model
-from federank.service.device.round import recipe_of
+from federank.service.device.methods.method import Model
 from federank.service.device.state import Identity
 from federank.service.device.store import DeviceStore
 
@@ -32,14 +30,16 @@ class Suggestion(NamedTuple):
 def recommend(store: DeviceStore, n: int) -> list[Suggestion]:
     """The n best items that the owner does not have."""
     identity = store.identity()
-    factors, n_items = identity.facts.settings.factors, identity.facts.n_items
-    model = store.model(n_items, factors)
+    facts = identity.facts
+    model = store.model(facts)
     if model is None:
         raise BadState(f"{store.path} holds no model yet; `federank device` fetches one.")
     policy, _ = store.policy()
-    at_home = policy.basis == "shared" or store.rounds() == 0
-    vector = _home(store, identity, model) if at_home else store.vector(factors)
-    scores = model.vectors @ vector + model.biases
+    at_home = facts.rules.is_home_alone or policy.basis == "shared" or store.rounds() == 0
+    vector = _home(store, identity, model) if at_home else store.vector(facts.factors)
+    scores = model.vectors @ vector
+    if len(model.biases):
+        scores = scores + model.biases
     scores[store.profile()] = -np.inf
     # Of equal scores the smaller number comes first, as everywhere.
     best = np.argsort(-scores, kind="stable")[:n]
@@ -53,13 +53,12 @@ def recommend(store: DeviceStore, n: int) -> list[Suggestion]:
 
 def _home(store: DeviceStore, identity: Identity, model: Model) -> FloatVector:
     """The home vector for this model: the one that is kept, or a new one."""
-    kept = store.home_vector(identity.facts.settings.factors, model.version)
+    facts = identity.facts
+    kept = store.home_vector(facts.factors, model.version)
     if kept is not None:
         return kept
-    history = store.profile()
-    everything = np.arange(identity.facts.n_items, dtype=np.int32)
-    recipe = recipe_of(identity.facts, identity.seed, history)
-    broadcast = Broadcast(0, model.version, everything, model.vectors, model.biases)
-    vector = home_vector(recipe, identity.seed, identity.user, history, broadcast)
+    vector = facts.rules.home_vector(
+        facts.settings, facts.n_items, identity.seed, identity.user, store.profile(), model
+    )
     store.write_home_vector(vector, model.version)
     return vector

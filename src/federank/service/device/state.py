@@ -1,4 +1,4 @@
-"""A device's state as values: who it is, the vector of its rounds, the Update on its way, what its owner allows.
+"""A device's state as values: who it is, the Update on its way, what its owner allows.
 
 The store (store.py) keeps them and gives them back; the round (round.py) works on them. What a federation hands out has
 its records in federation.py.
@@ -10,7 +10,6 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from federank.arrays import FloatVector, IntVector
 from federank.errors import BadState, FedeRankError, SettingError
 from federank.protocol.policy import Policy, default_basis
 from federank.service.device.federation import Facts
@@ -28,18 +27,6 @@ class Identity:
     facts: Facts
     ca: str | None
     insecure: bool
-
-
-class RoundVector(NamedTuple):
-    """The vector that a device uses in rounds, and what it was learnt from; nothing where that is not known."""
-
-    values: FloatVector
-    basis: str | None
-    items: frozenset[int]
-
-    def stands(self, basis: str, profile: IntVector) -> bool:
-        """Whether it may go on: its owner has taken back nothing of what it was learnt from."""
-        return self.basis == basis and self.items <= set(profile.tolist())
 
 
 class Pending(NamedTuple):

@@ -8,6 +8,7 @@ either all of a step or none of it. It holds
                 vector
     profile     the items of the owner's history
     ledger      what has left this device, item by item
+    messages    where a number of them was promised: each message that has left, the how-many-th of how many
     pending     an Update that is recorded as sent and whose receipt has not come yet: the very bytes
     model       the shared model as last received, and its version
     catalogue   the items' ids, titles and categories
@@ -27,7 +28,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,10 @@ import numpy as np
 
 from federank.arrays import FloatVector, IntVector
 from federank.errors import BadState
-from federank.protocol.ledger import Ledger
+from federank.protocol.ledger import Ledger, SentMessage
 from federank.protocol.policy import Policy
-from federank.service.device.federation import Catalogue, Model, read_facts
+from federank.service.device.federation import Catalogue, Facts, read_facts
+from federank.service.device.methods.method import Model, RoundVector
 from federank.service.device.private_file import (
     SECONDS_TO_WAIT,
     faults_as_sentences,
@@ -50,13 +52,13 @@ from federank.service.device.state import (
     ChosenPolicy,
     Identity,
     Pending,
-    RoundVector,
     policy_as_text,
     policy_from_text,
 )
 
-FORMAT = 2
-"""Format 1 did not say what the vector of rounds was learnt from; such a file is brought up to date when opened."""
+FORMAT = 3
+"""Format 1 did not say what the vector of rounds was learnt from; format 2 knew of one method, and counted no messages.
+Such a file is brought up to date when opened."""
 _APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
 
 _SCHEMA = """
@@ -72,9 +74,20 @@ CREATE TABLE ledger (item INTEGER PRIMARY KEY, first_round INTEGER NOT NULL, las
 CREATE TABLE pending (one INTEGER PRIMARY KEY CHECK (one = 1), ticket TEXT NOT NULL, round INTEGER NOT NULL,
     body BLOB NOT NULL);
 CREATE TABLE model (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, vectors BLOB NOT NULL,
-    biases BLOB NOT NULL);
+    biases BLOB NOT NULL, weights BLOB, regulariser REAL);
 CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT NULL);
+CREATE TABLE messages (number INTEGER PRIMARY KEY, allowed INTEGER NOT NULL, round INTEGER NOT NULL,
+    items INTEGER NOT NULL);
 """
+_SINCE_1 = ("ALTER TABLE person ADD COLUMN learnt_from TEXT",)
+_SINCE_2 = (
+    "CREATE TABLE messages (number INTEGER PRIMARY KEY, allowed INTEGER NOT NULL, round INTEGER NOT NULL,"
+    " items INTEGER NOT NULL)",
+    "ALTER TABLE model ADD COLUMN weights BLOB",
+    "ALTER TABLE model ADD COLUMN regulariser REAL",
+)
+_CHANGES = {1: (*_SINCE_1, *_SINCE_2), 2: _SINCE_2}
+"""What brings a file of an earlier format up to date."""
 
 
 @contextmanager
@@ -206,14 +219,18 @@ class DeviceStore:
         (ticket,) = self._needed("SELECT last_ticket FROM person")
         return None if ticket is None else str(ticket)
 
-    def model(self, n_items: int, factors: int) -> Model | None:
+    def model(self, facts: Facts) -> Model | None:
         """The shared model as last received, if any was."""
-        row = self._one("SELECT version, vectors, biases FROM model")
+        row = self._one("SELECT version, vectors, biases, weights, regulariser FROM model")
         if row is None:
             return None
-        version, vectors, biases = row
-        matrix = self._floats(vectors, n_items * factors).reshape(n_items, factors)
-        return Model(version, matrix, self._floats(biases, n_items))
+        version, vectors, biases, weights, regulariser = row
+        n_items = facts.n_items
+        matrix = self._floats(vectors, n_items * facts.factors).reshape(n_items, facts.factors)
+        if weights is None:
+            return Model(version, matrix, self._floats(biases, n_items))
+        none = self._floats(biases, 0)
+        return Model(version, matrix, none, self._floats(weights, n_items), float(regulariser))
 
     def model_version(self) -> int:
         """The version of the shared model as last received; -1 if none was."""
@@ -232,7 +249,12 @@ class DeviceStore:
         """All that has left this device."""
         names = ("item", "first_round", "last_round", "times_liked", "times_compared", "real")
         rows = self._rows(f"SELECT {', '.join(names)} FROM ledger ORDER BY item")
-        return Ledger.from_rows(dict(zip(names, row, strict=True)) for row in rows)
+        sent = [field.name for field in fields(SentMessage)]
+        messages = self._rows(f"SELECT {', '.join(sent)} FROM messages ORDER BY number")
+        return Ledger.from_rows(
+            [dict(zip(names, row, strict=True)) for row in rows],
+            [dict(zip(sent, message, strict=True)) for message in messages],
+        )
 
     def pending(self) -> Pending | None:
         """The Update without a receipt, if there is one."""
@@ -300,9 +322,10 @@ class DeviceStore:
 
     def write_model(self, model: Model) -> None:
         """Keep a model in the place of the last one."""
-        row = (model.version, model.vectors.tobytes(), model.biases.tobytes())
+        weighed = (model.weights.tobytes(), model.regulariser) if len(model.weights) else (None, None)
+        row = (model.version, model.vectors.tobytes(), model.biases.tobytes(), *weighed)
         with self.transaction():
-            self._sql.execute("REPLACE INTO model VALUES (1, ?, ?, ?)", row)
+            self._sql.execute("REPLACE INTO model VALUES (1, ?, ?, ?, ?, ?)", row)
 
     def write_home_vector(self, vector: FloatVector, version: int) -> None:
         """Keep a home vector, learnt with this version of the model."""
@@ -320,6 +343,9 @@ class DeviceStore:
             self._sql.executemany(
                 "REPLACE INTO ledger VALUES (:item, :first_round, :last_round, :times_liked, :times_compared, :real)",
                 [asdict(ledger.entries[int(item)]) for item in items],
+            )
+            self._sql.executemany(
+                "INSERT OR IGNORE INTO messages VALUES (:number, :allowed, :round, :items)", ledger.message_rows()
             )
             self._sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
 
@@ -383,5 +409,6 @@ class DeviceStore:
         with self.transaction():
             (version,) = self._sql.execute("PRAGMA user_version").fetchone()
             if version < FORMAT:  # else another process was quicker
-                self._sql.execute("ALTER TABLE person ADD COLUMN learnt_from TEXT")
+                for change in _CHANGES[version]:
+                    self._sql.execute(change)
                 self._sql.execute(f"PRAGMA user_version = {FORMAT}")

@@ -7,6 +7,7 @@ talked to.
     connection   a lean HTTP connection for each of them
     rehearsal    how they take part, until the plan is fulfilled
     tally        what happened, counted
+    frugal       the same for few messages
     processes    a fleet on several processes
     accuracy     how good the rehearsed federation recommends
 """

@@ -6,12 +6,11 @@ import numpy as np
 
 from federank.arrays import FloatMatrix
 from federank.data.splits import Split
-from federank.engines.pairs.home import home_vectors
 from federank.evaluation.evaluate import evaluate
 from federank.models.topn import top_n
 from federank.recommenders.recommendations import Recommendations
-from federank.service.device.federation import Model
-from federank.service.fleet.devices import VirtualDevices
+from federank.service.device.methods.method import Model
+from federank.service.fleet.frugal import virtual_devices
 from federank.service.fleet.processes import Federation, Rehearsal
 
 
@@ -19,15 +18,10 @@ def recommendations(
     rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, n: int
 ) -> Recommendations:
     """What everybody's device would recommend after the rehearsal: the best of the items that somebody has."""
-    devices = VirtualDevices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
-    _, item_vectors, item_biases = model
-    at_home = np.flatnonzero(devices.choices.at_home).astype(np.int32)
-    if len(at_home):
-        vectors = vectors.copy()
-        vectors[at_home] = home_vectors(devices.recipe, devices.profiles, item_vectors, item_biases, at_home)
-    scores = vectors @ item_vectors.T + item_biases
-    scores[:, np.bincount(devices.profiles.items, minlength=len(item_biases)) == 0] = -np.inf
-    items, best = top_n(scores, np.arange(len(vectors), dtype=np.int32), devices.profiles, n)
+    devices = virtual_devices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    scores = devices.scores(model, vectors)
+    scores[:, np.bincount(devices.profiles.items, minlength=federation.facts.n_items) == 0] = -np.inf
+    items, best = top_n(scores, np.arange(len(scores), dtype=np.int32), devices.profiles, n)
     ids = np.array(federation.ids, dtype=np.dtypes.StringDType())
     return Recommendations(rehearsal.data.user_ids, items, best, ids)
 

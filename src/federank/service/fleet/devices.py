@@ -10,20 +10,23 @@ Every device downloads what it is sent; in memory, devices that have the same ve
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Interactions, Profiles
 from federank.engines.pairs.clients import room_for_clients, sum_of_updates
 from federank.engines.pairs.federation import Federation
+from federank.engines.pairs.home import home_vectors
 from federank.errors import BadAnswer, DataError
 from federank.models.rows import padded_width
 from federank.protocol.choices import Choices, coins, everyones_outward
 from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
-from federank.protocol.messages import Broadcast, Update
+from federank.protocol.messages import Update, encode
 from federank.protocol.pairs.recipes import recipe_for
-from federank.service.device.federation import Facts, Model, merged
+from federank.service.device.federation import Facts, merged
+from federank.service.device.methods.method import Model, Rows
 
 
 class Models:
@@ -43,29 +46,58 @@ class Models:
         """The model that these very rows make, if a neighbour has received and checked them before."""
         return self._kept.get(version) if (have and have.version, version) in self._seen else None
 
-    def receive(self, have: Model | None, rows: Broadcast) -> Model:
+    def receive(self, have: Model | None, rows: Rows) -> Model:
         """Take in rows; where neighbours have the same version, it must be the very same model."""
-        factors = self.facts.settings.factors
+        factors = self.facts.factors
         known = None if have is None else have._replace(vectors=have.vectors[:, :factors])
         whole = merged(rows, known, self.facts.n_items)
         padded = np.zeros((self.facts.n_items, padded_width(factors)), dtype=np.float32)
         padded[:, :factors] = whole.vectors
-        model = Model(rows.version, padded, np.array(whole.biases))
-        twin = self._kept.setdefault(rows.version, model)
-        if not (np.array_equal(twin.vectors, model.vectors) and np.array_equal(twin.biases, model.biases)):
-            raise BadAnswer(f"The server gave two devices different models as version {rows.version}.")
-        self._seen.add((have and have.version, rows.version))
+        model = whole._replace(vectors=padded)
+        twin = self._kept.setdefault(model.version, model)
+        one, other = ((kept.vectors, kept.biases, kept.weights) for kept in (twin, model))
+        same = all(np.array_equal(*both) for both in zip(one, other, strict=True))
+        if not same or twin.regulariser != model.regulariser:
+            raise BadAnswer(f"The server gave two devices different models as version {model.version}.")
+        self._seen.add((have and have.version, model.version))
         while len(self._kept) > self.MOST:
             self._kept.pop(min(self._kept))
         return twin
 
 
+class Devices(Protocol):
+    """The private side of a fleet, of any method."""
+
+    participants: IntVector
+    profiles: Profiles
+
+    def may_take_part(self, user: int) -> bool:
+        """Whether a device has a message left."""
+        ...
+
+    def message(self, user: int, round_number: int, model: Model) -> bytes:
+        """One device's part of a round: what it sends."""
+        ...
+
+    def vanishes(self, user: int, round_number: int, share: float) -> bool:
+        """Whether a device is gone before it has answered."""
+        ...
+
+    def vectors(self) -> FloatMatrix:
+        """Everybody's vector of the rounds, where the method keeps one."""
+        ...
+
+    def scores(self, model: Model, vectors: FloatMatrix) -> FloatMatrix:
+        """How good everybody's device finds each item; `vectors` are those of the rounds."""
+        ...
+
+
 class VirtualDevices:
-    """The private side of a fleet: vectors, histories and draws of everybody in a data set."""
+    """The private side of a fleet of pair-wise learning: vectors, histories and draws of everybody in a data set."""
 
     def __init__(self, facts: Facts, ids: list[str], data: Interactions, seed: int, wishes: dict[str, Any]) -> None:
         settings = replace(facts.settings, seed=seed, clients_per_round="all", **wishes)
-        self.profiles, self.unknown_items = _in_catalogue(data, ids)
+        self.profiles, self.unknown_items = in_catalogue(data, ids)
         choices = Choices.alike(settings.policy(0.5), np.full(data.n_users, float(wishes.get("pi", 1.0))))
         outward = everyones_outward(choices, seed, self.profiles, facts.n_items)
         recipe = recipe_for(settings, self.profiles.sizes, facts.n_items, coins(choices), None, outward)
@@ -80,16 +112,43 @@ class VirtualDevices:
         run = self._run._replace(item_vectors=model.vectors, item_biases=model.biases)
         return sum_of_updates(run, round_number, np.array([user], dtype=np.int32), self._room)
 
+    def may_take_part(self, user: int) -> bool:
+        """Nobody has promised a number of messages."""
+        del user
+        return True
+
+    def message(self, user: int, round_number: int, model: Model) -> bytes:
+        """One device's part of a round: the bytes that it sends."""
+        return encode(self.play(user, round_number, model))
+
     def vanishes(self, user: int, round_number: int, share: float) -> bool:
         """Whether a device is gone before it has answered, by the draw that a simulation's `dropout` makes."""
-        if share <= 0:
-            return False
-        with words_wrap_around():
-            word, _, _, _ = words(self.recipe.seed, user, DROPOUT, round_number, 0)
-        return bool(happens(word, share))
+        return vanishes(self.recipe.seed, user, round_number, share)
+
+    def vectors(self) -> FloatMatrix:
+        """Everybody's vector of the rounds."""
+        return self.federation.user_vectors[:, : self.recipe.factors].copy()
+
+    def scores(self, model: Model, vectors: FloatMatrix) -> FloatMatrix:
+        """By the vector of the rounds, or by one that was learnt at home where a policy keeps the history there."""
+        at_home = np.flatnonzero(self.choices.at_home).astype(np.int32)
+        if len(at_home):
+            vectors = vectors.copy()
+            vectors[at_home] = home_vectors(self.recipe, self.profiles, model.vectors, model.biases, at_home)
+        scores: FloatMatrix = vectors @ model.vectors.T + model.biases
+        return scores
 
 
-def _in_catalogue(data: Interactions, ids: list[str]) -> tuple[Profiles, int]:
+def vanishes(seed: int, user: int, round_number: int, share: float) -> bool:
+    """Whether a device is gone before it has answered, by the draw that a simulation's `dropout` makes."""
+    if share <= 0:
+        return False
+    with words_wrap_around():
+        word, _, _, _ = words(seed, user, DROPOUT, round_number, 0)
+    return bool(happens(word, share))
+
+
+def in_catalogue(data: Interactions, ids: list[str]) -> tuple[Profiles, int]:
     """Everyone's history in the numbers of the federation's catalogue, and how many items it does not have."""
     own = [str(item) for item in data.item_ids.tolist()]
     if own == ids:

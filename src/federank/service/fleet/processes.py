@@ -17,7 +17,8 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.service.device.client import Client, trusted_certificates
 from federank.service.device.federation import Facts, fetch_catalogue, fetch_facts
-from federank.service.fleet.devices import Models, VirtualDevices
+from federank.service.fleet.devices import Models
+from federank.service.fleet.frugal import virtual_devices
 from federank.service.fleet.rehearsal import Fleet, Plan
 from federank.service.fleet.tally import Tally
 
@@ -36,7 +37,7 @@ class Rehearsal:
     """The first so many of the data who can take part; everybody where it is not said."""
     seed: int = 1
     wishes: dict[str, Any]
-    """Everybody's policy, as settings of FPL: pi, sharing, epsilon, basis, budget."""
+    """Everybody's policy, as settings of the method: pi, sharing, epsilon, basis, budget."""
     ca: str | None = None
     insecure: bool = False
 
@@ -53,7 +54,7 @@ class Played(NamedTuple):
 
     tally: Tally
     users: list[int]
-    vectors: FloatMatrix  # everybody's; those who took no part have their first values
+    vectors: FloatMatrix  # everybody's, where a method keeps them; those who took no part have their first values
 
 
 def fetch_federation(client: Client) -> Federation:
@@ -72,7 +73,7 @@ def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
     if processes == 1:
         return _play_part(rehearsal, federation, 0, 1)
     # What needs compiling is compiled here, once: the processes find it kept.
-    VirtualDevices(*federation, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    virtual_devices(*federation, rehearsal.data, rehearsal.seed, rehearsal.wishes)
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawned) as pool:
         parts = [pool.submit(_play_part, rehearsal, federation, part, processes) for part in range(processes)]
@@ -86,7 +87,7 @@ def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
 
 def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: int) -> Played:
     plan, (facts, ids) = rehearsal.plan, federation
-    devices = VirtualDevices(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    devices = virtual_devices(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
     everybody = devices.participants.tolist()
     if rehearsal.users is not None and rehearsal.users > len(everybody):
         raise SettingError(f"{rehearsal.users:,} devices are asked for, and {len(everybody):,} people can take part.")
@@ -95,7 +96,7 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
         plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         tally = runner.run(Fleet(plan, devices, Models(facts), users).play())
-    return Played(tally, users, devices.federation.user_vectors[:, : facts.settings.factors].copy())
+    return Played(tally, users, devices.vectors())
 
 
 def _loop_factory() -> Any:

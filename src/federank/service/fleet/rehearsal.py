@@ -2,8 +2,9 @@
 
 Each device lives as a person's does: it enrols, waits for work, fetches the rows that changed, plays its part, sends
 its Update, and keeps nothing on disk. A share of them may vanish in each round after they have learnt, as phones do.
-The fleet ends after a number of the server's rounds or of seconds, and tells how many interactions (task, changed rows,
-upload, receipt) there were in a second, how long requests took, and what crossed the wire.
+The fleet ends after a number of the server's rounds or of seconds, or when nobody has a message left. It tells how many
+interactions (task, changed rows, upload, receipt) there were in a second, how long requests took, and what crossed the
+wire.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from federank.errors import BadAnswer, FedeRankError, NoAnswer
-from federank.protocol.messages import encode
 from federank.service.device.client import read_refusal
 from federank.service.device.federation import (
-    Model,
     Ticket,
     read_enrolment,
     read_receipt,
     read_rows,
     read_ticket,
+    refuse_another_round,
 )
+from federank.service.device.methods.method import Model
 from federank.service.device.rules import LONG_POLL, MOST_OLDER_OFFERS
 from federank.service.fleet.connection import Connection, Reply
-from federank.service.fleet.devices import Models, VirtualDevices
+from federank.service.fleet.devices import Devices, Models
 from federank.service.fleet.tally import Tally
 
 ENROLLING_AT_ONCE = 32
@@ -60,12 +61,13 @@ class Plan:
 class Fleet:
     """Devices of one process, and the server they talk to."""
 
-    def __init__(self, plan: Plan, devices: VirtualDevices, models: Models, users: list[int]) -> None:
+    def __init__(self, plan: Plan, devices: Devices, models: Models, users: list[int]) -> None:
         self.plan, self.devices, self.models, self.users = plan, devices, models, users
         self.tally = Tally()
         self._facts = models.facts
         self._turn = 0.0
-        self._round = self._busy = 0
+        self._round = self._busy = self._reports = 0
+        self._living = len(users)
         self._ending = False
         self._gate = asyncio.Semaphore(ENROLLING_AT_ONCE)
 
@@ -131,12 +133,15 @@ class Fleet:
         try:
             while True:
                 await asyncio.sleep(0.1)
+                all_sent = not self._living
                 version = await self._version(connection)
                 self.tally.rounds = version - first
                 if self.plan.last_version is not None and version >= self.plan.last_version:
                     return
                 if self.plan.seconds is not None and time.monotonic() - began >= self.plan.seconds:
                     return
+                if all_sent and not self._reports:
+                    return  # everybody has sent all their messages, and they are in the model
         finally:
             connection.close()
 
@@ -145,13 +150,13 @@ class Fleet:
         if reply.status != 200:
             raise _broken(reply, "its status")
         status = json.loads(reply.content)
-        self._round = int(status["round"])
+        self._round, self._reports = int(status["round"]), int(status.get("reports", 0))
         return int(status["version"])
 
     async def _live(self, user: int, connection: Connection) -> None:
         have: Model | None = None
         older = 0
-        while not self._ending:
+        while not self._ending and self.devices.may_take_part(user):
             if self.plan.rate is not None:
                 await self._wait_for_turn()
             reply = await self._request(connection, "GET", f"/work?wait={LONG_POLL}", timeout=LONG_POLL + 30)
@@ -168,8 +173,12 @@ class Fleet:
                     have = await self._interact(user, connection, ticket, have)
                 finally:
                     self._busy -= 1
+            elif _slug(reply) == "spent 409":
+                break  # invited as often as it can be
             elif reply.status != 204:
                 raise _broken(reply, "work")
+        self._living -= 1
+        await asyncio.Event().wait()  # the end comes from elsewhere
 
     async def _pass_over(self, ticket: Ticket, times: int) -> None:
         """A round from before the model that a device has is not for it; a server that offers no other is broken."""
@@ -198,11 +207,10 @@ class Fleet:
         fetched = time.monotonic()
         model = self.models.known(have, ticket.version)
         if model is None:
-            rows = read_rows(reply.content, self._facts.settings.factors, self._facts.n_items)
-            if (rows.round_number, rows.version) != (ticket.round_number, ticket.version):
-                raise BadAnswer(f"The server promised version {ticket.version} and sent version {rows.version}.")
+            rows = read_rows(reply.content, self._facts)
+            refuse_another_round(rows, ticket)
             model = self.models.receive(have, rows)
-        body = encode(self.devices.play(user, ticket.round_number, model))
+        body = self.devices.message(user, ticket.round_number, model)
         if self.devices.vanishes(user, ticket.round_number, self.plan.vanish):
             self.tally.counts["vanished"] += 1
             await self._stay_away(ticket.round_number)

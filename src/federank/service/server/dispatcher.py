@@ -1,8 +1,10 @@
 """The dispatcher: devices wait in a long poll, a round opens, and as many as are wanted are handed its tickets.
 
-Those who wait are taken in a random order, so that who takes part depends on nothing but being there. All that wait at
-a moment are served by one transaction. A device that has reported in a round waits for the next one; one that has been
-invited as often as the federation's method allows is told so, and waits for nothing.
+Those who wait are taken in a random order, so that who takes part depends on nothing but being there. Where messages
+are counted, those come first who were invited least often: so everybody is heard before anybody is heard twice, and a
+newcomer is heard soon. All that wait at a moment are served by one transaction. A device that has reported in a round
+waits for the next one; one that has been invited as often as the federation's method allows is told so, and waits for
+nothing.
 """
 
 from __future__ import annotations

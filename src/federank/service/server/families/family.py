@@ -83,5 +83,7 @@ class Family:
     """(settings) -> how often a device is invited in its life at most; None: as often as there are rounds."""
     rounds: Mapping[str, Any] = field(default_factory=dict)
     """Where a federation's defaults of `RoundSettings` are not the record's."""
+    sharing: tuple[str, ...] = ("as-published", "sticky", "deniable")
+    """The ways of sharing that its devices can follow."""
     modes: tuple[str, ...] = ("rounds", "buffered")
     """The modes of `RoundSettings` in which its fold makes sense."""

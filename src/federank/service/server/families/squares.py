@@ -20,7 +20,7 @@ import numpy as np
 
 from federank.arrays import IntVector, RealMatrix
 from federank.data.interactions import Interactions
-from federank.errors import ModelError, SettingError
+from federank.errors import Diverged, ModelError, SettingError
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.initial import normal_columns
 from federank.protocol.squares.aggregation import SquaresShared, first_shared
@@ -124,7 +124,13 @@ def fold(recipe: SquaresRecipe, model: Published, round_number: int, updates: It
         int(state["folds"][0]),
     )
     everybody: IntVector = np.broadcast_to(np.int32(0), (max(1, before + len(recipe.participants)),))
-    shared.aggregate(recipe._replace(participants=everybody), updates)
+    try:
+        shared.aggregate(recipe._replace(participants=everybody), updates)
+    except Diverged:
+        # A fixed lambda may be too large for the few who have spoken so far: their sums are kept, the model stays.
+        kept = tables["vectors"], tables["weights"], float(overall["regulariser"][0])
+        shared.vectors, shared.weights, shared.regulariser = kept
+        shared.round_number = int(state["folds"][0]) + 1
     return _content(shared, before)
 
 
@@ -193,5 +199,6 @@ SQUARES = Family(
     invitations=invitations,
     # Whoever is invited spends a message, so nobody is invited to spare; and the sums of a round belong to one version.
     rounds={"over_selection": 1.0},
+    sharing=("sticky", "deniable"),
     modes=("rounds",),
 )

@@ -81,6 +81,7 @@ def _begin(connection: Connection, demand: Demand) -> str | None:
     learnt_by = getattr(trained, "name", DEFAULT_METHOD)
     family = FAMILIES[demand.method or (learnt_by if learnt_by in FAMILIES else DEFAULT_METHOD)]
     _refuse_settings_of_others(family, demand)
+    _refuse_sharing(family, demand)
     settings = family.settings(**{**family.defaults, **demand.settings})
     rounds, data = _rounds_of(family, {**family.rounds, **demand.rounds}), demand.data()
     return establish(connection, settings, data, rounds, family=family, name=demand.name, trained=trained)
@@ -118,6 +119,16 @@ def _refuse_settings_of_others(family: Family, demand: Demand) -> None:
         )
 
 
+def _refuse_sharing(family: Family, demand: Demand) -> None:
+    """A suggestion that devices could not follow is not made."""
+    suggested = (demand.suggested_policy or {}).get("sharing")
+    if suggested not in (None, *family.sharing):
+        raise SettingError(
+            f"--suggest-sharing is {suggested}, but devices of {family.method} decide once for life; "
+            f"{' or '.join(family.sharing)} is needed."
+        )
+
+
 def refuse_another(charter: Charter, demand: Demand) -> None:
     """A store holds one federation: refuse settings, or data, of another."""
     if demand.name not in (None, charter.name):
@@ -131,6 +142,7 @@ def refuse_another(charter: Charter, demand: Demand) -> None:
             "--method out, or name another --store for a new federation."
         )
     _refuse_settings_of_others(charter.family, demand)
+    _refuse_sharing(charter.family, demand)
     for name in charter.family.federation_settings:
         kept, asked = getattr(charter.settings, name), demand.settings.get(name)
         if asked not in (None, kept) and not (name == "triples" and asked == "mean"):

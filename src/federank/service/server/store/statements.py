@@ -160,7 +160,8 @@ def grant(
 
     Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
     whatever the worker that asks has seen so far. With `invitations` a device is invited to so many rounds in its life,
-    counted here; to be given the ticket of the same round again is no other invitation.
+    counted here, and those who were invited least often come first; to be given the ticket of the same round again is
+    no other invitation.
     """
     used = used_tickets(connection, tickets)
     lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
@@ -172,11 +173,15 @@ def grant(
     if row is None:
         return Granted([], used, set())
     spent: set[Ticket] = set()
+    counts: dict[Ticket, int] = {}
     if invitations is not None:
-        counted = _invitations(connection, tickets.values())
-        again = {ticket for ticket, device in tickets.items() if counted.get(device, (0, -1))[1] == number}
-        spent = {ticket for ticket, device in tickets.items() if counted.get(device, (0, -1))[0] >= invitations} - again
+        known = _invitations(connection, tickets.values())
+        counted = {ticket: known.get(device, (0, -1)) for ticket, device in tickets.items()}
+        counts = {ticket: count for ticket, (count, _) in counted.items()}
+        again = {ticket for ticket, (_, last) in counted.items() if last == number}
+        spent = {ticket for ticket, count in counts.items() if count >= invitations} - again
     fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again and ticket not in spent]
+    fresh.sort(key=lambda ticket: counts.get(ticket, 0))
     room = min(len(fresh), max(0, most - int(row[0])))
     if room:
         connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", room, number)

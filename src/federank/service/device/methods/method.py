@@ -1,0 +1,94 @@
+"""A method as a device sees it: one record of functions, looked up by the word with which a federation names it.
+
+What they are handed and give back are values: the shared model as the device has it, the vector that it may keep from
+round to round, and what a round leaves on the device before anything goes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.protocol.ledger import Ledger
+from federank.protocol.policy import Outward, Policy
+
+
+class Model(NamedTuple):
+    """The shared model as of a version."""
+
+    version: int
+    vectors: FloatMatrix
+    biases: FloatVector  # of pairs; no numbers where squares are learnt
+    weights: FloatVector = np.zeros(0, dtype=np.float32)  # of squares: how much each item counts
+    regulariser: float = 0.0  # of squares: the pull of an own vector towards zero
+
+
+class Rows(NamedTuple):
+    """A model or a part of one as the server sent it, with its round."""
+
+    round_number: int
+    items: IntVector
+    model: Model  # of these items alone
+
+
+class RoundVector(NamedTuple):
+    """The vector that a device uses in rounds, and what it was learnt from; nothing where that is not known."""
+
+    values: FloatVector
+    basis: str | None
+    items: frozenset[int]
+
+    def stands(self, basis: str, profile: IntVector) -> bool:
+        """Whether it may go on: its owner has taken back nothing of what it was learnt from."""
+        return self.basis == basis and self.items <= set(profile.tolist())
+
+
+class Person(NamedTuple):
+    """Whose device plays: its own draws, its settings, what it takes part with, and what it keeps between rounds."""
+
+    seed: int
+    user: int
+    settings: Any
+    n_items: int
+    policy: Policy
+    taken: Outward
+    kept: RoundVector
+
+
+class Played(NamedTuple):
+    """What a round leaves on the device: its new vector, and the Update that may go out, recorded in the ledger."""
+
+    vector: RoundVector
+    body: bytes
+    rows: int  # how many items the Update names
+    recorded: IntVector  # whose lines of the ledger are new or have changed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """What a device must know of a method."""
+
+    settings_of: Callable[[dict[str, Any], int], Any]
+    """(recipe as the server told it, number of items) -> settings; raises where they cannot be followed."""
+    model_bytes: Callable[[int, int], int]
+    """(number of items, factors) -> no model is longer on the wire."""
+    read_rows: Callable[[bytes, int, int], Rows]
+    """(content, factors, number of items) -> rows that were checked; raises `BadMessage`."""
+    first_vector: Callable[[Any, int, int], FloatVector]
+    """(settings, seed, user) -> the vector that a device begins with."""
+    outward_policy: Callable[[Policy], Policy]
+    """The policy that decides what the device takes part with; raises where the method cannot keep it."""
+    messages: Callable[[Any, Policy], int | None]
+    """(settings, policy) -> how many messages may leave in a life; None: no number was promised."""
+    play: Callable[[Person, Model, Ledger, int], Played]
+    """One round, recorded in the ledger; nothing is sent yet."""
+    home_vector: Callable[[Any, int, int, int, IntVector, Model], FloatVector]
+    """(settings, number of items, seed, user, history, model) -> the vector to recommend from, learnt at home."""
+    counts_messages: bool
+    """Whether the ledger counts messages, of which a number was promised."""
+    is_home_alone: bool
+    """Whether recommendations always come from the home vector."""

@@ -1,0 +1,9 @@
+"""The methods that a device can take part in, by the word with which federations name them (rules.METHODS)."""
+
+from __future__ import annotations
+
+from federank.service.device.methods.method import Method
+from federank.service.device.methods.pairs import PAIRS
+from federank.service.device.methods.squares import SQUARES
+
+METHOD_OF: dict[str, Method] = {"frugal": SQUARES, "fpl": PAIRS}

@@ -1,0 +1,318 @@
+"""A device of few messages: what it sends, what it counts for life, and what no server can make it do."""
+
+import json
+import random
+import sqlite3
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.service.device.worlds import FACTORS, ITEMS, packed, scripted_federation, squares_rows
+
+from federank.cli import federank
+from federank.errors import BadAnswer, SettingError
+from federank.protocol.ledger import read_ledger
+from federank.protocol.policy import Outward, Policy, outward
+from federank.protocol.squares.codec import decode_squares_broadcast, decode_squares_update
+from federank.protocol.squares.computation import compute_squares, own_vector
+from federank.protocol.squares.messages import SquaresPrivate, rows_of
+from federank.protocol.squares.recipes import squares_recipe
+from federank.protocol.squares.transmission import send
+from federank.service.device import life
+from federank.service.device.client import Client
+from federank.service.device.enrolment import enrol
+from federank.service.device.export import exported
+from federank.service.device.federation import read_facts
+from federank.service.device.life import take_part
+from federank.service.device.recommending import recommend
+from federank.service.device.state import ChosenPolicy
+from federank.service.device.store import DeviceStore
+
+HISTORY = [1, 4, 6, 9]
+MESSAGES = 3
+ALL_OF_IT = Policy(sharing="sticky", pi=1.0, basis="shared")
+HALF = Policy(sharing="sticky", pi=0.5, basis="shared")
+
+
+@pytest.fixture
+def federation():
+    with scripted_federation(MESSAGES) as federation:
+        yield federation
+
+
+class Home:
+    """A device at home: its file, its line, and what it told its owner."""
+
+    def __init__(self, federation, folder, policy=ALL_OF_IT, history=HISTORY):
+        self.federation, self.path, self.told = federation, folder / "device.sqlite", []
+        profile = folder / "me.csv"
+        profile.write_text("item\n" + "".join(f"{100 + item}\n" for item in history))
+        with self.client() as client:
+            chosen = ChosenPolicy(policy, "owner")
+            enrol(client, self.path, profile, lambda *_: chosen, random_bits=random.Random(1).getrandbits)
+
+    def client(self):
+        return Client(self.federation.address, token="t1", note=self.told.append, sleep=lambda _: None)
+
+    def take_part(self, rounds):
+        with DeviceStore(self.path) as store, self.client() as client:
+            return take_part(store, client, rounds, self.told.append)
+
+    def read(self, reader, *more):
+        with DeviceStore(self.path) as store:
+            return reader(store, *more)
+
+    def run(self, *words):
+        result = CliRunner().invoke(federank, ["device", words[0], "--state", str(self.path), *words[1:]])
+        assert result.exception is None, result.output + repr(result.exception)
+        return result.stdout
+
+
+@pytest.fixture
+def home(federation, tmp_path):
+    return Home(federation, tmp_path)
+
+
+def recipe_of(federation):
+    facts = read_facts(json.dumps(federation.facts()).encode())
+    return squares_recipe(facts.settings, np.ones(1, dtype=np.int64), ITEMS)
+
+
+def the_model(version=0):
+    return decode_squares_broadcast(squares_rows(range(ITEMS), version, version), FACTORS, ITEMS)
+
+
+def expected(federation, profile):
+    items = np.array(profile, dtype=np.int32)
+    everything = np.ones(len(items), dtype=np.bool_)
+    device = SquaresPrivate(0, items, Outward(items, everything, everything, True), 1)
+    recipe, everywhere = recipe_of(federation), np.arange(ITEMS, dtype=np.int32)
+    return send(recipe, device, *compute_squares(recipe, device, the_model(), everywhere))
+
+
+def sent_by(federation):
+    return [decode_squares_update(body, FACTORS, ITEMS) for _, body in federation.uploads]
+
+
+def same(one, other):
+    return all(np.array_equal(part, twin) for part, twin in zip(one, other, strict=True))
+
+
+def test_a_device_sends_what_the_protocol_computes_from_its_history(home):
+    assert home.take_part(1) == 1
+    assert [same(update, expected(home.federation, HISTORY)) for update in sent_by(home.federation)] == [True]
+
+
+def test_a_device_sends_its_messages_and_then_no_other_however_often_it_is_invited(home):
+    assert home.take_part(9) == MESSAGES
+    assert home.take_part(9) == 0
+    assert len(home.federation.uploads) == MESSAGES
+    assert home.told[-1].startswith("This device has sent 3 messages and may send none more in its life")
+    assert [(sent.number, sent.allowed, sent.items) for sent in home.read(DeviceStore.ledger).messages] == [
+        (1, 3, 4),
+        (2, 3, 4),
+        (3, 3, 4),
+    ]
+
+
+def test_a_device_that_has_sent_its_messages_still_gets_models_and_recommends_from_them(home):
+    home.take_part(9)
+    home.federation.version = 40
+    home.take_part(1)
+    assert home.read(DeviceStore.model_version) == 40
+    assert len(home.federation.uploads) == MESSAGES
+    assert any("Version 40 of the model was fetched" in line for line in home.told)
+    assert len(home.read(recommend, 5)) == 5
+
+
+def test_an_owner_may_allow_fewer_messages_and_never_more(federation, tmp_path):
+    one = Home(federation, tmp_path, Policy(sharing="sticky", pi=1.0, basis="shared", messages=1))
+    assert one.take_part(9) == 1
+    one.read(DeviceStore.write_policy, Policy(sharing="sticky", pi=1.0, basis="shared", messages=99))
+    assert one.take_part(9) == MESSAGES - 1
+
+
+def test_a_server_that_asks_for_more_messages_than_it_promised_gets_nothing(home):
+    home.take_part(2)
+    home.federation.messages = 99
+    with pytest.raises(BadAnswer, match="99 messages in a device's life, and this device enrolled where 3 were"):
+        home.take_part(9)
+    assert len(home.federation.uploads) == 2
+
+
+def test_messages_count_for_life_also_where_the_federation_is_begun_anew(home):
+    home.take_part(2)
+    home.federation.founding = "e" * 32
+    assert home.take_part(9) == 1
+    assert len(home.federation.uploads) == MESSAGES
+
+
+def test_a_server_that_invites_no_more_is_taken_at_its_word(home):
+    no = json.dumps({"error": "spent", "message": "This device has been invited 3 times."}).encode()
+    home.federation.fault("GET", "/work", (409, {}, no))
+    home.federation.version = 7
+    assert home.take_part(9) == 0
+    assert "The server has invited this device as often as it ever will" in home.told[0]
+    assert home.read(DeviceStore.model_version) == 7
+
+
+def test_held_back_items_are_in_no_message(federation, tmp_path):
+    """Another history of which the same items are shared makes the very same bytes."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one = Home(federation, tmp_path / "one", HALF)
+    identity = one.read(DeviceStore.identity)
+    shared = outward(HALF, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS).profile.tolist()
+    hidden = [item for item in HISTORY if item not in shared]
+    others = [[*shared, *more] for more in ([0, 2], [0, 3], [2, 3], [3, 5], [7, 8], [10, 11])]
+    twin = next(
+        sorted(history)
+        for history in others
+        if outward(HALF, identity.seed, identity.user, np.array(sorted(history), np.int32), ITEMS).profile.tolist()
+        == shared
+    )
+    assert set(hidden).isdisjoint(twin)
+    two = Home(federation, tmp_path / "two", HALF, twin)
+    assert (one.take_part(1), two.take_part(1)) == (1, 1)
+    (_, first), (_, second) = federation.uploads
+    assert first == second
+    assert same(sent_by(federation)[0], expected(federation, shared))
+    assert one.read(DeviceStore.ledger).really_liked().tolist() == shared
+
+
+def test_never_lists_and_budgets_hold_before_anything_leaves(federation, tmp_path):
+    policy = Policy(sharing="sticky", pi=1.0, basis="shared", never_items=frozenset({4}), budget=2)
+    home = Home(federation, tmp_path, policy)
+    home.take_part(9)
+    shared = home.read(DeviceStore.ledger).really_liked().tolist()
+    assert len(shared) == 2
+    assert 4 not in shared
+    assert all(same(update, expected(federation, shared)) for update in sent_by(federation))
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        (Policy(sharing="as-published", pi=0.5, basis="history"), "Choose --sharing sticky or deniable"),
+        (Policy(sharing="sticky", pi=0.5, basis="history"), "Leave --basis out"),
+    ],
+)
+def test_a_policy_that_few_messages_cannot_keep_is_refused_before_enrolling(federation, tmp_path, policy, says):
+    with pytest.raises(SettingError, match=says):
+        Home(federation, tmp_path, policy)
+    assert ("POST", "/api/v1/devices") not in federation.asked
+
+
+def test_a_paused_device_sends_nothing_and_loses_no_message(home):
+    home.read(DeviceStore.write_policy, Policy(sharing="sticky", pi=1.0, basis="shared", paused=True))
+    assert home.take_part(5) == 0
+    home.read(DeviceStore.write_policy, ALL_OF_IT)
+    assert home.take_part(5) == MESSAGES
+
+
+def test_a_message_is_in_the_ledger_before_it_leaves(home, monkeypatch):
+    seen = []
+
+    def look(store, client, pending, deadline, note):
+        seen.append([sent.round for sent in store.ledger().messages])
+        return False
+
+    monkeypatch.setattr(life, "send_pending", look)
+    home.take_part(1)
+    assert seen == [[0]]
+
+
+def test_a_message_that_was_interrupted_is_sent_again_with_the_same_bytes_and_counts_once(home):
+    home.federation.fault("POST", "/tasks", *["cut"] * 1)
+    assert home.take_part(1) == 1
+    with DeviceStore(home.path) as store:
+        assert store.ledger().spent == 1
+    # The file as it is when the device dies between writing and sending.
+    sql = sqlite3.connect(home.path)
+    sql.execute("INSERT INTO pending VALUES (1, 'ticket9', 1, ?)", (home.federation.uploads[0][1],))
+    sql.commit()
+    sql.close()
+    assert home.take_part(0) == 1
+    assert home.read(DeviceStore.ledger).spent == 1
+    assert home.federation.stored["ticket9"] == home.federation.uploads[0][1]
+
+
+def test_recommendations_come_from_the_whole_history_in_closed_form(federation, tmp_path):
+    home = Home(federation, tmp_path, HALF)
+    vector = own_vector(recipe_of(federation), the_model(), np.array(HISTORY, dtype=np.int32))
+    scores = rows_of(the_model()) @ vector
+    best = [item for item in np.argsort(-scores, kind="stable") if item not in HISTORY][:3]
+    listed = home.read(recommend, 3)
+    assert [suggestion.item for suggestion in listed] == [str(100 + item) for item in best]
+    assert [suggestion.score for suggestion in listed] == pytest.approx(scores[best])
+
+
+def test_a_model_that_cannot_be_solved_with_is_told_in_a_sentence_and_nothing_is_sent(home):
+    flat = {"regulariser": np.zeros(1), "vectors": np.zeros((ITEMS, FACTORS), np.float32)}
+    home.federation.fault("GET", "/tasks", (200, {}, packed(flat, 0, 0)))
+    with pytest.raises(BadAnswer, match=r"run out of range .*nothing was sent"):
+        home.take_part(1)
+    assert not home.federation.uploads
+    assert home.read(DeviceStore.ledger).spent == 0
+
+
+@pytest.mark.parametrize(
+    ("recipe", "says"),
+    [
+        ({"messages": 0}, "whole number from 1"),
+        ({"messages": 10**9}, "whole number from 1"),
+        ({"messages": None}, "whole number from 1"),
+        ({"factors": ITEMS + 1}, "only 12 items"),
+        ({"alpha": -1}, "finite number from 0"),
+        ({"activity": 2}, "activity"),
+        ({"clip": 0}, "clip"),
+    ],
+)
+def test_a_recipe_that_cannot_be_followed_is_refused(federation, recipe, says):
+    facts = federation.facts()
+    facts["recipe"] |= recipe
+    with pytest.raises(BadAnswer, match=says):
+        read_facts(json.dumps(facts).encode())
+
+
+@pytest.mark.parametrize("name", ["ledger.csv", "ledger.json"])
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_an_exported_ledger_can_be_read_back(home, tmp_path, name, rounds):
+    home.take_part(rounds)
+    path = tmp_path / name
+    home.run("ledger", "--out", str(path))
+    assert read_ledger(path, home.read(DeviceStore.catalogue).ids) == home.read(DeviceStore.ledger)
+
+
+def test_the_commands_say_how_many_messages_have_left(home):
+    home.take_part(2)
+    assert "2 messages have left this device, and 1 more may in its life." in home.run("ledger")
+    assert "100.0% have left as liked: they stood for your history." in home.run("ledger")
+    assert json.loads(home.run("ledger", "--json"))["messages"][-1] == {
+        "number": 2,
+        "allowed": 3,
+        "round": 1,
+        "items": 4,
+    }
+    home.take_part(2)
+    told = home.run("status")
+    assert "Enrolled in A test (frugal)" in told
+    assert "3 messages have left this device; no other ever will." in told
+    assert "It recommends from version 3 of the model." in told
+    status = json.loads(home.run("status", "--json"))
+    assert (status["method"], status["messages_sent"], status["messages_left"]) == ("frugal", 3, 0)
+    assert len(json.loads(home.run("recommend", "-n", "2", "--json"))) == 2
+
+
+def test_an_export_has_the_messages_and_no_vector_that_is_not_kept(home):
+    home.take_part(1)
+    everything = home.read(exported)
+    assert everything["vector"] is None
+    assert everything["messages"] == [{"number": 1, "allowed": 3, "round": 0, "items": 4}]
+
+
+def test_a_policy_is_changed_within_what_the_method_can_keep(home):
+    assert "at most 2 messages ever" in home.run("policy", "--messages", "2")
+    result = CliRunner().invoke(federank, ["device", "policy", "--state", str(home.path), "--sharing", "as-published"])
+    assert isinstance(result.exception, SettingError)
+    assert home.read(DeviceStore.policy).policy.sharing == "sticky"

@@ -1,0 +1,132 @@
+"""A fleet of few messages: each device sends what was promised, and the server learns what a simulation learns."""
+
+import asyncio
+import json
+
+import numpy as np
+import pytest
+from tests.service.device.worlds import FACTORS, ITEMS, scripted_federation, served, squares_rows
+
+import federank as fr
+from federank.data.interactions import Interactions
+from federank.errors import SettingError
+from federank.protocol.squares.codec import decode_squares_broadcast, decode_squares_update
+from federank.protocol.squares.computation import compute_squares
+from federank.protocol.squares.messages import SquaresPrivate
+from federank.protocol.squares.transmission import send
+from federank.service.device.client import Client
+from federank.service.device.federation import fetch_model, read_facts, read_rows
+from federank.service.fleet.accuracy import accuracy
+from federank.service.fleet.devices import Models
+from federank.service.fleet.frugal import FrugalDevices
+from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
+from federank.service.fleet.rehearsal import Fleet, Plan
+
+MESSAGES = 2
+
+
+@pytest.fixture
+def federation():
+    with scripted_federation(MESSAGES) as federation:
+        yield federation
+
+
+def people(users=5):
+    rng = np.random.default_rng(1)
+    pairs = [(user, 100 + int(item)) for user in range(users) for item in rng.choice(ITEMS, 4, replace=False)]
+    return Interactions.from_columns([user for user, _ in pairs], [item for _, item in pairs])
+
+
+def devices_of(federation, **wishes):
+    facts = read_facts(json.dumps(federation.facts()).encode())
+    ids = [item["id"] for item in federation.catalogue()["items"]]
+    return facts, FrugalDevices(facts, ids, people(), 7, wishes)
+
+
+@pytest.mark.parametrize("wishes", [{}, {"pi": 0.5}, {"pi": 0.5, "sharing": "deniable", "epsilon": 1.0}, {"budget": 2}])
+def test_a_virtual_device_sends_what_the_protocol_computes(federation, wishes):
+    facts, devices = devices_of(federation, **wishes)
+    content = squares_rows(range(ITEMS), 0, 0)
+    model, told = (
+        Models(facts).receive(None, read_rows(content, facts)),
+        decode_squares_broadcast(content, FACTORS, ITEMS),
+    )
+    for user in devices.participants.tolist():
+        mine = devices._devices[user]
+        twin = SquaresPrivate(user, mine.history, mine.outward, 1)
+        everything = np.arange(ITEMS, dtype=np.int32)
+        expected = send(devices.recipe, twin, *compute_squares(devices.recipe, twin, told, everything))
+        sent = decode_squares_update(devices.message(user, 0, model), FACTORS, ITEMS)
+        for one, other in zip(sent, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
+    if "budget" in wishes:
+        assert all(len(device.outward.profile) == 2 for device in devices._devices.values())
+
+
+@pytest.mark.parametrize("wishes", [{"sharing": "as-published"}, {"basis": "history"}])
+def test_policies_that_few_messages_cannot_keep_are_refused(federation, wishes):
+    with pytest.raises(SettingError, match="once for life"):
+        devices_of(federation, **wishes)
+
+
+def test_a_fleet_ends_when_everybody_has_sent_their_messages(federation):
+    facts, devices = devices_of(federation)
+    users = devices.participants[:1].tolist()  # each of its uploads makes a version, so it can serve one at a time
+    tally = asyncio.run(Fleet(Plan(address=federation.address), devices, Models(facts), users).play())
+    assert tally.interactions == len(federation.uploads) == MESSAGES * len(users)
+    assert not any(devices.may_take_part(user) for user in users)
+
+
+def test_a_device_that_the_server_invites_no_more_takes_no_part(federation):
+    facts, devices = devices_of(federation)
+    no = json.dumps({"error": "spent", "message": "Invited twice."}).encode()
+    federation.fault("GET", "/work", *[(409, {}, no)] * 2)
+    tally = asyncio.run(Fleet(Plan(address=federation.address), devices, Models(facts), [0, 1]).play())
+    assert tally.interactions == 0
+
+
+def written(data, folder):
+    path = folder / "city.tsv"
+    columns = (data.user_ids[data.users], data.item_ids[data.items], data.times)
+    lines = ["user\titem\ttime", *("\t".join(map(str, row)) for row in zip(*columns, strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wishes", [{}, {"pi": 0.5, "sharing": "sticky"}], ids=["everything", "half"])
+def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(tmp_path, wishes):
+    data = fr.load(written(fr.city(people=60, places=80, checkins=1500), tmp_path))
+    options = ("--data", tmp_path / "city.tsv", "--target", data.n_users, "--minimum", data.n_users)
+    with served(tmp_path, *options, "--method", "frugal", "--messages", 3, "--factors", 8) as address:
+        played = rehearse(Rehearsal(plan=Plan(address=address), data=data, wishes=wishes))
+        with Client(address) as client:
+            facts = fetch_federation(client).facts
+            model = fetch_model(client, facts)
+    simulated = fr.Frugal(messages=3, factors=8, seed=1, **wishes).fit(data)
+    assert (model.version, played.tally.interactions) == (3, 3 * data.n_users)
+    assert model.regulariser == pytest.approx(simulated.regulariser, rel=1e-3)
+    np.testing.assert_allclose(model.weights, simulated.item_weights, rtol=1e-3)
+    # Vectors may be turned or mirrored by the last bits of the sums; what they score is the same.
+    scores = simulated.item_vectors @ simulated.item_vectors.T
+    np.testing.assert_allclose(model.vectors @ model.vectors.T, scores, atol=0.02 * np.abs(scores).max())
+
+
+@pytest.mark.slow
+def test_people_who_come_in_small_cohorts_teach_the_model_nearly_as_much(tmp_path):
+    data = fr.load(written(fr.city(people=200, places=200, checkins=6000), tmp_path))
+    split = fr.split_temporal(data, 0.2)
+    options = ("--data", tmp_path / "city.tsv", "--target", 20, "--method", "frugal", "--messages", 2, "--factors", 16)
+    with served(tmp_path, *options, "--deadline", 2) as address:
+        rehearsal = Rehearsal(plan=Plan(address=address), data=split.train, wishes={})
+        played = rehearse(rehearsal)
+        with Client(address) as client:
+            federation = fetch_federation(client)
+            model = fetch_model(client, federation.facts)
+        found = accuracy(rehearsal, federation, model, played.vectors, split)["precision@10"]
+    simulated = fr.Frugal(messages=2, factors=16).fit(split.train)
+    expected = fr.evaluate(simulated, split, at=10).means["precision@10"]
+    popular = fr.evaluate(fr.MostPopular().fit(split.train), split, at=10).means["precision@10"]
+    assert played.tally.interactions == 2 * len(played.users)
+    assert found > 0.85 * expected
+    assert found > 1.1 * popular
