@@ -15,6 +15,7 @@ from federank.errors import SettingError
 
 if TYPE_CHECKING:
     from federank.service.server.federation.opening import Demand
+    from federank.service.server.sums.agreeing import SumsDemand
 
 _NO_LIMITS = {"device_rate": 0.0, "address_rate": 0.0, "enrolment_rate": 0.0, "address_connections": 0}
 
@@ -126,6 +127,25 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                 "--restored", is_flag=True, help="The store was restored from a backup: let its numbers jump ahead."
             ),
             click.option("--rehearsal", is_flag=True, help="Lift the limits on requests, for a fleet on one machine."),
+            click.option(
+                "--helper",
+                metavar="URL",
+                help="frugal: a second server, run by somebody else, so that neither can read an upload.",
+            ),
+            click.option(
+                "--helper-ca",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="Certificates (PEM) by which the helper is known.  [default: the system's]",
+            ),
+            click.option(
+                "--sigma", type=float, help="With --helper: noise of each server, in longest messages.  [default: 8]"
+            ),
+            click.option(
+                "--least-cohort",
+                type=click.IntRange(2, 100_000),
+                help="With --helper: no sum of fewer messages is opened.  [default: 50]",
+            ),
             click.option("--proxies", metavar="ADDRESSES", help="Proxies whose X-Forwarded-For is believed."),
             click.option("--quiet", is_flag=True, help="No log on stderr."),
         )
@@ -240,7 +260,24 @@ def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
         noun=None if values["noun"] is None else noun_of(values["noun"]),
         restored=values["restored"],
         new_admin_token=values["new_admin_token"],
+        sums=_sums_demand(values),
     )
+
+
+def _sums_demand(values: dict[str, Any]) -> SumsDemand | None:
+    """The helper that the flags ask for."""
+    from federank.service.server.sums.agreeing import SumsDemand
+
+    helper, authority = values["helper"], values["helper_ca"]
+    given = {name: values[name] for name in ("sigma", "least_cohort") if values[name] is not None}
+    if helper is None:
+        if given or authority is not None:
+            raise SettingError("--sigma, --least-cohort and --helper-ca go with --helper: name the helper too.")
+        return None
+    try:
+        return SumsDemand(helper=helper, authority=authority and authority.read_text(), **given)
+    except OSError as reason:
+        raise SettingError(f"--helper-ca {authority} cannot be read ({reason.strerror}).") from reason
 
 
 def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, store: str, token: str | None) -> None:

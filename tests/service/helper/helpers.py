@@ -1,10 +1,12 @@
 """Helpers for tests: in this process or in one of their own, asked by a leader that signs what it asks."""
 
+import asyncio
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import asynccontextmanager
 
 import httpx
@@ -18,6 +20,8 @@ from federank.protocol.sums.upload import report_of
 from federank.service.helper.app import HelperApp
 from federank.service.helper.service import open_helper
 from federank.service.helper.settings import HelperSettings
+from federank.service.server.http.connections import ConnectionLimits
+from federank.service.server.http.listening import bind, uvicorn_server
 from federank.service.server.logs import Log
 
 ORIGIN = "https://helper.example"
@@ -122,3 +126,34 @@ class HelperProcess:
         self.process.terminate()
         _, log = self.process.communicate(timeout=20)
         return self.process.returncode, log
+
+
+class ThreadedHelper:
+    """A helper on a port of this machine, in a thread; away and back again at the same port."""
+
+    def __init__(self, store, folder, **settings):
+        self.store, self.folder, self.port = store, folder, 0
+        self.settings = HelperSettings(**({"address_rate": 0} | settings))
+
+    def start(self):
+        self.socket = bind("127.0.0.1", self.port)
+        self.port = self.socket.getsockname()[1]
+        self.origin = f"http://127.0.0.1:{self.port}"
+        self.service = open_helper(self.store, self.origin, self.folder / "keys", self.settings, Log(None))
+        limits = ConnectionLimits(header_timeout=10, reading_timeout=30)
+        self.server = uvicorn_server(HelperApp(self.service), limits)
+        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[self.socket])))
+        self.thread.start()
+        return self
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join()
+        self.service.stop()
+        self.socket.close()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()

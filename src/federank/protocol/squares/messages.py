@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector, RealVector
 from federank.errors import BadMessage
 from federank.protocol.policy import Outward
 
@@ -69,6 +69,11 @@ def dense(update: SquaresUpdate) -> Dense:
     vector = np.append(update.vector, np.float32(1))
     scaled = update.scale * vector
     return Dense(np.outer(update.strengths, scaled), np.outer(vector, scaled))
+
+
+def flat(message: Dense) -> RealVector:
+    """All numbers of a message in one row, as sums add them up: rows of items, then the square of the vector."""
+    return np.concatenate((message.pulls.ravel(), message.squares.ravel())).astype(np.float64)
 
 
 def rounded(vectors: FloatMatrix) -> tuple[NDArray[np.int8], FloatVector]:

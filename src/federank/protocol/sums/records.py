@@ -36,6 +36,8 @@ class RoundRecord:
     """Digest of this server's noisy sum."""
     model: str = ""
     """Digest of the model that the fold made; the helper, who has no model, leaves it out."""
+    people: int = 0
+    """How many devices the fold scaled the sum to; the helper does not know."""
 
 
 _FIELDS: dict[str, type] = {name: int if kind == "int" else str for name, kind in RoundRecord.__annotations__.items()}

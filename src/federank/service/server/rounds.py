@@ -41,6 +41,9 @@ from federank.service.server.store.statements import (
     tallies,
 )
 from federank.service.server.store.versions import model_to_fold, publish
+from federank.service.server.sums.agreeing import Agreement
+from federank.service.server.sums.helper_line import HelperLine
+from federank.service.server.sums.rounds import RoundOfSums, Unfit, everything
 
 LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""
@@ -62,6 +65,7 @@ class PublishedModel:
     def __init__(self, charter: Charter, connection: Connection) -> None:
         self._charter, self._connection = charter, connection
         self.published, self.round_number = model_to_fold(connection), next_round(connection)
+        self.people = 0  # to whom the last fold was scaled
 
     def distribute(self, recipe: None) -> Published:
         """The version that is published: nothing has to be copied or sent."""
@@ -75,8 +79,13 @@ class PublishedModel:
         """
         del recipe
         family, settings = self._charter.family, self._charter.settings
-        now = family.recipe(settings, self._charter.n_items, tallies(self._connection).devices)
-        content = family.fold(now, self.published, self.round_number, updates)
+        self.people = tallies(self._connection).devices
+        now = family.recipe(settings, self._charter.n_items, self.people)
+        if self._charter.sums is None or family.sums is None:
+            content = family.fold(now, self.published, self.round_number, updates)
+        else:
+            [summed] = updates
+            content = family.sums.fold(now, self.published, summed.values, summed.messages)
         self.published = self.published.followed_by(content)
         self.round_number += 1
 
@@ -140,7 +149,14 @@ class RemoteFleet:
             if may_end and waited >= rules.deadline:
                 return
             self._leader.truncate_log(self._connection)
+            if not self._meanwhile(number):
+                return
             self._count_until(rules.enough, number, min(LOOK_SECONDS, max(0.001, rules.deadline - waited)))
+
+    def _meanwhile(self, number: int) -> bool:
+        """Do what can be done with a round's uploads while others are on their way; whether to wait for these."""
+        del number
+        return True
 
     def _count_until(self, enough: int, number: int, seconds: float) -> None:
         """Between two looks at everything, count only, whenever this process has stored something."""
@@ -148,6 +164,42 @@ class RemoteFleet:
         while (left := end - time.monotonic()) > 0:
             if self._leader.wait(left) and count_reports(self._connection, number) >= enough:
                 return
+
+
+class FleetOfSums(RemoteFleet):
+    """The same devices where no single server reads an upload: a helper takes part in every round."""
+
+    def __init__(self, connection: Connection, model: Published, charter: Charter, form: Form, leader: Leader) -> None:
+        assert charter.sums is not None, "a federation of sums has an agreement"
+        super().__init__(connection, model.version, charter.family, form, leader)
+        self._charter, self._model, self._least = charter, model, charter.sums.charter.least_cohort
+        self.sums = RoundOfSums(connection, charter.sums, leader.helper_line(charter.sums), leader.wait)
+
+    def choose(self, round_number: int) -> OpenRound:
+        """Have the round offered by the helper, then open it."""
+        if state_of_round(self._connection, round_number) is None:
+            family = self._charter.family
+            assert family.sums is not None, "only methods that can be summed are established with sums"
+            model = family.sums.digest(self._charter.settings, self._model)
+            if not self.sums.offer(round_number, self._version, model, everything(self._model)):
+                raise Abandoned
+        return super().choose(round_number)
+
+    def train(self, clients: OpenRound, broadcast: Published) -> Iterator[Any]:
+        """Wait for the devices, close the round, and have the helper answer; the noisy sum."""
+        del broadcast
+        number, rules = clients
+        self._wait_for_reports(number, rules)
+        minimum = max(rules.minimum, self._least)
+        if close_round(self._connection, number, minimum) is None:
+            self.sums.give_up(number)
+            raise Abandoned
+        return iter([self.sums.finish(number)])
+
+    def _meanwhile(self, number: int) -> bool:
+        while self.sums.prepare_some(number):
+            pass
+        return not self.sums.is_lost
 
 
 class Leader:
@@ -171,6 +223,7 @@ class Leader:
         self._thread = threading.Thread(target=self._stand_by, name="rounds", daemon=True)
         self.leads = False
         self._log_dirty_since: float | None = None  # overwritten bytes are in the store's log since then
+        self._line: HelperLine | None = None
 
     def start(self) -> None:
         """Begin to lead, or to stand by."""
@@ -181,6 +234,8 @@ class Leader:
         self._stopping.set()
         self._woken.set()
         self._thread.join()
+        if self._line is not None:
+            self._line.close()
 
     def wake(self) -> None:
         """Something was stored: look at once."""
@@ -224,12 +279,30 @@ class Leader:
         self._lock.release()
         self._database.release()
 
+    def helper_line(self, agreement: Agreement) -> HelperLine:
+        """The line to the helper, the same for every round."""
+        if self._line is None:
+            self._line = agreement.line()
+        return self._line
+
+    def _fleet(self, connection: Connection, model: Published) -> RemoteFleet:
+        if self._charter.sums is None:
+            return RemoteFleet(connection, model.version, self._charter.family, self._form, self)
+        return FleetOfSums(connection, model, self._charter, self._form, self)
+
+    def _record(self, fleet: RemoteFleet, shared: PublishedModel, number: int) -> Callable[[Connection], None] | None:
+        """What else is published of a round, together with its version."""
+        if not isinstance(fleet, FleetOfSums) or self._charter.family.sums is None:
+            return None
+        model = self._charter.family.sums.digest(self._charter.settings, shared.published)
+        return fleet.sums.record(number, model, shared.people)
+
     def _lead(self, connection: Connection) -> None:
         shared = PublishedModel(self._charter, connection)
         self.mark_log_dirty()  # whoever led before may have been cut off
         while True:
             before = shared.published
-            fleet = RemoteFleet(connection, before.version, self._charter.family, self._form, self)
+            fleet = self._fleet(connection, before)
             try:
                 play_round(None, shared, fleet)
             except Abandoned:
@@ -238,10 +311,19 @@ class Leader:
                 self.mark_log_dirty()
                 self.announce()
                 continue
+            except Unfit as reason:
+                number = shared.round_number
+                self._log.say("round abandoned", "warning", round=number, reason=str(reason))
+                assert isinstance(fleet, FleetOfSums), "only sums are unfit"
+                fleet.sums.abandon_closed(number)
+                shared.round_number += 1
+                self.mark_log_dirty()
+                self.announce()
+                continue
             number = shared.round_number - 1
             model = shared.published
             measured = {"drift": _drift(before, model), "seconds": time.monotonic() - fleet.opened}
-            publish(connection, number, model, measured, self._keep)
+            publish(connection, number, model, measured, self._keep, self._record(fleet, shared, number))
             self.mark_log_dirty()
             self.truncate_log(connection)
             self._log.say("round folded", "info", round=number, version=model.version, **measured)

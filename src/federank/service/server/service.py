@@ -7,7 +7,11 @@ from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from federank.errors import SettingError
+from federank.protocol.sums.offer import message_length
+from federank.protocol.sums.upload import upload_bytes
 from federank.service.server.dispatcher import Dispatcher
+from federank.service.server.families.family import Form
 from federank.service.server.federation.charter import Charter, read_charter
 from federank.service.server.federation.published import EncodedRows
 from federank.service.server.http.rate_limits import TokenBuckets
@@ -24,12 +28,25 @@ MOST_KNOWN = 200_000
 REFUSALS_SECONDS = 0.5
 
 
+def form_of(charter: Charter, trust: TrustSettings) -> Form:
+    """What an upload must look like; one of sums has one length."""
+    form = charter.family.form(charter.settings, charter.n_items, trust.most_norm)
+    if charter.sums is None:
+        return form
+    if trust.keep_updates:
+        raise SettingError(
+            "keep_updates is on, but this federation's uploads are added up as they come and none is kept; leave "
+            "--keep-updates out."
+        )
+    return form._replace(most_bytes=upload_bytes(message_length(charter.n_items, charter.sums.charter.columns)))
+
+
 class Service:
     """A worker: its view of the federation, its writer, and its part in the rounds."""
 
     def __init__(self, database: Database, charter: Charter, trust: TrustSettings, log: Log) -> None:
         self.database, self.charter, self.trust, self.log = database, charter, trust, log
-        self.form = charter.family.form(charter.settings, charter.n_items, trust.most_norm)
+        self.form = form_of(charter, trust)
         self.metrics = Metrics()
         self.encoded = EncodedRows(charter.encode)
         self.latest = Latest(database, log)

@@ -116,11 +116,12 @@ async def upload(service: Service, request: Request) -> Response:
         if request.headers.get("content-type", TYPES[0]).split(";")[0].strip().lower() not in TYPES:
             raise Refusal(415, "type", f"An Update is safetensors, sent as {TYPES[0]}.")
         body = await read_body(request, service.form.most_bytes, service.trust.body_seconds)
-        clipped = _judge(service, "plain", body)
+        clipped = _judge(service, service.charter.kind, body)
     except Refusal as refusal:
         service.refused(refusal.slug)
         raise
-    content = Upload(device, ticket, service.charter.ticket_key, "plain", hashlib.sha256(body).digest(), body, clipped)
+    key, kind = service.charter.ticket_key, service.charter.kind
+    content = Upload(device, ticket, key, kind, hashlib.sha256(body).digest(), body, clipped)
     staleness = None if service.latest.rounds.mode == "rounds" else service.latest.rounds.staleness
 
     def keep(connection: Connection) -> tuple[Outcome, int]:

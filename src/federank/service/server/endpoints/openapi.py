@@ -101,7 +101,7 @@ def _operation(entry: Entry) -> dict[str, Any]:
 
 def _identity(entry: Entry) -> str:
     place = "_at_root" if entry.path.count("/") == 1 and entry.path != "/metrics" else ""
-    return entry.endpoint.__name__ + place
+    return ("sums_" if "/sums/" in entry.path else "") + entry.endpoint.__name__ + place
 
 
 def _usual(entry: Entry) -> tuple[int, ...]:

@@ -47,6 +47,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             },
             "limits": {"most_rows": form.most_rows, "most_bytes": form.most_bytes, "most_norm": form.most_norm},
             "suggested_policy": charter.suggested_policy,
+            "uploads": charter.kind,
             "noun": charter.noun,
         }
     )

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from federank.service.server.endpoints import admin, devices, public
 from federank.service.server.service import Service
+from federank.service.server.sums import endpoints as sums
 
 Endpoint = Callable[[Service, Request], Awaitable[Response]]
 PUBLIC = "/api/v1"
@@ -32,6 +33,7 @@ class Entry(NamedTuple):
 
 TENSORS = "application/octet-stream"
 JSON = "application/json"
+_ROUND = ("round", "The round; the newest one unless it is named.")
 
 PUBLIC_ROUTES: tuple[Entry, ...] = (
     Entry("GET", f"{PUBLIC}/federation", public.federation),
@@ -73,6 +75,15 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
         answers=((201, JSON), (200, JSON)),
         refusals=(400, 404, 408, 409, 410, 413, 415, 422),
     ),
+    Entry("GET", f"{PUBLIC}/sums/charter", sums.charter, refusals=(404,)),
+    Entry("GET", f"{PUBLIC}/sums/settings", sums.settings, refusals=(404,)),
+    Entry("GET", f"{PUBLIC}/sums/first", sums.first, answers=((200, TENSORS),), refusals=(404,)),
+    Entry(
+        "GET", f"{PUBLIC}/sums/rounds", sums.rounds, query=(("from", "Rounds from this number on."),), refusals=(404,)
+    ),
+    Entry("GET", f"{PUBLIC}/sums/offer", sums.offer, query=(_ROUND,), refusals=(404,)),
+    Entry("GET", f"{PUBLIC}/sums/record", sums.record, query=(_ROUND,), refusals=(404,)),
+    Entry("GET", f"{PUBLIC}/sums/total", sums.total, query=(_ROUND,), answers=((200, TENSORS),), refusals=(404,)),
     Entry("GET", f"{PUBLIC}/health", public.health),
     Entry("GET", f"{PUBLIC}/ready", public.ready),
     Entry("GET", "/health", public.health),

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from federank.arrays import IntVector
+from federank.arrays import IntVector, RealVector
 from federank.data.interactions import Interactions
 from federank.service.server.federation.published import Content, Published
 
@@ -43,6 +43,17 @@ class Kind(NamedTuple):
     """Raise `BadMessage` where an upload is out of bounds; else how many of its rows will be shortened."""
     summand: Callable[[bytes, Form], Any]
     """What an accepted upload adds to its round's sum. It was judged when it arrived, and is not checked again."""
+
+
+class SumsOf(NamedTuple):
+    """What a server must know of a method whose messages may be sent as sums that no single server can open."""
+
+    columns: Callable[[Any], int]
+    """(settings) -> numbers a row of a message."""
+    digest: Callable[[Any, Published], bytes]
+    """(settings, model) -> the digest of the model as devices read it."""
+    fold: Callable[[Any, Published, RealVector, int], Content]
+    """(recipe, model, the noisy sum of all messages, how many they are) -> the next version."""
 
 
 def _without_end(settings: Any) -> int | None:
@@ -87,3 +98,5 @@ class Family:
     """The ways of sharing that its devices can follow."""
     modes: tuple[str, ...] = ("rounds", "buffered")
     """The modes of `RoundSettings` in which its fold makes sense."""
+    sums: SumsOf | None = None
+    """Where messages may be sent as sums."""

@@ -12,25 +12,28 @@ The recipe, the messages and the fold are the protocol's own, so the same messag
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from federank.arrays import IntVector, RealMatrix
+from federank.arrays import IntVector, RealMatrix, RealVector
 from federank.data.interactions import Interactions
 from federank.errors import Diverged, ModelError, SettingError
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.initial import normal_columns
 from federank.protocol.squares.aggregation import SquaresShared, first_shared
+from federank.protocol.squares.aggregation import fold as fold_summed
 from federank.protocol.squares.codec import decode_squares_update, encode_squares_broadcast, squares_update_bytes
-from federank.protocol.squares.distribution import make_squares_broadcast
+from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
 from federank.protocol.squares.messages import SquaresUpdate
 from federank.protocol.squares.recipes import SquaresRecipe, factors_for, squares_recipe
-from federank.protocol.squares.server_steps import item_weights
+from federank.protocol.squares.server_steps import SummedMessages, item_weights
 from federank.protocol.squares.transmission import message_norm
-from federank.service.server.families.family import Family, Form, Kind
+from federank.protocol.sums.offer import message_length, model_digest
+from federank.protocol.sums.upload import decode_upload
+from federank.service.server.families.family import Family, Form, Kind, SumsOf
 from federank.service.server.families.pairs import HEADER_ROOM, known_items
 from federank.service.server.federation.published import Content, Published
 
@@ -109,6 +112,46 @@ def recipe(settings: FrugalSettings, n_items: int, devices: int) -> SquaresRecip
 def fold(recipe: SquaresRecipe, model: Published, round_number: int, updates: Iterable[SquaresUpdate]) -> Content:
     """The next version, by the aggregation of the simulation; its rounds are those that were folded."""
     del round_number
+    return _folded(recipe, model, lambda shared, now: shared.aggregate(now, updates))
+
+
+def fold_sum(recipe: SquaresRecipe, model: Published, values: RealVector, messages: int) -> Content:
+    """The next version, from the sum of messages that nobody has read: rows of items, then the square of a row."""
+    pulls, squares = np.split(values.reshape(-1, recipe.factors + 1), [len(model.changed)])
+    sums = SummedMessages(pulls, squares, messages)
+    return _folded(
+        recipe, model, lambda shared, now: fold_summed(now, shared, block_of(now, shared.round_number), sums)
+    )
+
+
+def _folded(recipe: SquaresRecipe, model: Published, act: Callable[[SquaresShared, SquaresRecipe], None]) -> Content:
+    """What a fold makes of the model, or of its memory alone where no model follows."""
+    shared, now, before = _held(recipe, model)
+    try:
+        act(shared, now)
+    except Diverged:
+        # A fixed lambda may be too large for the few who have spoken so far: their sums are kept, the model stays.
+        tables, overall, state = model.content
+        kept = tables["vectors"], tables["weights"], float(overall["regulariser"][0])
+        shared.vectors, shared.weights, shared.regulariser = kept
+        shared.round_number = int(state["folds"][0]) + 1
+    return _content(shared, before)
+
+
+def columns(settings: FrugalSettings) -> int:
+    """Numbers a row of a message: the factors, and the constant 1."""
+    return int(settings.factors or 0) + 1
+
+
+def digest_of_model(settings: FrugalSettings, model: Published) -> bytes:
+    """The digest of the model as devices read it."""
+    tables, overall, _ = model.content
+    told = published(recipe(settings, len(model.changed), 1), tables["vectors"])
+    return model_digest(model.version, float(overall["regulariser"][0]), tables["weights"], told)
+
+
+def _held(recipe: SquaresRecipe, model: Published) -> tuple[SquaresShared, SquaresRecipe, int]:
+    """What the fold works on, the recipe scaled to everybody, and whom a trained model was learnt from."""
     tables, overall, state = model.content
     before = int(state["before"][0])
     none = np.zeros((0, recipe.factors), dtype=np.float32)
@@ -124,14 +167,7 @@ def fold(recipe: SquaresRecipe, model: Published, round_number: int, updates: It
         int(state["folds"][0]),
     )
     everybody: IntVector = np.broadcast_to(np.int32(0), (max(1, before + len(recipe.participants)),))
-    try:
-        shared.aggregate(recipe._replace(participants=everybody), updates)
-    except Diverged:
-        # A fixed lambda may be too large for the few who have spoken so far: their sums are kept, the model stays.
-        kept = tables["vectors"], tables["weights"], float(overall["regulariser"][0])
-        shared.vectors, shared.weights, shared.regulariser = kept
-        shared.round_number = int(state["folds"][0]) + 1
-    return _content(shared, before)
+    return shared, recipe._replace(participants=everybody), before
 
 
 def _content(shared: SquaresShared, before: int) -> Content:
@@ -178,6 +214,18 @@ def _length(update: SquaresUpdate) -> float:
     return float(update.scale) * message_norm(update.strengths, update.vector)
 
 
+def judge_sealed(body: bytes, form: Form) -> int:
+    """Refuse an upload of sums that has not the one form of them; what is in it nobody can tell."""
+    decode_upload(body, message_length(form.n_items, form.factors + 1))
+    return 0
+
+
+def _unread(body: bytes, form: Form) -> SquaresUpdate:
+    """An upload of sums adds nothing by itself: only with the helper's word does its share count."""
+    del body, form
+    raise AssertionError("uploads of sums are added up by service/server/sums")
+
+
 def invitations(settings: FrugalSettings) -> int | None:
     """How often a device is invited in its life: its messages."""
     return settings.messages
@@ -195,7 +243,8 @@ SQUARES = Family(
     recipe=recipe,
     fold=fold,
     encode=encode_rows,
-    kinds={"plain": Kind(judge, summand)},
+    kinds={"plain": Kind(judge, summand), "sums": Kind(judge_sealed, _unread)},
+    sums=SumsOf(columns, digest_of_model, fold_sum),
     invitations=invitations,
     # Whoever is invited spends a message, so nobody is invited to spare; and the sums of a round belong to one version.
     rounds={"over_selection": 1.0},

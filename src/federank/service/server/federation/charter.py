@@ -19,6 +19,7 @@ from federank.service.server.federation.catalogue import Catalogue, read_catalog
 from federank.service.server.federation.published import Published
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_content, get_fact
+from federank.service.server.sums.agreeing import Agreement, get_agreement
 
 NOUNS = {"city": "place/places", "ml": "film/films"}
 """What the items of known data sets are called, by the beginning of the set's name."""
@@ -37,6 +38,12 @@ class Charter(NamedTuple):
     admin_hash: bytes
     suggested_policy: dict[str, Any] | None
     noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
+    sums: Agreement | None = None  # where uploads are such that no single server can read one
+
+    @property
+    def kind(self) -> str:
+        """The kind of uploads that it takes."""
+        return "plain" if self.sums is None else "sums"
 
     @property
     def founding(self) -> str:
@@ -44,7 +51,7 @@ class Charter(NamedTuple):
 
         A federation begun anew at the same address has another one, whatever else is the same.
         """
-        return hashlib.blake2b(b"founding", digest_size=16, key=self.ticket_key).hexdigest()
+        return founding_of(self.ticket_key)
 
     def device_settings(self) -> dict[str, Any]:
         """The recipe as devices are told it."""
@@ -53,6 +60,11 @@ class Charter(NamedTuple):
     def encode(self, model: Published, rows: IntVector, round_number: int) -> bytes:
         """Some rows of the model as they are sent."""
         return self.family.encode(self.settings, model, rows, round_number)
+
+
+def founding_of(ticket_key: bytes) -> str:
+    """The word that a federation with this key is known by."""
+    return hashlib.blake2b(b"founding", digest_size=16, key=ticket_key).hexdigest()
 
 
 def read_charter(connection: Connection) -> Charter | None:
@@ -73,6 +85,7 @@ def read_charter(connection: Connection) -> Charter | None:
         admin_hash=bytes.fromhex(get_fact(connection, "admin")),
         suggested_policy=get_fact(connection, "suggested_policy"),
         noun=get_fact(connection, "noun"),
+        sums=get_agreement(connection),
     )
 
 

@@ -14,11 +14,13 @@ from federank.errors import SettingError
 from federank.service.server.families.family import Family
 from federank.service.server.families.pairs import PAIRS
 from federank.service.server.federation.catalogue import catalogue_of
-from federank.service.server.federation.published import first_model
+from federank.service.server.federation.charter import founding_of
+from federank.service.server.federation.published import first_model, stored_content
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_fact, lock_facts, put_content, put_fact
 from federank.service.server.store.versions import put_whole
+from federank.service.server.sums.agreeing import SumsDemand, agree, put_agreement
 from federank.service.server.tickets import hash_of_token, new_token
 
 
@@ -31,24 +33,28 @@ def establish(
     family: Family = PAIRS,
     name: str | None = None,
     trained: Any = None,
+    sums: SumsDemand | None = None,
 ) -> str | None:
     """Write a charter and a first model into an empty store; the operator's token, or None if there was one already.
 
     `settings` are the family's. `trained` is a trained model of its method: its items' factors are taken for the items
-    it knows.
+    it knows. With `sums` uploads are such that no single server can read one, and the helper is asked first.
     """
     if data.n_items < 2:
         raise SettingError(f"The catalogue of {data.name} has {data.n_items} items; at least two are needed.")
     settings = family.settle(settings, data, trained)
     model = first_model(family.first_content(settings, data, trained))
     catalogue = catalogue_of(data)
-    token = new_token()
+    token, ticket_key = new_token(), secrets.token_bytes(32)
+    agreement = None
+    if sums is not None:
+        agreement = agree(sums, family, settings, founding_of(ticket_key), catalogue.content, data.n_items)
     charter = {
         "name": name or data.name,
         "method": family.method,
         "settings": asdict(settings),
         "items": data.n_items,
-        "ticket_key": secrets.token_hex(32),
+        "ticket_key": ticket_key.hex(),
     }
     with connection.transaction():
         lock_facts(connection)
@@ -58,6 +64,9 @@ def establish(
         put_fact(connection, "admin", hash_of_token(token).hex())
         put_fact(connection, "rounds", asdict(rounds))
         put_content(connection, "catalogue", catalogue.content)
+        if agreement is not None:
+            put_agreement(connection, agreement)
+            put_content(connection, "first content", stored_content(model.content))
         put_whole(connection, 0, model)
     return token
 

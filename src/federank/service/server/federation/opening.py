@@ -24,6 +24,12 @@ from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.restoring import jump_ahead
 from federank.service.server.store.schema import migrate
 from federank.service.server.store.statements import get_fact, put_fact
+from federank.service.server.sums.agreeing import (
+    USUAL_CLIP,
+    SumsDemand,
+    refuse_another_agreement,
+    rounds_of_sums,
+)
 
 DEFAULT_METHOD = "fpl"
 
@@ -49,6 +55,8 @@ class Demand:
     """A trained model whose item factors a new federation begins with."""
     suggested_policy: dict[str, Any] | None = None
     noun: dict[str, str] | None = None
+    sums: SumsDemand | None = None
+    """A helper, where uploads are to be such that no single server can read one."""
     restored: bool = False
     """The store is a backup that was put back."""
     new_admin_token: bool = False
@@ -82,13 +90,21 @@ def _begin(connection: Connection, demand: Demand) -> str | None:
     family = FAMILIES[demand.method or (learnt_by if learnt_by in FAMILIES else DEFAULT_METHOD)]
     _refuse_settings_of_others(family, demand)
     _refuse_sharing(family, demand)
-    settings = family.settings(**{**family.defaults, **demand.settings})
-    rounds, data = _rounds_of(family, {**family.rounds, **demand.rounds}), demand.data()
-    return establish(connection, settings, data, rounds, family=family, name=demand.name, trained=trained)
+    usual = {**family.defaults, **({"clip": USUAL_CLIP} if demand.sums else {})}
+    settings = family.settings(**{**usual, **demand.settings})
+    chosen = {**family.rounds, **(rounds_of_sums(demand.sums, demand.rounds) if demand.sums else demand.rounds)}
+    rounds, data = _rounds_of(family, chosen), demand.data()
+    return establish(
+        connection, settings, data, rounds, family=family, name=demand.name, trained=trained, sums=demand.sums
+    )
 
 
 def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
     refuse_another(charter, demand)
+    if demand.rounds and charter.sums is not None:
+        least = charter.sums.charter.least_cohort
+        if demand.rounds.get("minimum", least) < least:
+            raise SettingError(f"minimum is below the least cohort of {least} that the charter promises; leave it out.")
     if demand.rounds:
         rounds = _rounds_of(charter.family, get_fact(connection, "rounds") | demand.rounds)
         with connection.transaction():
@@ -143,6 +159,8 @@ def refuse_another(charter: Charter, demand: Demand) -> None:
         )
     _refuse_settings_of_others(charter.family, demand)
     _refuse_sharing(charter.family, demand)
+    if demand.sums is not None:
+        refuse_another_agreement(charter.sums, demand.sums)
     for name in charter.family.federation_settings:
         kept, asked = getattr(charter.settings, name), demand.settings.get(name)
         if asked not in (None, kept) and not (name == "triples" and asked == "mean"):

@@ -82,6 +82,22 @@ class Published(NamedTuple):
         return Published(version, changed, Content(tables, overall))
 
 
+def stored_content(content: Content) -> bytes:
+    """All of a content as bytes, with what the next fold remembers: whoever has it can fold on."""
+    parts = {f"tables.{name}": value for name, value in content.tables.items()}
+    parts |= {f"overall.{name}": value for name, value in content.overall.items()}
+    return encode_parts(parts | {f"state.{name}": value for name, value in content.state.items()})
+
+
+def content_from(stored: bytes) -> Content:
+    """A content from the bytes of `stored_content`."""
+    parts: dict[str, dict[str, Array]] = {"tables": {}, "overall": {}, "state": {}}
+    for name, value in load(stored).items():
+        kind, _, own = name.partition(".")
+        parts[kind][own] = value
+    return Content(parts["tables"], parts["overall"], parts["state"])
+
+
 def first_model(content: Content) -> Published:
     """What a federation begins with: version 0."""
     return Published(0, np.zeros(len(content.tables["vectors"]), dtype=np.int64), content)

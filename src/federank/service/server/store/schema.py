@@ -11,6 +11,8 @@
     versions   the rows of the model that a version changed; now and then the whole model; with the newest, what the
                next fold has to remember, if anything
     refusals   how many uploads were refused in a round, by reason
+    sums       where no single server reads uploads: a round's offer, its sum of shares, and what is published of it
+    reports    which uploads of such a round the helper has looked at, until the round has ended
 
 A migration is never edited once it is released: a change is a new number at the end.
 """
@@ -49,6 +51,13 @@ MIGRATIONS: list[list[str]] = [
     [
         "ALTER TABLE devices ADD COLUMN invitations {whole} NOT NULL DEFAULT 0",
         "ALTER TABLE devices ADD COLUMN invited_to {whole} NOT NULL DEFAULT -1",
+    ],
+    [
+        "CREATE TABLE sums (round {whole} PRIMARY KEY, offer {bytes} NOT NULL, total {bytes} NOT NULL,"
+        " members {bytes} NOT NULL, helper_sum {bytes} NOT NULL, helper_record {bytes} NOT NULL,"
+        " noisy {bytes} NOT NULL, record {bytes} NOT NULL)",
+        "CREATE TABLE reports (ticket {bytes} PRIMARY KEY, round {whole} NOT NULL, identifier {bytes} NOT NULL,"
+        " report {bytes} NOT NULL, stands {whole} NOT NULL, UNIQUE (round, identifier))",
     ],
 ]
 """Each migration's statements, in order; the first is number 1."""

@@ -7,6 +7,8 @@ besides is kept with the newest version alone, and read by the leader alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from safetensors.numpy import load
 
 from federank.protocol.wire import encode_parts
@@ -20,9 +22,14 @@ REMEMBERED_ROUNDS = 1000
 
 
 def publish(
-    connection: Connection, number: int, model: Published, measured: dict[str, float], keep_updates: bool
+    connection: Connection,
+    number: int,
+    model: Published,
+    measured: dict[str, float],
+    keep_updates: bool,
+    also: Callable[[Connection], None] | None = None,
 ) -> None:
-    """Write the version that a closed round has led to, and end the round; all at once."""
+    """Write the version that a closed round has led to, and end the round; all at once, with what `also` writes."""
     with connection.transaction():
         folded = connection.run(
             "UPDATE rounds SET state = 'folded', drift = ?, seconds = ?,"
@@ -37,6 +44,8 @@ def publish(
         if folded != 1:
             raise StoreAway(f"Round {number} is not closed: somebody else has folded it.")
         connection.run("UPDATE rounds SET version = ? WHERE state = 'open'", model.version)  # a buffer's next round
+        if also is not None:
+            also(connection)
         _insert_version(connection, number, model, whole=False)
         connection.run("UPDATE versions SET state = NULL WHERE version < ? AND state IS NOT NULL", model.version)
         if model.version % WHOLE_EVERY == 0:

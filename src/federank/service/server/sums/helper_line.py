@@ -1,0 +1,144 @@
+"""The line to the helper: every request that a leader makes, signed; answers read with a bound.
+
+One attempt each: whoever asks knows what to do when there is no answer (`HelperAway`), because every request may be
+repeated. A refusal (`HelperRefused`) has the helper's reason in a word.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from typing import Any, NamedTuple
+
+import httpx
+
+from federank.errors import BadMessage, SettingError
+from federank.protocol.sums.asking import SIGNATURE_HEADER, Terms, encode_reports, sign_request
+from federank.protocol.sums.canonical import hexadecimal
+from federank.protocol.sums.identities import PUBLIC_BYTES, SIGNATURE_BYTES
+from federank.protocol.sums.upload import Report
+
+MOST_SMALL = 1 << 20
+TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+
+
+class HelperAway(Exception):
+    """The helper did not answer, or could not."""
+
+
+class HelperRefused(Exception):
+    """The helper said no; `slug` is its reason in a word."""
+
+    def __init__(self, slug: str, message: str) -> None:
+        super().__init__(message)
+        self.slug = slug
+
+
+class HelperIdentity(NamedTuple):
+    """Who a helper says it is, at its own address."""
+
+    key: bytes
+    origin: str
+    successions: list[tuple[bytes, bytes, bytes]]
+
+
+class HelperLine:
+    """A leader's connection to its helper."""
+
+    def __init__(self, origin: str, private: bytes, authority: str | None = None) -> None:
+        self._private = private
+        self._http = httpx.Client(base_url=origin, timeout=TIMEOUT, verify=_trusted(authority), follow_redirects=False)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._http.close()
+
+    def identity(self) -> HelperIdentity:
+        """Who is at the helper's address."""
+        told = _read_json(self._ask("GET", "/identity"))
+        steps = [
+            (
+                hexadecimal(step.get("old"), PUBLIC_BYTES, "A helper's old key"),
+                hexadecimal(step.get("new"), PUBLIC_BYTES, "A helper's new key"),
+                hexadecimal(step.get("signature"), SIGNATURE_BYTES, "A helper's signature"),
+            )
+            for step in told.get("successions", [])
+        ]
+        return HelperIdentity(
+            hexadecimal(told.get("key"), PUBLIC_BYTES, "The helper's key"), str(told.get("origin")), steps
+        )
+
+    def register(self, charter: bytes) -> None:
+        """Ask the helper to serve this federation."""
+        self._ask("POST", "/federations", charter)
+
+    def offer(self, charter: str, number: int, terms: Terms) -> bytes:
+        """The helper's signed offer of a round."""
+        return self._ask("POST", _place(charter, number, "offer"), terms.to_bytes())
+
+    def prepare(self, charter: str, number: int, reports: list[Report]) -> list[bool]:
+        """Which of these reports stand."""
+        answer = _read_json(self._ask("POST", _place(charter, number, "prepare"), encode_reports(reports)))
+        stands = answer.get("stands")
+        if not isinstance(stands, str) or len(stands) != len(reports) or not set(stands) <= {"0", "1"}:
+            raise BadMessage("The helper must say of every report whether it stands; this answer does not.")
+        return [digit == "1" for digit in stands]
+
+    def answer(self, charter: str, number: int, reports: list[Report], length: int) -> bytes:
+        """The helper's record and its noisy sum of the masks of a set."""
+        return self._ask("POST", _place(charter, number, "answer"), encode_reports(reports), MOST_SMALL + 4 * length)
+
+    def abandon(self, charter: str, number: int) -> None:
+        """End a round without an answer."""
+        self._ask("POST", _place(charter, number, "abandon"))
+
+    def open_rounds(self, charter: str, first: int = 0) -> list[int]:
+        """The rounds of this federation that are under way at the helper."""
+        found: list[int] = []
+        while True:
+            rounds = _read_json(self._ask("GET", f"/federations/{charter}/rounds?from={first}")).get("rounds", [])
+            found += [int(one["round"]) for one in rounds if one["state"] == "open"]
+            if not rounds:
+                return found
+            first = int(rounds[-1]["round"]) + 1
+
+    def _ask(self, method: str, path: str, body: bytes = b"", most: int = MOST_SMALL) -> bytes:
+        headers = {} if method == "GET" else {SIGNATURE_HEADER: sign_request(self._private, path, body)}
+        content = bytearray()
+        try:
+            with self._http.stream(method, path, content=body, headers=headers) as response:
+                for piece in response.iter_bytes():
+                    content += piece
+                    if len(content) > most:
+                        raise BadMessage(f"The helper's answer is longer than the {most:,} bytes it can have at most.")
+        except httpx.HTTPError as fault:
+            raise HelperAway(f"The helper did not answer ({type(fault).__name__}).") from fault
+        status = response.status_code
+        if status == 429 or status >= 500:
+            raise HelperAway(f"The helper cannot answer now ({status}).")
+        if not 200 <= status < 300:
+            told = _read_json(bytes(content))
+            raise HelperRefused(str(told.get("error", "unknown"))[:40], str(told.get("message", ""))[:300])
+        return bytes(content)
+
+
+def _place(charter: str, number: int, act: str) -> str:
+    return f"/federations/{charter}/rounds/{number}/{act}"
+
+
+def _read_json(content: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(content)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise BadMessage("The helper's answer is not the JSON that it should be.")
+    return told
+
+
+def _trusted(authority: str | None) -> ssl.SSLContext:
+    """Whom to believe: the helper's own authority where one is given, else the system's."""
+    try:
+        return ssl.create_default_context(cadata=authority)
+    except (ssl.SSLError, ValueError) as reason:
+        raise SettingError(f"The helper's certificates cannot be read as PEM ({reason}).") from reason

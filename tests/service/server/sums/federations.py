@@ -1,0 +1,92 @@
+"""Small federations of sums for tests: a helper in a thread, a leader in this process, devices that split messages."""
+
+import os
+from contextlib import asynccontextmanager
+
+import numpy as np
+from tests.service.federations import ITEMS, PATIENT, serving, small_world
+from tests.service.helper.helpers import ThreadedHelper
+
+from federank.protocol.frugal import FrugalSettings
+from federank.protocol.policy import Outward
+from federank.protocol.squares.codec import decode_squares_broadcast
+from federank.protocol.squares.computation import compute_squares
+from federank.protocol.squares.distribution import block_of
+from federank.protocol.squares.messages import SquaresPrivate, dense, flat, rows_of
+from federank.protocol.squares.recipes import squares_recipe
+from federank.protocol.squares.transmission import send
+from federank.protocol.sums.charter import charter_from
+from federank.protocol.sums.offer import check_offer, model_digest, read_offer
+from federank.protocol.sums.rounding import round_message
+from federank.protocol.sums.upload import encode_upload, make_upload, new_secrets, rounding_chances
+from federank.service.server.families.squares import SQUARES
+from federank.service.server.federation.establishing import establish
+from federank.service.server.settings import RoundSettings
+from federank.service.server.store.database import Database
+from federank.service.server.store.schema import migrate
+from federank.service.server.sums.agreeing import SumsDemand
+
+FACTORS, LEAST = 4, 3
+HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]
+
+
+def settings_of(**given):
+    return FrugalSettings(**({"factors": FACTORS, "messages": 5, "clip": 3.0} | given))
+
+
+def establish_sums(store, helper, rounds=None, sigma=0.0, **given):
+    """Establish a federation of sums in a store."""
+    database = Database(store)
+    with database.connection() as connection:
+        migrate(connection)
+        usual = {"target": LEAST, "minimum": LEAST, "over_selection": 1.0}
+        chosen = RoundSettings(**(usual | PATIENT | (rounds or {})))
+        demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=LEAST)
+        establish(connection, settings_of(**given), small_world(), chosen, family=SQUARES, sums=demand)
+    database.close()
+
+
+@asynccontextmanager
+async def federation(tmp_path, store=None, rounds=None, sigma=0.0, **given):
+    """A helper and a leader that have agreed; the helper, and the leader's worker."""
+    store = store or f"sqlite:///{tmp_path / 'leader.sqlite'}"
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        establish_sums(store, helper.origin, rounds, sigma, **given)
+        async with serving(store) as running:
+            yield helper, running
+
+
+def recipe_of(**given):
+    return squares_recipe(settings_of(**given), np.ones(1, dtype=np.int64), ITEMS)
+
+
+def whole_message(broadcast, history, clip, random=os.urandom, **given):
+    """What a device with this history sends, as whole numbers."""
+    profile = np.array(history, dtype=np.int32)
+    everything = np.ones(len(profile), dtype=np.bool_)
+    device = SquaresPrivate(0, profile, Outward(profile, everything, everything, True), 1)
+    recipe = recipe_of(**given)
+    update = send(recipe, device, *compute_squares(recipe, device, broadcast, block_of(recipe, 0)))
+    values = flat(dense(update))
+    return round_message(values, clip, rounding_chances(len(values), random))
+
+
+async def prepared_upload(device, ticket, history):
+    """A device's upload of a round, after every check that it makes; the whole numbers, and the bytes."""
+    client = device.client
+    charter = charter_from((await client.get("/api/v1/sums/charter")).content)
+    broadcast = decode_squares_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
+    terms = read_offer((await client.get("/api/v1/sums/offer")).content, charter.helper_public())
+    model = model_digest(broadcast.version, broadcast.regulariser, broadcast.weights, rows_of(broadcast))
+    check_offer(terms, charter, model, np.arange(ITEMS, dtype=np.int32), 0)
+    message = whole_message(broadcast, history, charter.length_of_clip())
+    return message, encode_upload(make_upload(terms, message, new_secrets(os.urandom)))
+
+
+async def take_part(device, history):
+    """One whole interaction of a device with this history; the whole numbers that it has split."""
+    ticket = await device.ticket()
+    message, body = await prepared_upload(device, ticket, history)
+    answer = await device.send(ticket, body)
+    assert answer.status_code == 201, answer.text
+    return message

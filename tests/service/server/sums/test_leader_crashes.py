@@ -1,0 +1,142 @@
+"""Whatever happens to a leader of sums, every share is in its round's sum once, and every round ends."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from tests.service.federations import ITEMS, Device, Served, in_a_loop, stored
+from tests.service.helper.helpers import HelperProcess
+from tests.service.server.sums.federations import HISTORIES, federation, prepared_upload, take_part
+from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
+
+from federank.service.server import rounds as leading
+from federank.service.server.sums import store as sums_store
+from federank.service.server.sums.helper_line import HelperLine
+from federank.service.server.sums.rounds import RoundOfSums
+
+STEPS = {
+    "before the offer is kept": (sums_store, "put_offer", "before"),
+    "after the offer is kept, before the round is open": (sums_store, "put_offer", "after"),
+    "before uploads are prepared": (HelperLine, "prepare", "before"),
+    "after the helper has said which stand": (HelperLine, "prepare", "after"),
+    "before shares are added": (sums_store, "add_prepared", "before"),
+    "after shares are added": (sums_store, "add_prepared", "after"),
+    "before the round is closed": (leading, "close_round", "before"),
+    "after the round is closed": (leading, "close_round", "after"),
+    "before the set is answered": (HelperLine, "answer", "before"),
+    "after the set is answered, before the answer is kept": (HelperLine, "answer", "after"),
+    "after the answer is kept": (sums_store, "put_answer", "after"),
+    "before the record is made": (RoundOfSums, "record", "before"),
+    "before the version is published": (leading, "publish", "before"),
+    "after the version is published": (leading, "publish", "after"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEPS)
+@in_a_loop
+async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite_store, tmp_path, monkeypatch, step):
+    """Whoever leads next has nothing but the store and the helper."""
+    place, name, when = STEPS[step]
+    real, crashed = getattr(place, name), []
+
+    def crashing(*values, **named):
+        if crashed:
+            return real(*values, **named)
+        crashed.append(step)
+        if when == "after":
+            real(*values, **named)
+        raise RuntimeError("gone")
+
+    monkeypatch.setattr(place, name, crashing)
+    async with federation(tmp_path, sqlite_store) as (_, running):
+        people = [await running.device() for _ in range(3)]
+        messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
+        await running.version(1)
+        await running.open_round(1)
+        again = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
+        await running.version(2)
+    assert crashed
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages, again], 3).vectors)
+    assert stored(sqlite_store, "SELECT state FROM rounds WHERE number < 2") == [("folded",)] * 2
+
+
+@pytest.fixture
+def memory():
+    """A folder of memory for a helper's round keys."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder) / "keys"
+
+
+async def one_message(address, history, tries=400):
+    """A device on a bad network: it sends one message, trying again whatever fails."""
+    async with httpx.AsyncClient(base_url=address, timeout=30) as client:
+        device = ticket = body = None
+        for _ in range(tries):
+            try:
+                device = device or await Device.enrolled(client)
+                if ticket is None:
+                    answer = await device.work(wait=5)
+                    ticket = answer.json()["ticket"] if answer.status_code == 200 else None
+                    continue
+                if body is None:
+                    _, body = await prepared_upload(device, ticket, history)
+                answer = await device.send(ticket, body)
+                if answer.status_code in (200, 201):
+                    return 1
+                assert answer.status_code == 410, answer.text
+                return 0
+            except (httpx.TransportError, KeyError, AssertionError):
+                await asyncio.sleep(0.05)
+    return 0
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_both_killed_again_and_again_every_version_is_recomputed(tmp_path, memory):
+    names = [f"item-{number:02d}" for number in range(ITEMS)]
+    (tmp_path / "items.csv").write_text("user,item\n" + "".join(f"{who},{name}\n" for who in "ab" for name in names))
+    helper = HelperProcess(tmp_path, memory).start()
+    flags = ["--method", "frugal", "--helper", helper.address, "--sigma", "1", "--least-cohort", "6", "--messages", "3"]
+    flags += ["--target", "6", "--factors", "4", "--clip", "3", "--deadline", "600"]
+    store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
+    served = None
+    try:
+        served = Served(store, "--data", "items.csv", "--rehearsal", *flags, folder=tmp_path)
+        for number in range(3):
+            people = [asyncio.create_task(one_message(served.address, HISTORIES[person % 6])) for person in range(6)]
+            for pause in (0.2, 0.6, 0.4):
+                await asyncio.sleep(pause)
+                await asyncio.to_thread(killed_and_back, served if number % 2 else helper)
+            assert sum(await asyncio.gather(*people)) == 6
+            await version_of(served.address, number + 1)
+        command = [sys.executable, "-m", "federank", "verify", served.address, "--helper", helper.address, "--json"]
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert (found["versions"], found["messages"]) == (3, 18)
+    finally:
+        if served is not None:
+            served.stop()
+        helper.kill()
+
+
+def killed_and_back(process):
+    process.kill()
+    process.start()
+
+
+async def version_of(address, version):
+    async with httpx.AsyncClient(base_url=address, timeout=30) as client:
+        for _ in range(600):
+            status = (await client.get("/api/v1/status")).json()
+            if status["version"] >= version:
+                return
+            await asyncio.sleep(0.05)
+    raise AssertionError(status)

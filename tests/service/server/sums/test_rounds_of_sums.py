@@ -1,0 +1,329 @@
+"""A leader that cannot read uploads: rounds with a helper end folded or abandoned, and the fold is the simulation's."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from tests.service.federations import ITEMS, in_a_loop, serving, small_world, stored
+from tests.service.helper.helpers import ThreadedHelper
+from tests.service.server.sums.federations import (
+    FACTORS,
+    HISTORIES,
+    LEAST,
+    establish_sums,
+    federation,
+    prepared_upload,
+    recipe_of,
+    settings_of,
+    take_part,
+)
+
+from federank.errors import SettingError
+from federank.protocol.squares.aggregation import first_shared
+from federank.protocol.squares.aggregation import fold as fold_summed
+from federank.protocol.squares.server_steps import SummedMessages
+from federank.protocol.sums.records import read_record
+from federank.protocol.sums.rounding import in_units
+from federank.protocol.sums.upload import decode_upload
+from federank.service.server.families.squares import SQUARES
+from federank.service.server.federation.opening import Demand, open_store
+from federank.service.server.logs import Log
+from federank.service.server.service import open_service
+from federank.service.server.settings import TrustSettings
+from federank.service.server.store.database import Database
+from federank.service.server.store.versions import model_to_fold
+from federank.service.server.sums.agreeing import SumsDemand, get_agreement, settings_from, settings_text
+from federank.service.server.sums.plausible import implausible
+
+
+def simulated(rounds, devices):
+    """What the simulation's fold makes of these rounds' whole messages."""
+    recipe = recipe_of()._replace(participants=np.arange(devices, dtype=np.int32))
+    shared = first_shared(recipe, settings_of().initial_scale)
+    for messages in rounds:
+        values = in_units(np.sum(messages, axis=0), 3.0).reshape(-1, FACTORS + 1)
+        sums = SummedMessages(values[:ITEMS], values[ITEMS:], len(messages))
+        fold_summed(recipe, shared, np.arange(ITEMS, dtype=np.int32), sums)
+    return shared
+
+
+def kept_model(store):
+    database = Database(store)
+    with database.connection() as connection:
+        model = model_to_fold(connection)
+    database.close()
+    return model
+
+
+@in_a_loop
+async def test_with_noise_off_the_model_is_the_simulations_to_the_last_bit(store, tmp_path):
+    async with federation(tmp_path, store) as (_, running):
+        people = [await running.device() for _ in HISTORIES]
+        first = [await take_part(*one) for one in zip(people[:3], HISTORIES, strict=False)]
+        await running.version(1)
+        second = [await take_part(*one) for one in zip(people[3:], HISTORIES[3:], strict=False)]
+        await running.version(2)
+    expected, found = simulated([first, second], 6), kept_model(store).content
+    assert np.array_equal(found.tables["vectors"], expected.vectors)
+    assert np.array_equal(found.tables["weights"], expected.weights)
+    assert found.overall["regulariser"][0] == expected.regulariser
+    assert found.state["heard"][0] == 6
+
+
+@in_a_loop
+async def test_no_upload_is_kept_and_none_can_be_read(sqlite_store, tmp_path):
+    """Once a share is added up its bytes are gone; and what the leader held before is uniform, whatever was in it."""
+    async with federation(tmp_path, sqlite_store, {"target": 4}) as (_, running):
+        people = [await running.device() for _ in range(4)]
+        for device, history in zip(people[:3], HISTORIES, strict=False):
+            await take_part(device, history)
+        for _ in range(500):
+            bodies = stored(sqlite_store, "SELECT body, kind FROM uploads")
+            if all(not body for body, _ in bodies) and len(bodies) == 3:
+                break
+            await asyncio.sleep(0.01)
+        assert [(len(body), kind) for body, kind in bodies] == [(0, "sums")] * 3
+        assert stored(sqlite_store, "SELECT COUNT(*) FROM reports WHERE stands = 1") == [(3,)]
+        await take_part(people[3], HISTORIES[3])
+        await running.version(1)
+    assert stored(sqlite_store, "SELECT COUNT(*) FROM reports") == [(0,)]
+
+
+@in_a_loop
+async def test_noise_of_both_servers_is_on_the_published_sums(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
+        people = [await running.device() for _ in range(3)]
+        messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
+        await running.version(1)
+        leader = await running.client.get("/api/v1/sums/total?round=0")
+        [(helper_sum,)] = stored(sqlite_store, "SELECT helper_sum FROM sums WHERE round = 0")
+        words = np.frombuffer(leader.content, "<u4") + np.frombuffer(helper_sum, "<u4")
+        noise = words.view(np.int32) - np.sum(messages, axis=0)
+        assert 0.5 < noise.std() / (4096 * np.sqrt(2)) < 1.6
+
+
+@in_a_loop
+async def test_uploads_wait_while_the_helper_is_away_and_the_round_goes_on_when_it_is_back(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (helper, running):
+        people = [await running.device() for _ in range(3)]
+        first = await take_part(people[0], HISTORIES[0])
+        tickets = [await device.ticket() for device in people[1:]]
+        made = [await prepared_upload(*one) for one in zip(people[1:], tickets, HISTORIES[1:], strict=False)]
+        await asyncio.to_thread(helper.stop)
+        for device, ticket, (_, body) in zip(people[1:], tickets, made, strict=True):
+            assert (await device.send(ticket, body)).status_code == 201
+        await running.until(lambda view: view.round.state == "closed")
+        await asyncio.to_thread(helper.start)
+        await running.version(1)
+    expected = simulated([[first, *(message for message, _ in made)]], 3)
+    assert np.array_equal(kept_model(sqlite_store).vectors, expected.vectors)
+
+
+@in_a_loop
+async def test_a_helper_that_lost_its_keys_ends_the_round_and_the_next_one_begins(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (_, running):
+        people = [await running.device() for _ in range(3)]
+        await running.open_round()
+        for key in (tmp_path / "keys").iterdir():
+            key.unlink()
+        ticket = await people[0].ticket()
+        _, body = await prepared_upload(people[0], ticket, HISTORIES[0])
+        assert (await people[0].send(ticket, body)).status_code == 201
+        await running.open_round(1)
+        for one in zip(people, HISTORIES, strict=False):
+            await take_part(*one)
+        await running.version(1)
+    states = stored(sqlite_store, "SELECT state FROM rounds ORDER BY number")
+    assert states[:2] == [("abandoned",), ("folded",)]
+
+
+@in_a_loop
+async def test_what_does_not_stand_and_what_is_copied_is_left_out_of_both_sums(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, {"target": 5}) as (_, running):
+        people = [await running.device() for _ in range(5)]
+        messages = [await take_part(*one) for one in zip(people[:2], HISTORIES, strict=False)]
+        # One device sends what another has sent, one a share that does not belong to its seal.
+        tickets = [await device.ticket() for device in people[2:]]
+        message, body = await prepared_upload(people[2], tickets[0], HISTORIES[2])
+        _, spoilt = await prepared_upload(people[4], tickets[2], HISTORIES[4])
+        spoilt = spoilt[:-1] + bytes([spoilt[-1] ^ 1])
+        for device, ticket, content in zip(people[2:], tickets, (body, body, spoilt), strict=True):
+            assert (await device.send(ticket, content)).status_code == 201
+        await running.version(1)
+        record = read_record(
+            (await running.client.get("/api/v1/sums/record?round=0")).content,
+            running.service.charter.sums.charter.leader_public(),
+        )
+    assert record.messages == 3
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[*messages, message]], 5).vectors)
+
+
+@in_a_loop
+async def test_a_cohort_in_which_too_few_stand_is_abandoned(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (helper, running):
+        people = [await running.device() for _ in range(3)]
+        for device, history in zip(people[:2], HISTORIES, strict=False):
+            await take_part(device, history)
+        ticket = await people[2].ticket()
+        _, body = await prepared_upload(people[2], ticket, HISTORIES[2])
+        assert (await people[2].send(ticket, body[:-1] + bytes([body[-1] ^ 1]))).status_code == 201
+        await running.until(lambda view: view.abandoned == 1)
+        await running.open_round(1)
+        name = running.service.charter.sums.name
+        line = running.service.charter.sums.line()
+        assert await asyncio.to_thread(line.open_rounds, name) == [1]
+        line.close()
+    assert stored(sqlite_store, "SELECT COUNT(*) FROM versions WHERE version > 0") == [(0,)]
+    assert len(list((helper.folder / "keys").iterdir())) == 1
+
+
+@in_a_loop
+async def test_an_upload_of_another_form_is_refused_with_a_sentence(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (_, running):
+        device = await running.device()
+        ticket = await device.ticket()
+        _, body = await prepared_upload(device, ticket, HISTORIES[0])
+        for spoilt in (body[:-1], b"", bytes(len(body)), b"X" + body[1:]):
+            refused = await device.send(ticket, spoilt)
+            assert refused.status_code == 422
+            assert refused.json()["message"].endswith(".")
+        assert (await device.send(ticket, body + b"\0")).status_code == 413
+        assert (await device.send(ticket, body)).status_code == 201
+        assert (await device.send(ticket, body)).status_code == 200  # idempotent
+        _, other = await prepared_upload(device, ticket, HISTORIES[0])
+        assert (await device.send(ticket, other)).status_code == 409
+
+
+@in_a_loop
+async def test_what_anybody_can_fetch(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (helper, running):
+        facts = (await running.client.get("/api/v1/federation")).json()
+        assert facts["uploads"] == "sums"
+        charter = (await running.client.get("/api/v1/sums/charter")).json()
+        assert (charter["helper_origin"], charter["least_cohort"]) == (helper.origin, LEAST)
+        assert charter["helper_key"] == helper.service.helper.identity.public.hex()
+        assert charter["founding"] == facts["founding"]
+        settings = await running.client.get("/api/v1/sums/settings")
+        assert settings_from(SQUARES, settings.json()) == running.service.charter.settings
+        assert (await running.client.get("/api/v1/sums/offer?round=7")).status_code == 404
+        await running.open_round()
+        assert (await running.client.get("/api/v1/sums/record?round=0")).status_code == 404
+        assert (await running.client.get("/api/v1/sums/rounds")).json() == {"rounds": []}
+
+
+@in_a_loop
+async def test_a_plain_federation_has_no_sums(sqlite_store):
+    async with serving(sqlite_store) as running:
+        assert (await running.client.get("/api/v1/federation")).json()["uploads"] == "plain"
+        for place in ("charter", "settings", "offer", "record", "total", "rounds", "first"):
+            assert (await running.client.get(f"/api/v1/sums/{place}")).status_code == 404
+
+
+def test_nobody_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlite_store):
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        demand = Demand(data=small_world, source="small", method="frugal", sums=SumsDemand(helper=helper.origin))
+        with pytest.raises(SettingError, match="mode"):
+            open_store(sqlite_store, _changed(demand, rounds={"mode": "buffered"}))
+        with pytest.raises(SettingError, match="least-cohort"):
+            open_store(sqlite_store, _changed(demand, rounds={"minimum": 3}))
+        with pytest.raises(SettingError, match="--method frugal"):
+            open_store(sqlite_store, _changed(demand, method="fpl"))
+        with pytest.raises(SettingError, match="sigma"):
+            SumsDemand(helper=helper.origin, sigma=float("nan"))
+        open_store(sqlite_store, demand)
+        open_store(sqlite_store, demand)
+        for change in ({"sigma": 9.0}, {"least_cohort": 51}, {"helper": "https://else.example"}):
+            other = SumsDemand(**({"helper": helper.origin} | change))
+            with pytest.raises(SettingError, match="The store holds"):
+                open_store(sqlite_store, _changed(demand, sums=other))
+        with pytest.raises(SettingError, match="keep-updates"):
+            open_service(sqlite_store, TrustSettings(keep_updates=True), Log(None))
+
+
+def _changed(demand, **changes):
+    from dataclasses import replace
+
+    return replace(demand, **changes)
+
+
+def test_a_federation_whose_helper_is_not_there_is_not_begun(sqlite_store):
+    demand = Demand(
+        data=small_world, source="small", method="frugal", sums=SumsDemand(helper="http://127.0.0.1:9", sigma=0)
+    )
+    with pytest.raises(SettingError, match="Is it running"):
+        open_store(sqlite_store, demand)
+    assert stored(sqlite_store, "SELECT COUNT(*) FROM facts") == [(0,)]
+
+
+def test_settings_are_published_in_bytes_that_give_them_back():
+    settings = settings_of(shrinkage=1e-7, activity=0.15)
+    import json
+
+    assert settings_from(SQUARES, json.loads(settings_text(settings))) == settings
+
+
+def test_secrets_of_an_agreement_are_not_shown(sqlite_store, tmp_path):
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        establish_sums(sqlite_store, helper.origin)
+    database = Database(sqlite_store)
+    with database.connection() as connection:
+        kept = get_agreement(connection)
+    database.close()
+    assert kept.private.hex() not in repr(kept)
+    assert repr(kept.private) not in repr(kept)
+
+
+def test_plausible_sums_pass_and_others_do_not():
+    rng = np.random.default_rng(3)
+    columns, rows, people, noise = 5, 40, 10, 2000
+    honest = rng.normal(0, np.sqrt(2) * noise, rows * columns)
+    honest[:columns] += people * 4096 / np.sqrt(columns)
+    assert implausible(np.rint(honest).astype(np.int32), columns, people, noise) is None
+    pushed = honest.copy()
+    pushed[3 * columns] += 120_000
+    assert "row" in implausible(np.rint(pushed).astype(np.int32), columns, people, noise)
+    everywhere = np.full(rows * columns, 16_000, dtype=np.int32)  # no row is too long, all together are
+    assert "sum" in implausible(everywhere, columns, people, noise)
+
+
+@in_a_loop
+async def test_attack_a_sum_beyond_what_honest_messages_can_give_is_not_folded(sqlite_store, tmp_path):
+    """A device splits a message of a hundred times the bound: the round is abandoned, with the reason in the log."""
+    import io
+
+    from federank.protocol.sums import upload as uploads
+
+    log = io.StringIO()
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        establish_sums(sqlite_store, helper.origin)
+        async with serving(sqlite_store, log=Log(log)) as running:
+            people = [await running.device() for _ in range(3)]
+            for one in zip(people[:2], HISTORIES, strict=False):
+                await take_part(*one)
+            ticket = await people[2].ticket()
+            before, uploads.C_INT = uploads.C_INT, 10**7
+            try:
+                body = await lying_upload(people[2])
+            finally:
+                uploads.C_INT = before
+            assert (await people[2].send(ticket, body)).status_code == 201
+            await running.until(lambda view: view.abandoned == 1)
+            await running.open_round(1)
+    assert "norm is" in log.getvalue()
+    assert kept_model(sqlite_store).version == 0
+
+
+async def lying_upload(device):
+    import os
+
+    from federank.protocol.sums.charter import charter_from
+    from federank.protocol.sums.offer import read_offer
+    from federank.protocol.sums.upload import encode_upload, make_upload, new_secrets
+
+    charter = charter_from((await device.client.get("/api/v1/sums/charter")).content)
+    terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, charter.helper_public())
+    message = np.zeros(terms.length, dtype=np.int32)
+    message[0] = 400_000
+    body = encode_upload(make_upload(terms, message, new_secrets(os.urandom)))
+    assert decode_upload(body, terms.length).id
+    return body

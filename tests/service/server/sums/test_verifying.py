@@ -1,0 +1,140 @@
+"""`federank verify` recomputes every version from what was published, and finds what does not fit."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from tests.service.federations import in_a_loop
+from tests.service.server.sums.federations import HISTORIES, federation, take_part
+
+from federank.errors import BadMessage, NoAnswer
+from federank.service import verifying
+from federank.service.helper.service import open_helper
+from federank.service.server.http.app import public_app
+from federank.service.server.http.connections import ConnectionLimits
+from federank.service.server.http.listening import bind, uvicorn_server
+from federank.service.server.logs import Log
+from federank.service.server.store.database import Database
+from federank.service.verifying import Servers, verify
+
+
+class Published:
+    """A federation of two versions, its leader on a port of this machine."""
+
+    def __init__(self, helper, running):
+        self.helper, self.running = helper, running
+
+    async def __aenter__(self):
+        people = [await self.running.device() for _ in range(3)]
+        for version in (1, 2):
+            for one in zip(people, HISTORIES, strict=False):
+                await take_part(*one)
+            await self.running.version(version)
+        self.socket = bind("127.0.0.1", 0)
+        self.server = uvicorn_server(
+            public_app(self.running.service), ConnectionLimits(header_timeout=10, reading_timeout=30)
+        )
+        self.task = asyncio.create_task(self.server.serve(sockets=[self.socket]))
+        self.leader = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_):
+        self.server.should_exit = True
+        await self.task
+        self.socket.close()
+
+    async def verify(self, **changes):
+        lines = []
+        servers = Servers(**({"leader": self.leader, "helper": self.helper.origin} | changes))
+        return await asyncio.to_thread(verify, servers, lines.append), lines
+
+
+@in_a_loop
+async def test_every_version_is_recomputed_to_the_last_bit(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, sigma=1.0) as both, Published(*both) as published:
+        found, lines = await published.verify()
+        assert (found.versions, found.messages, found.abandoned) == (2, 6, 0)
+        assert found.charter == both[1].service.charter.sums.name
+        assert [line.split(":")[0] for line in lines[2:]] == ["version 1", "version 2"]
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "sentence"),
+    [
+        ("leader", "UPDATE sums SET noisy = helper_sum WHERE round = 1", "not those that the records name"),
+        ("helper", "UPDATE rounds SET total = terms WHERE number = 1", "cannot be"),
+        ("leader", "UPDATE sums SET record = helper_record WHERE round = 0", "signature"),
+        ("helper", "UPDATE rounds SET record = offer WHERE number = 0", "fields"),
+        (
+            "leader",
+            "UPDATE sums SET offer = (SELECT offer FROM sums WHERE round = 0) WHERE round = 1",
+            "different offers",
+        ),
+        ("leader", "UPDATE facts SET value = x'7b7d' WHERE name = 'sums settings'", "settings"),
+    ],
+)
+@in_a_loop
+async def test_what_was_changed_afterwards_is_found(sqlite_store, tmp_path, table, change, sentence):
+    helper_store = f"sqlite:///{tmp_path / 'helper.sqlite'}"
+    async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
+        if "total = terms" in change:
+            change = "UPDATE rounds SET total = (SELECT total FROM rounds WHERE number = 0) WHERE number = 1"
+            sentence = "not those that the records name"
+        database = Database(sqlite_store if table == "leader" else helper_store)
+        with database.connection() as connection:
+            connection.run(change)
+        database.close()
+        if "settings" in change:
+            sums = both[1].service.charter.sums
+            object.__setattr__(
+                both[1].service, "charter", both[1].service.charter._replace(sums=sums._replace(settings=b"{}"))
+            )
+        with pytest.raises(BadMessage, match=sentence):
+            await published.verify()
+
+
+@in_a_loop
+async def test_a_fold_that_does_not_follow_is_found(sqlite_store, tmp_path, monkeypatch):
+    async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
+        monkeypatch.setattr(verifying, "in_units", lambda total, clip: np.asarray(total * (clip / 4095)))
+        with pytest.raises(BadMessage, match="does not follow"):
+            await published.verify()
+
+
+@in_a_loop
+async def test_another_helper_in_its_place_is_found(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
+        real = published.helper.service.helper.identities
+        other = open_helper(
+            f"sqlite:///{tmp_path / 'other.sqlite'}",
+            published.helper.origin,
+            tmp_path / "others",
+            published.helper.settings,
+            Log(None),
+        )
+        kept = list(real)
+        real[:] = other.helper.identities
+        with pytest.raises(BadMessage, match="has not signed for"):
+            await published.verify()
+        real[:] = kept
+        other.stop()
+        with pytest.raises(NoAnswer):
+            await published.verify(helper="http://127.0.0.1:9")
+
+
+@in_a_loop
+async def test_versions_of_before_a_new_identity_are_still_recomputed(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
+        helper = published.helper
+        await asyncio.to_thread(helper.stop)
+        renewed = open_helper(
+            helper.store, helper.origin, helper.folder / "keys", helper.settings, Log(None), new_identity=True
+        )
+        renewed.stop()
+        await asyncio.to_thread(helper.start)
+        people = [await published.running.device() for _ in range(3)]
+        for one in zip(people, HISTORIES, strict=False):
+            await take_part(*one)
+        await published.running.version(3)
+        found, _ = await published.verify()
+        assert found.versions == 3
