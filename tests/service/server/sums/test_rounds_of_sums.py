@@ -216,7 +216,7 @@ async def test_a_plain_federation_has_no_sums(sqlite_store):
     async with serving(sqlite_store) as running:
         assert (await running.client.get("/api/v1/federation")).json()["uploads"] == "plain"
         for place in ("charter", "settings", "offer", "record", "total", "rounds", "first"):
-            assert (await running.client.get(f"/api/v1/sums/{place}")).status_code == 404
+            assert (await running.client.get(f"/api/v1/sums/{place}")).status_code == 409
 
 
 def test_nobody_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlite_store):

@@ -71,7 +71,7 @@ async def first(service: Service, request: Request) -> Response:  # noqa: ARG001
 def _agreement(service: Service) -> Agreement:
     if service.charter.sums is None:
         raise Refusal(
-            404, "plain", "This federation's uploads are plain: its server reads them, and there are no sums."
+            409, "plain", "This federation's uploads are plain: its server reads them, and there are no sums."
         )
     return service.charter.sums
 
