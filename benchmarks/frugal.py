@@ -3,9 +3,11 @@
 Both learn from the training part of MovieLens 1M with 64 factors and the same number of threads, and take turns, so
 that whatever else the machine does falls on both. A round of Frugal is compared with one iteration of implicit's ALS; a
 fit with 5 messages (everybody's own vector at the end included) with 15 iterations, its default. Where MovieLens 1M is
-not at hand (FEDERANK_DATA), a city of its shape is used.
+not at hand (FEDERANK_DATA), a city of its shape is used. `--large` measures something else, in a process of its own: a
+fit of a city with a million people and 100,000 places, with its time and the most memory that it took.
 
     python benchmarks/frugal.py [--runs 5] [--json]
+    python benchmarks/frugal.py --large [--threads 2] [--json]
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -35,6 +38,8 @@ from federank.recommenders.people.choosing import choices_for
 from federank.recommenders.recommendations import Recommendations
 
 FACTORS, MESSAGES, ITERATIONS, N = 64, 5, 15, 10
+LARGE = {"people": 1_000_000, "places": 100_000, "checkins": 50_000_000}
+LARGE_FACTORS = 20
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -100,11 +105,32 @@ def measure(runs: int) -> dict[str, Any]:
     }
 
 
+def measure_large(threads: int) -> dict[str, Any]:
+    """A million people: 5 messages of everybody, then everybody's own vector; memory with the making of the city."""
+    begin = time.perf_counter()
+    data = fr.city(**LARGE, seed=1)
+    made = time.perf_counter() - begin
+    model = fr.Frugal(factors=LARGE_FACTORS, messages=MESSAGES)
+    whole = seconds(lambda: model.fit(data, conduct=fr.Conduct(threads=threads)))
+    return {
+        "data": f"{data.n_users:,} people, {data.n_items:,} items, {len(data):,} interactions",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "threads": threads,
+        "seconds": {"city": made, "rounds": model.report["seconds"], "fit": whole},
+        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--runs", type=int, default=5)
     options.add_argument("--json", action="store_true")
+    options.add_argument("--large", action="store_true", help="a million people, in the place of all else")
+    options.add_argument("--threads", type=int, default=1, help="of --large")
     chosen = options.parse_args()
+    if chosen.large:
+        print(json.dumps(measure_large(chosen.threads), indent=1))
+        return
     found = measure(chosen.runs)
     if chosen.json:
         print(json.dumps(found, indent=1))

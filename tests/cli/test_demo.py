@@ -68,6 +68,20 @@ def test_in_the_demo_nothing_shared_teaches_little_and_a_tenth_much(story):
 
 
 @pytest.mark.slow
+def test_in_the_demo_a_handful_of_messages_beats_hundreds(story):
+    lifetimes = [line.split() for line in story.split("Frugal, whose")[1].split("4. A curious")[0].splitlines()]
+    fpl, *frugal = (
+        [float(cell.replace(",", "")) for cell in row[1:]] for row in lifetimes if row[:1] and len(row) == 6
+    )
+    assert [row[0] for row in frugal] == [1, 2, 3, 5, 10]
+    assert fpl[0] > 100
+    for messages, megabytes, precision, *_ in frugal[2:]:
+        assert messages < fpl[0] / 10
+        assert megabytes < fpl[1] / 10
+        assert precision > fpl[2]
+
+
+@pytest.mark.slow
 def test_in_the_demo_a_low_pi_hides_little_and_a_decision_for_life_more(story):
     published, kept = (numbers(story, start) for start in ("As published", "Sticky"))
     assert float(published["As published"][2].rstrip("%")) > 90  # pi = 0.1, the last such row

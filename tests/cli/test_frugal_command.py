@@ -48,6 +48,7 @@ def trained(shop, tmp_path, *arguments):
         (["--pi", "1.5"], "pi is 1.5"),
         (["--damping", "0"], "damping is 0"),
         (["--shrinkage", "nan"], "shrinkage is nan"),
+        (["--regulariser", "1e9"], "every item vector would be zero. A smaller regulariser is needed"),
         (["--epsilon", "2"], "only deniable sharing has one"),
         (["--sharing", "as-published"], "Invalid value for '--sharing'"),
     ],

@@ -64,7 +64,8 @@ KINDS = {
         draw_lifetime,
         title="Accuracy against what a device sends and receives in its life",
         caption="Up is more accurate, left is cheaper; each step along the bottom is ten times as much. Lines join the "
-        "numbers of messages of one method; level lines are methods that see every history.",
+        "numbers of messages of one method, black marks are the best of methods with one such number, level lines see "
+        "every history.",
         metric="precision@10",
     ),
     "item-updates": Kind(
