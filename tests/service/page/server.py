@@ -10,8 +10,8 @@ from pathlib import Path
 
 from federank.data.city.city import city
 from federank.data.interactions import Interactions
-from federank.protocol.pairs.recipes import FPLSettings
 from federank.recommenders.methods.fpl import FPL
+from federank.service.server.families.registry import FAMILIES
 from federank.service.server.federation.establishing import establish
 from federank.service.server.processes import Serving, bind, serve
 from federank.service.server.settings import RoundSettings, TrustSettings
@@ -38,11 +38,14 @@ def main(folder, options):
     database = Database(store)
     with database.connection() as connection:
         migrate(connection)
-        settings = FPLSettings(**({"factors": 8, "triples": 12} | options.get("settings", {})))
-        rounds = RoundSettings(**({"target": 1, "deadline": 5.0} | options.get("rounds", {})))
+        family = FAMILIES[options.get("method", "fpl")]
+        first = {"fpl": {"factors": 8, "triples": 12}, "frugal": {"factors": 8, "messages": 3}}[family.method]
+        settings = family.settings(**(first | options.get("settings", {})))
+        rounds = RoundSettings(**({"target": 1, "deadline": 5.0} | family.rounds | options.get("rounds", {})))
         data = world(options)
         trained = FPL(factors=settings.factors, epochs=60).fit(data) if options.get("learnt") else None
-        token = establish(connection, settings, data, rounds, name=options.get("name", "Testville"), trained=trained)
+        name = options.get("name", "Testville")
+        token = establish(connection, settings, data, rounds, family=family, name=name, trained=trained)
         if "noun" in options:
             put_fact(connection, "noun", options["noun"])
         with connection.transaction():

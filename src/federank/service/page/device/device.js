@@ -5,28 +5,26 @@ kept by the catalogue's ids, so that they survive a catalogue that is put in ano
 database at any time, so everything is read anew before a round.
 */
 
-import { USER_FACTORS, normalRow } from "../protocol/draws.js";
 import { reallyLiked } from "../protocol/ledger.js";
-import { homeVector, scores, topN } from "../protocol/pairs/home.js";
+import { scores, topN } from "../protocol/pairs/home.js";
 import { isPolicy, outward } from "../protocol/policy.js";
 import { BadAnswer } from "./client.js";
 import { fetchModel } from "./federation.js";
 import { StorageFull, readEverything, write } from "./store.js";
 
 /** @import { Entry } from "../protocol/ledger.js" */
-/** @import { Broadcast } from "../protocol/messages.js" */
-/** @import { Recipe } from "../protocol/pairs/computation.js" */
 /** @import { Outward, Policy } from "../protocol/policy.js" */
 /** @import { Catalogue } from "./catalogue.js" */
-/** @import { Facts, Shape } from "./federation.js" */
+/** @import { Facts, Rows, Shape } from "./federation.js" */
 /** @import { Choice, Identity, Kept, LearntFrom, Owned } from "./store.js" */
 
-/** The public model as of a version; none before the first has come.
- * @typedef {{ version: number | null, vectors: Float32Array, biases: Float32Array }} Model */
+/** The public model as of a version; none before the first has come. Where pairs are learnt items have biases, where squares
+are learnt weights; `gram` and `popular` are made of it when they are first needed.
+ * @typedef {{ version: number | null, vectors: Float32Array, biases: Float32Array, weights: Float32Array,
+ *   regulariser: number, gram?: Float64Array, popular?: Float32Array }} Model */
 
 /** A federation that was met (enrolment.js): what it is, its items, its model, and what there is to complain of.
- * @typedef {{ facts: Facts, shape: Shape, recipe: Recipe, catalogue: Catalogue, model: Model,
- *   complaint: string | null }} Met */
+ * @typedef {{ facts: Facts, shape: Shape, catalogue: Catalogue, model: Model, complaint: string | null }} Met */
 
 const FIRST_POLICY = { sharing: "sticky", pi: 0.3, basis: "shared" };
 const BEGUN_ANEW =
@@ -37,9 +35,19 @@ const BEGUN_ANEW =
 export const older = (offered, have) =>
   `The server offers version ${offered} of the model, but this device already has version ${have} and keeps it. If it stays so, ask the operator whether a backup was put back.`;
 
+/** A model of which nothing has come yet.
+ * @type {(shape: Shape) => Model} */
+export const emptyModel = ({ factors, items }) => ({
+  version: null,
+  vectors: new Float32Array(items * factors),
+  biases: new Float32Array(items),
+  weights: new Float32Array(items).fill(1),
+  regulariser: 0,
+});
+
 /** Lay the rows of a Broadcast over the model; an older model than the one at hand is refused.
- * @type {(model: Model, shape: Shape, rows: Broadcast) => void} */
-export function layOver(model, shape, { items, vectors, biases, version }) {
+ * @type {(model: Model, shape: Shape, rows: Rows) => void} */
+export function layOver(model, shape, { items, vectors, biases, weights, regulariser, version }) {
   const { factors } = shape;
   const have = model.version;
   if (have !== null && version < have) throw new BadAnswer(older(version, have));
@@ -49,8 +57,11 @@ export function layOver(model, shape, { items, vectors, biases, version }) {
     );
   items.forEach((item, index) => {
     model.vectors.set(vectors.subarray(index * factors, (index + 1) * factors), item * factors);
-    model.biases[item] = biases[index];
+    if (biases) model.biases[item] = biases[index];
+    if (weights) model.weights[item] = weights[index];
   });
+  model.regulariser = regulariser ?? model.regulariser;
+  model.gram = model.popular = undefined;
   model.version = version;
 }
 
@@ -85,8 +96,8 @@ export class Device {
   get shape() {
     return this.met.shape;
   }
-  get recipe() {
-    return this.met.recipe;
+  get method() {
+    return this.met.shape.method;
   }
   get catalogue() {
     return this.met.catalogue;
@@ -108,7 +119,7 @@ export class Device {
   }
 
   /** Lay the rows of a Broadcast over the model, and keep it.
-   * @param {Broadcast} rows */
+   * @param {Rows} rows */
   async take(rows) {
     layOver(this.model, this.shape, rows);
     this.home = null;
@@ -117,10 +128,11 @@ export class Device {
 
   /** Keep a copy of the model, if there is room: without one it is fetched whole next time. */
   async keepModel() {
-    const { version, vectors, biases } = this.model;
+    const { version, vectors, biases, weights, regulariser } = this.model;
+    const model = { version, vectors, biases, weights, regulariser };
     const { founding, catalogue } = this.facts;
     try {
-      await write(this.database, { model: { model: { founding, catalogue, version, vectors, biases } } });
+      await write(this.database, { model: { model: { ...model, founding, catalogue } } });
     } catch (fault) {
       if (!(fault instanceof StorageFull)) throw fault;
     }
@@ -158,11 +170,27 @@ export class Device {
    * @returns {Choice} */
   get choice() {
     const { policy } = this.kept;
-    if (policy && isPolicy(policy)) return { neverIds: [], neverCategories: [], ...policy };
+    if (policy && isPolicy(policy)) return this.understood({ neverIds: [], neverCategories: [], ...policy });
     const suggested = this.facts.suggested_policy;
     const first = suggested && isPolicy(suggested) ? suggested : FIRST_POLICY;
-    const { sharing, pi, basis, epsilon = null, budget = null } = /** @type {Policy} */ (first);
-    return { sharing, pi, basis, epsilon, budget, neverIds: [], neverCategories: [] };
+    const { sharing, pi, basis, epsilon = null, budget = null, messages = null } = /** @type {Policy} */ (first);
+    return this.understood({ sharing, pi, basis, epsilon, budget, messages, neverIds: [], neverCategories: [] });
+  }
+
+  /** A policy as the federation's method can follow it: where no coins are tossed, a fixed part for life stands for them,
+  and never lets more leave.
+   * @param {Choice} choice
+   * @returns {Choice} */
+  understood(choice) {
+    const { messages, sharing } = this.method;
+    if (messages === null) return choice;
+    const kind = sharing.includes(choice.sharing) ? choice.sharing : "sticky";
+    return { ...choice, sharing: kind, basis: "shared", messages: Math.min(choice.messages ?? messages, messages) };
+  }
+
+  /** How many messages of this device's life have been made, whether or not they arrived. */
+  get spent() {
+    return Math.max(0, ...this.kept.rounds.map(({ number = 0 }) => number));
   }
 
   /** The same with items instead of ids and categories.
@@ -204,21 +232,18 @@ export class Device {
     return from !== undefined && from.basis === basis && from.ids.every((id) => now.has(id));
   }
 
-  /** The vector of the rounds: the one of the last round, unless the owner has taken back what it was learnt from.
+  /** The vector of the rounds: the one of the last round; none if the owner has taken back what it was learnt from.
    * @param {Int32Array} profile */
-  async roundVector(profile) {
+  roundVector(profile) {
     const { vector } = this.kept;
-    if (vector && this.stands(vector, profile) && vector.values.length === this.shape.factors) return vector.values;
-    const { seed, user } = await this.identity();
-    return normalRow(this.shape.factors, seed, user, USER_FACTORS, this.recipe.initialScale);
+    return vector && this.stands(vector, profile) && vector.values.length === this.shape.factors ? vector.values : null;
   }
 
   /** The best items for this person, by the home vector, and by it alone.
    * @param {number} n */
   async recommend(n) {
     if (!this.history.length) return [];
-    const { seed, user } = await this.identity();
-    this.home ??= homeVector(this.recipe, seed, user, this.history, this.model);
+    this.home ??= this.method.home(await this.identity(), this.history, this.model);
     return topN(scores(this.home, this.model), n, new Set([...this.history, ...this.dismissed]));
   }
 }

@@ -5,18 +5,16 @@ the list, the choices and the ledger stay; what belonged to the old one (keys, v
 nothing is sent until the owner takes part again.
 */
 
-import { recipeFor } from "../protocol/pairs/computation.js";
 import { indexed } from "./catalogue.js";
-import { Device, layOver, older, refuseAnother } from "./device.js";
-import { fetchCatalogue, fetchFacts, fetchModel, register, unregister } from "./federation.js";
+import { Device, emptyModel, layOver, older, refuseAnother } from "./device.js";
+import { fetchCatalogue, fetchFacts, fetchModel, register, shapeOf, unregister } from "./federation.js";
 import { eraseEverything, openStore, read, readEverything, write } from "./store.js";
 
-/** @import { Broadcast } from "../protocol/messages.js" */
 /** @import { Met, Model } from "./device.js" */
-/** @import { Facts, Shape } from "./federation.js" */
+/** @import { Facts, Rows, Shape } from "./federation.js" */
 /** @import { KeptModel } from "./store.js" */
 
-/** @typedef {Broadcast & { founding: string | null }} Fetched */
+/** @typedef {Rows & { founding: string | null }} Fetched */
 
 const MOMENT = 1000; // ms in which a worker that lags behind the others has caught up
 
@@ -45,7 +43,7 @@ export async function meetAgain(device) {
 async function meet(opening) {
   // Everything is asked for at once; answers are checked against what the federation says it is when that has come.
   const asked = fetchFacts();
-  const shaped = asked.then(({ recipe, items }) => ({ factors: recipe.factors, items }));
+  const shaped = asked.then(shapeOf);
   const listed = fetchCatalogue(shaped);
   for (const early of [shaped, listed]) early.catch(() => {}); // awaited below, after what may fail before them
   /** @type {KeptModel | undefined} */
@@ -55,7 +53,7 @@ async function meet(opening) {
   const [facts, shape] = await Promise.all([asked, shaped]);
   const mine = kept && isOf(facts, shape, kept) ? kept : null;
   const { model, complaint } = await upToDate(facts, shape, mine, kept && !mine ? fetchModel(shape) : changed);
-  return { facts, shape, recipe: recipeFor(facts.recipe), catalogue: indexed(await listed), model, complaint };
+  return { facts, shape, catalogue: indexed(await listed), model, complaint };
 }
 
 /** Whether the model that is kept belongs to this federation.
@@ -80,9 +78,7 @@ async function upToDate(facts, shape, kept, changed) {
     rows = await fetchModel(shape, have);
   }
   refuseAnother(facts, rows);
-  const { factors, items } = shape;
-  const empty = { version: null, vectors: new Float32Array(items * factors), biases: new Float32Array(items) };
-  const model = kept ?? empty;
+  const model = kept ? { ...emptyModel(shape), ...kept } : emptyModel(shape);
   if (have !== null && rows.version < have) return { model, complaint: older(rows.version, have) };
   layOver(model, shape, rows);
   return { model, complaint: null };

@@ -4,20 +4,23 @@ Only `register`, `sendUpdate` and `unregister` tell the server anything, and onl
 the person.
 */
 
-import { decodeBroadcast } from "../protocol/messages.js";
 import { BadMessage } from "../protocol/wire.js";
+import { needed, whole } from "./answers.js";
 import { BadAnswer, bytesOf, jsonOf, request } from "./client.js";
+import { methodOf } from "./methods/method.js";
 import * as rules from "./rules.js";
 
-/** @import { Broadcast } from "../protocol/messages.js" */
-/** @import { PublishedRecipe } from "../protocol/pairs/computation.js" */
+/** @import { Method } from "./methods/method.js" */
 
 /** What a federation says it is; what is optional is only ever shown, or checked where it is used.
- * @typedef {{ api: number, method: string, name?: string, noun?: any, items: number, recipe: PublishedRecipe,
- *   catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
+ * @typedef {{ api: number, method: string, name?: string, noun?: any, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
 
-/** How many items there are, and how many factors each has.
- * @typedef {{ factors: number, items: number }} Shape */
+/** How many items there are, how many factors each has, and by which method they are learnt.
+ * @typedef {{ factors: number, items: number, method: Method }} Shape */
+
+/** Rows of the public model as of a round and a version; what goes with them depends on the method.
+ * @typedef {{ roundNumber: number, version: number, items: Int32Array, vectors: Float32Array, biases?: Float32Array,
+ *   weights?: Float32Array, regulariser?: number }} Rows */
 
 /** An item of the catalogue.
  * @typedef {{ id: string, title: string, categories: string[] }} Item */
@@ -29,19 +32,6 @@ import * as rules from "./rules.js";
  * @typedef {{ version: number, round?: number, reports?: number, devices?: number, rounds_folded?: number,
  *   founding?: string, accuracy?: Record<string, number> }} Status */
 
-/** @type {(holds: unknown, what: string) => void} */
-function needed(holds, what) {
-  if (!holds) throw new BadAnswer(`The server's answer has no usable ${what}.`);
-}
-
-/** @type {(value: any, low: number, high: number) => boolean} */
-const whole = (value, low, high) => Number.isInteger(value) && value >= low && value <= high;
-
-/** @type {(value: any) => boolean} */
-const positive = (value) => Number.isFinite(value) && value >= 0;
-
-const RATES = ["learning_rate", "user_regulariser", "positive_regulariser", "negative_regulariser", "initial_scale"];
-
 /** What the federation is: its name, its method, its limits and the policy it suggests.
  * @type {() => Promise<Facts>} */
 export async function fetchFacts() {
@@ -49,10 +39,14 @@ export async function fetchFacts() {
   const isKnown = facts?.api === rules.API && rules.METHODS.includes(facts.method);
   needed(isKnown, "version of the interface and method that this page knows");
   needed(whole(facts.items, 2, rules.MOST_ITEMS), "number of items");
-  const recipe = facts.recipe ?? {};
-  needed(whole(recipe.factors, 1, rules.MOST_FACTORS) && whole(recipe.triples, 1, rules.MOST_TRIPLES), "recipe");
-  for (const name of RATES) needed(positive(recipe[name]), `recipe (${name})`);
   return facts;
+}
+
+/** The shape of a federation's model, once its recipe is sure to be one.
+ * @type {(facts: Facts) => Shape} */
+export function shapeOf({ method: name, recipe, items }) {
+  const method = methodOf(name, recipe);
+  return { factors: method.factors, items, method };
 }
 
 /** How the federation is doing; public.
@@ -78,13 +72,13 @@ export async function fetchCatalogue(shape) {
   return { digest: String(answer.digest), items: answer.items.map(read) };
 }
 
-/** @type {(response: Response, shape: Shape | Promise<Shape>) => Promise<Broadcast>} */
+/** @type {(response: Response, shape: Shape | Promise<Shape>) => Promise<Rows>} */
 async function broadcastOf(response, shape) {
-  const { factors, items } = await shape;
+  const { factors, items, method } = await shape;
   const largest = 20_000 + items * (factors + 2) * 4;
   const { buffer } = await bytesOf(response, largest);
   try {
-    return decodeBroadcast(buffer, factors, items);
+    return method.decode(buffer, items);
   } catch (fault) {
     if (fault instanceof BadMessage) throw new BadAnswer(fault.message);
     throw fault;
@@ -92,7 +86,7 @@ async function broadcastOf(response, shape) {
 }
 
 /** The rows of the public model that changed since a version, and whose it is; all of them without one.
- * @type {(shape: Shape | Promise<Shape>, since?: number | null) => Promise<Broadcast & { founding: string | null }>} */
+ * @type {(shape: Shape | Promise<Shape>, since?: number | null) => Promise<Rows & { founding: string | null }>} */
 export async function fetchModel(shape, since = null) {
   const response = await request(since === null ? "model" : `model?since=${since}`, { timeout: 120_000 });
   return { ...(await broadcastOf(response, shape)), founding: response.headers.get("X-Founding") };
@@ -124,7 +118,7 @@ export async function waitForWork(token, seconds, signal) {
 }
 
 /** The Broadcast of a task: the rows that changed since the version this device has.
- * @type {(token: string, task: Task, shape: Shape, have: number | null, signal: AbortSignal) => Promise<Broadcast>} */
+ * @type {(token: string, task: Task, shape: Shape, have: number | null, signal: AbortSignal) => Promise<Rows>} */
 export async function fetchRows(token, task, shape, have, signal) {
   const path = `tasks/${task.ticket}${have === null ? "" : `?have=${have}`}`;
   const rows = await broadcastOf(await request(path, { token, signal, timeout: 120_000 }), shape);

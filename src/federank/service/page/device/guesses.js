@@ -25,14 +25,15 @@ export function guesses(device) {
   if (device.policy.basis === "history") for (const [item, entry] of entries) if (entry.times_compared) known.add(item);
   const hidden = history.filter((item) => !known.has(item));
   const byTaste = scores(kept.vector.values, model);
+  const popularity = device.method.popularity(model);
   return {
     share,
     tried: true,
     hidden: hidden.length,
     named: rightAmong(topN(byTaste, hidden.length, known), hidden),
-    namedByPopularity: rightAmong(topN(model.biases, hidden.length, known), hidden),
+    namedByPopularity: rightAmong(topN(popularity, hidden.length, known), hidden),
     order: order(byTaste, hidden, known),
-    orderByPopularity: order(model.biases, hidden, known),
+    orderByPopularity: order(popularity, hidden, known),
   };
 }
 

@@ -23,6 +23,9 @@ import { Outdated, StorageFull, write } from "./store.js";
 /** @import { Played } from "./round.js" */
 /** @import { Identity } from "./store.js" */
 
+const INVITED_ENOUGH =
+  "This federation has invited this device as often as it ever does, so nothing more is sent. Models and recommendations still come.";
+
 /** Gets a sentence for the person and a word for the state of things.
  * @typedef {(sentence: string, state: string) => void} Say */
 
@@ -36,10 +39,10 @@ export async function takePart(device, signal, leaving, say) {
       await device.reload();
       if (!device.kept.taking) return say(device.notice ?? "Not taking part.", "resting");
       await holdBack(device, say);
+      if (device.kept.pending.length) await sendPending(device, await enrolled(device), leaving, say);
       const hurdle = await hurdleOf(device);
       if (hurdle) return say(hurdle, "resting");
       const token = await enrolled(device);
-      await sendPending(device, token, leaving, say);
       say("Waiting for the next round.", "waiting");
       const task = await waitForWork(token, LONG_POLL, signal);
       if (task) await takeTask(device, token, task, signal, leaving, say);
@@ -49,6 +52,7 @@ export async function takePart(device, signal, leaving, say) {
       if (signal.aborted) return undefined;
       if (fault instanceof Outdated || fault instanceof BegunAnew) continue;
       if (fault instanceof StorageFull) return say(fault.message, "stopped");
+      if (fault instanceof Refused && fault.slug === "spent") return say(INVITED_ENOUGH, "resting");
       const backoff = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** failures++);
       await sleep(await afterFault(device, fault, backoff, say), signal);
     }
@@ -56,10 +60,15 @@ export async function takePart(device, signal, leaving, say) {
   return undefined;
 }
 
+/** @type {(messages: number) => string} */
+const counted = (messages) => `${messages.toLocaleString("en")} ${messages === 1 ? "message" : "messages"}`;
+
 /** Why this device has nothing to take part with, as a sentence; null if it has.
  * @type {(device: Device) => Promise<string | null>} */
 export async function hurdleOf(device) {
-  const { pi, sharing } = device.policy;
+  const { pi, sharing, messages = null } = device.policy;
+  if (messages !== null && device.spent >= messages)
+    return `This device has made all ${counted(messages)} it ever sends, so nothing more leaves. Models and recommendations still come.`;
   if (!device.history.length) return "Pick something you like first; there is nothing to learn from yet.";
   if (pi === 0) return "You share nothing, so nothing is sent. Recommendations go on working.";
   if (device.history.length === device.shape.items)
@@ -101,7 +110,7 @@ async function takeTask(device, token, task, signal, leaving, say) {
 
 /** Keep all that a round leaves, unless the owner has made a choice since it began.
  * @type {(device: Device, task: Task, played: Played, revision: number) => Promise<void>} */
-async function keep(device, { ticket, round }, { body, rows, liked, vector, from, changed }, revision) {
+async function keep(device, { ticket, round }, { body, compared, liked, vector, from, changed }, revision) {
   const { items } = device.catalogue;
   const at = Date.now();
   const ids = liked.map((item) => items[item].id);
@@ -112,9 +121,10 @@ async function keep(device, { ticket, round }, { body, rows, liked, vector, from
     round,
     at,
     liked: ids,
-    compared: rows - ids.length,
+    compared,
     bytes: body.length,
     outcome: "on its way",
+    ...(device.method.messages === null ? {} : { number: device.spent + 1, of: device.policy.messages }),
   };
   const changes = {
     facts: { vector: { values: vector, ...from }, answered: ticket },

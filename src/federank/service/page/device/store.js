@@ -15,6 +15,7 @@ Changes that belong together are one transaction: all of them are kept, or none.
 
 /** @import { Entry } from "../protocol/ledger.js" */
 /** @import { Policy } from "../protocol/policy.js" */
+/** @import { Model } from "./device.js" */
 
 /** Who this device is: to its own draws (two words nobody else has), and to the server once it has joined.
  * @typedef {{ seed: number, user: number, device: string | null, token: string | null }} Identity */
@@ -28,9 +29,9 @@ Changes that belong together are one transaction: all of them are kept, or none.
 /** An item that has left, under its id.
  * @typedef {Omit<Entry, "item"> & { id: string, title: string }} KeptEntry */
 
-/** What a round sent, and what became of it.
+/** What a round sent, and what became of it; where messages are counted, the how-many-th of how many it was.
  * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
- *   outcome: string }} KeptRound */
+ *   outcome: string, number?: number, of?: number | null }} KeptRound */
 
 /** An Update on its way.
  * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number }} Pending */
@@ -44,8 +45,7 @@ Changes that belong together are one transaction: all of them are kept, or none.
  *   history: Owned[], dismissed: Owned[], ledger: KeptEntry[], rounds: KeptRound[], pending: Pending[] }} Kept */
 
 /** A copy of the public model, and whose it is.
- * @typedef {{ founding: string, catalogue: string, version: number | null, vectors: Float32Array,
- *   biases: Float32Array }} KeptModel */
+ * @typedef {Model & { founding: string, catalogue: string }} KeptModel */
 
 /** What to write: {store: {key: value}}; undefined deletes.
  * @typedef {Record<string, Record<string, unknown>>} Changes */

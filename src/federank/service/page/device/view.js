@@ -24,9 +24,11 @@ import { hurdleOf } from "./life.js";
 
 /** Everything the page shows, except search results, recommendations and guesses, which it asks for.
  * @typedef {object} View
- * @property {{ name?: string, items: number, factors: number, triples: number, noun: Noun, suggested: any }} federation
+ * @property {{ name?: string, items: number, noun: Noun, suggested: any, sharing: string[] }} federation
  * @property {string | null} notice
  * @property {number | null} version
+ * @property {boolean} fresh whether the model has learnt from nobody yet
+ * @property {{ made: number, most: number } | null} messages of this device's life, where they are counted
  * @property {{ name: string, count: number }[]} categories
  * @property {OwnItem[]} history
  * @property {number} dismissed
@@ -96,13 +98,14 @@ export async function viewOf(device, progress) {
     federation: {
       name: device.facts.name,
       items: device.shape.items,
-      factors: device.shape.factors,
-      triples: device.recipe.triples,
+      sharing: device.method.sharing,
       noun: nounOf(device.facts.noun),
       suggested: device.facts.suggested_policy ?? null,
     },
     notice: device.notice,
     version: device.model.version,
+    fresh: device.method.isFresh(device.model),
+    messages: device.method.messages === null ? null : { made: device.spent, most: device.choice.messages ?? 0 },
     categories: device.catalogue.categories.map((name) => ({
       name,
       count: device.catalogue.membersOf.get(name)?.length ?? 0,

@@ -124,7 +124,7 @@ const calls = {
   },
   /** @param {{ text: string, category: string, most: number }} given */
   async find({ text, category, most }) {
-    const { total, numbers } = find(device.catalogue, text, category, most, device.model.biases);
+    const { total, numbers } = find(device.catalogue, text, category, most, device.method.popularity(device.model));
     return { total, items: numbers.map((number) => described(device, number)) };
   },
   /** @param {{ n: number }} given */

@@ -12,7 +12,7 @@ Updates reads the very same. The ledger is written before an Update is sent, bec
  *   real: boolean | null }} Entry */
 
 /** Take note of an Update: the entries it changes, as new records beside the old ones (a Map by item).
- * @type {(entries: Map<number, Entry>, roundNumber: number, outward: Outward, update: Update) => Map<number, Entry>} */
+ * @type {(entries: Map<number, Entry>, roundNumber: number, outward: Outward, update: Pick<Update, "items" | "biases">) => Map<number, Entry>} */
 export function record(entries, roundNumber, outward, update) {
   const real = new Map(Array.from(outward.profile, (item, index) => [item, outward.real[index]]));
   const changed = new Map();
@@ -29,6 +29,13 @@ export function record(entries, roundNumber, outward, update) {
     });
   });
   return changed;
+}
+
+/** Take note of a message that is made from a whole outward profile: the entries it changes, as above.
+ * @type {(entries: Map<number, Entry>, roundNumber: number, outward: Outward) => Map<number, Entry>} */
+export function recordMessage(entries, roundNumber, outward) {
+  const items = outward.profile;
+  return record(entries, roundNumber, outward, { items, biases: new Float32Array(items.length).fill(1) });
 }
 
 /** Every item that was ever sent as liked, decoys included, ascending.

@@ -11,9 +11,9 @@ is a function of that profile and of draws.
 
 import { DENIABLE, STICKY, happens, holds, words } from "./draws.js";
 
-/** What one person allows; `neverItems` are items, by number, that must never be sent because they are liked.
+/** What one person allows; `messages` is how many may leave, ever, where they are counted; `neverItems` are items, by number, that must never be sent because they are liked.
  * @typedef {{ sharing: string, pi: number, basis: string, epsilon?: number | null, budget?: number | null,
- *   neverItems?: number[] }} Policy */
+ *   messages?: number | null, neverItems?: number[] }} Policy */
 
 /** What a device takes part with: items, which of them are its owner's, which may ever be sent, and whether always.
  * @typedef {{ profile: Int32Array, real: boolean[], allowed: boolean[], lifelong: boolean }} Outward */
@@ -23,9 +23,9 @@ const BASES = ["history", "shared"];
 
 /** Whether this is a policy at all: what a server suggests, or an old database holds, may be anything.
  * @type {(policy?: any) => policy is Policy} */
-export function isPolicy({ sharing, pi, basis, epsilon = null, budget = null } = {}) {
+export function isPolicy({ sharing, pi, basis, epsilon = null, budget = null, messages = null } = {}) {
   if (!SHARING.includes(sharing) || !BASES.includes(basis) || !(pi >= 0 && pi <= 1)) return false;
-  if (budget !== null && !(Number.isInteger(budget) && budget >= 0)) return false;
+  for (const most of [budget, messages]) if (most !== null && !(Number.isInteger(most) && most >= 0)) return false;
   if (sharing !== "deniable") return epsilon === null;
   return Number.isFinite(epsilon) && epsilon > 0 && pi < 1 && basis === "shared" && budget === null;
 }

@@ -8,6 +8,7 @@ import { disclosedPicture, legend } from "./pictures.js";
 /** @import { OwnItem, View } from "../device/view.js" */
 
 const MOST_ROWS = 200;
+const MESSAGES = { one: "message", many: "messages" };
 let known = "";
 
 /** Show a view of the device.
@@ -22,8 +23,8 @@ export async function show(view) {
   const mayLeave = history.filter((item) => item.mayLeave && !item.left).length + decoys;
   const stays = history.length - left - mayLeave;
   const sentence = !rounds.length
-    ? "Nothing has left this device."
-    : `${left} of your ${counted(history.length, noun)} ${left === 1 ? "has" : "have"} left, in ${counted(rounds.length, { one: "message", many: "messages" })}.`;
+    ? `Nothing has left this device.${lifetime(view)}`
+    : `${left} of your ${counted(history.length, noun)} ${left === 1 ? "has" : "have"} left, in ${counted(rounds.length, MESSAGES)}.${lifetime(view)}`;
   byId("left-sentence").textContent = sentence;
   if (history.length)
     fill(
@@ -40,13 +41,19 @@ export async function show(view) {
   await showGuesses(view);
 }
 
+/** How many messages there will ever be, where they are counted.
+ * @type {(view: View) => string} */
+function lifetime({ messages }) {
+  return messages ? ` At most ${counted(messages.most, MESSAGES)}, ever; ${messages.made} made.` : "";
+}
+
 /** @type {(id: string, title: string, content: HTMLElement) => HTMLElement} */
 function openable(id, title, content) {
   return element("details", { id, open: isOpen(id) }, element("summary", { "data-key": id }, title), content);
 }
 
 /** @type {(view: View) => void} */
-function showTables({ ledger, rounds, federation }) {
+function showTables({ ledger, rounds, federation, messages }) {
   const { noun } = federation;
   if (!rounds.length)
     return fill(
@@ -71,36 +78,44 @@ function showTables({ ledger, rounds, federation }) {
           .map((entry) => [entry.title, String(entry.times_liked), span(entry), entry.real ? "yes" : "decoy"]),
       ),
     ),
-    openable(
-      "left-compared",
-      `Sent for comparison: ${counted(compared.length, noun)}`,
-      element(
-        "div",
-        {},
-        element(
-          "p",
-          { class: "quiet" },
-          `Drawn by chance from what is outside your outward profile; they say little, but they are in the messages.${compared.length > MOST_ROWS ? ` The ${MOST_ROWS} most frequent:` : ""}`,
-        ),
-        table(
-          "Sent for comparison",
-          [[noun.one], ["times", "number"], ["rounds", "number"]],
-          compared.slice(0, MOST_ROWS).map((entry) => [entry.title, String(entry.times_compared), span(entry)]),
-        ),
-      ),
-    ),
+    compared.length || !messages
+      ? openable(
+          "left-compared",
+          `Sent for comparison: ${counted(compared.length, noun)}`,
+          element(
+            "div",
+            {},
+            element(
+              "p",
+              { class: "quiet" },
+              `Drawn by chance from what is outside your outward profile; they say little, but they are in the messages.${compared.length > MOST_ROWS ? ` The ${MOST_ROWS} most frequent:` : ""}`,
+            ),
+            table(
+              "Sent for comparison",
+              [[noun.one], ["times", "number"], ["rounds", "number"]],
+              compared.slice(0, MOST_ROWS).map((entry) => [entry.title, String(entry.times_compared), span(entry)]),
+            ),
+          ),
+        )
+      : null,
     openable(
       "left-rounds",
-      `Round by round: ${counted(rounds.length, { one: "message", many: "messages" })}`,
+      `Round by round: ${counted(rounds.length, MESSAGES)}`,
       table(
         "Round by round",
-        [["round", "number"], ["sent as yours"], ["compared", "number"], ["bytes", "number"], ["what became of it"]],
+        [
+          ["round", "number"],
+          ["sent as yours"],
+          [messages ? "message" : "compared", "number"],
+          ["bytes", "number"],
+          ["what became of it"],
+        ],
         rounds
           .slice(0, MOST_ROWS)
           .map((round) => [
             String(round.round),
             round.liked.map((id) => titleOf.get(id) ?? id).join(", ") || "nothing",
-            String(round.compared),
+            !messages ? String(round.compared) : round.number ? `${round.number} of ${round.of}` : "–",
             round.bytes.toLocaleString("en"),
             round.outcome,
           ]),

@@ -135,34 +135,36 @@ function showNever() {
 
 function showKinds() {
   const box = byId("kinds");
-  const radios = KINDS.map(([sharing, title, words]) => {
-    const choose = () =>
-      act("setPolicy", {
-        change: {
-          sharing,
-          basis: "shared",
-          epsilon: sharing === "deniable" ? FIRST_EPSILON : null,
-          budget: null,
-          pi: mostFor(sharing, view.choice.pi),
-        },
+  const radios = KINDS.filter(([sharing]) => view.federation.sharing.includes(sharing)).map(
+    ([sharing, title, words]) => {
+      const choose = () =>
+        act("setPolicy", {
+          change: {
+            sharing,
+            basis: "shared",
+            epsilon: sharing === "deniable" ? FIRST_EPSILON : null,
+            budget: null,
+            pi: mostFor(sharing, view.choice.pi),
+          },
+        });
+      const input = element("input", {
+        type: "radio",
+        name: "kind",
+        value: sharing,
+        id: `kind-${sharing}`,
+        "data-key": sharing,
+        checked: view.choice.sharing === sharing,
+        on: { change: choose },
       });
-    const input = element("input", {
-      type: "radio",
-      name: "kind",
-      value: sharing,
-      id: `kind-${sharing}`,
-      "data-key": sharing,
-      checked: view.choice.sharing === sharing,
-      on: { change: choose },
-    });
-    const label = element(
-      "label",
-      { for: `kind-${sharing}` },
-      element("strong", {}, title),
-      element("span", { class: "quiet" }, ` ${words}`),
-    );
-    return element("div", { class: "kind" }, input, label);
-  });
+      const label = element(
+        "label",
+        { for: `kind-${sharing}` },
+        element("strong", {}, title),
+        element("span", { class: "quiet" }, ` ${words}`),
+      );
+      return element("div", { class: "kind" }, input, label);
+    },
+  );
   fill(box, element("legend", { class: "unseen" }, "How it is decided what may leave"), ...radios);
 }
 

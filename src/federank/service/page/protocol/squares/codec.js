@@ -71,5 +71,7 @@ function rowsOf(parts, rows, factors) {
   if (levels.some((level) => level < -LEVELS))
     throw new BadMessage(`The codes of a Broadcast go from -${LEVELS} to ${LEVELS}.`);
   if (steps.some((step) => step < 0)) throw new BadMessage("The scales of a Broadcast must not be negative.");
-  return restored(levels, steps);
+  const told = restored(levels, steps);
+  checkFinite(told);
+  return told;
 }

@@ -1,0 +1,42 @@
+/* A method as a device sees it: what the rounds, the recommendations and the page ask of it, whatever is learnt.
+
+    pairs     fpl: gradients of the items it shares and of others they are compared with, round after round
+    squares   frugal: a vector solved for at home, and a handful of whole messages in a life
+
+A method is made from what `GET /federation` says of its recipe, once that is sure to be one.
+*/
+
+import { needed } from "../answers.js";
+import { pairs } from "./pairs.js";
+import { squares } from "./squares.js";
+
+/** @import { Entry } from "../../protocol/ledger.js" */
+/** @import { Outward } from "../../protocol/policy.js" */
+/** @import { Device, Model } from "../device.js" */
+/** @import { Rows, Task } from "../federation.js" */
+/** @import { Identity } from "../store.js" */
+
+/** A message that may go out: its bytes, how many items it compares with, which it sends as liked, the vector it was made with,
+and the ledger's lines that change.
+ * @typedef {{ body: Uint8Array<ArrayBuffer>, compared: number, liked: number[], vector: Float32Array,
+ *   changed: Entry[] }} Message */
+
+/** @typedef {object} Method
+ * @property {number} factors
+ * @property {number | null} messages how many a device sends in its life; null where nobody counts
+ * @property {string[]} sharing the kinds of policies that it knows
+ * @property {(buffer: ArrayBuffer, items: number) => Rows} decode
+ * @property {(model: Model) => boolean} isFresh whether nobody has been learnt from yet
+ * @property {(model: Model) => Float32Array} popularity which items are the better known ones
+ * @property {(identity: Identity, history: Int32Array, model: Model) => Float32Array} home
+ * @property {(device: Device, task: Task, identity: Identity, outward: Outward) => Promise<Message>} message */
+
+/** @type {Record<string, (recipe: any) => Method>} */
+const METHOD_OF = { fpl: pairs, frugal: squares };
+
+/** A method by its name, with a federation's recipe.
+ * @type {(name: string, recipe: any) => Method} */
+export function methodOf(name, recipe) {
+  needed(recipe !== null && typeof recipe === "object", "recipe");
+  return METHOD_OF[name](recipe);
+}
