@@ -131,6 +131,11 @@ class Visitor:
         self.page.get_by_role("button", name="Pause").wait_for()
         return self
 
+    def agree(self):
+        """Pause and take part again: what is on the list by now need not wait before it may leave."""
+        self.page.get_by_role("button", name="Pause").click()
+        return self.take_part()
+
     def wait_for_rounds(self, count):
         """Until so many messages have been received by the server."""
         return self.wait_until(lambda kept: self.received(kept) >= count)

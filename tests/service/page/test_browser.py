@@ -1,6 +1,7 @@
 """The page in a real browser, against a real server: what a person does, and what the server then holds."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,12 +71,12 @@ def test_a_first_visit_leads_to_recommendations_that_python_would_give(town, vis
     assert town.get("status").json()["devices"] == 0, "looking and picking must tell the server nothing"
 
 
-def test_yes_no_and_been_there_shape_what_is_recommended(town, visit):
+def test_yes_no_and_know_it_shape_what_is_recommended(town, visit):
     visitor = visit(town).open().pick(3)
     page = visitor.page
-    told = {"Yes": "yes", "No": None, "Been there": "been there"}
+    told = {"Yes": "yes", "No": None, "Know it": "been there"}
     for answer, how in told.items():  # of whatever is first by then: every answer changes the list
-        page.locator("#recommended li").first.get_by_role("button").filter(has_text=answer).click()
+        page.locator("#recommended li").first.get_by_role("button").filter(has_text=re.compile(f"^{answer}$")).click()
         visitor.wait_until(lambda kept, how=how: kept["dismissed"] if how is None else titles_of(kept, how))
     stored = visitor.stored()
     answered = [titles_of(stored, "yes"), titles_of(stored, "been there"), [e["title"] for e in stored["dismissed"]]]
@@ -246,7 +247,7 @@ def test_two_tabs_that_share_nothing_leave_each_other_in_peace(server, visit):
 def test_a_list_that_grows_keeps_the_promise_of_the_slider(server, visit):
     visitor = visit(server).open().pick(4).share(25).take_part().wait_for_rounds(1)
     for count in range(5, 9):
-        visitor.pick(1).wait_for_rounds(visitor.received(visitor.stored()) + 1)
+        visitor.pick(1).agree().wait_for_rounds(visitor.received(visitor.stored()) + 1)
         sent = {entry["id"] for entry in visitor.stored()["ledger"] if entry["times_liked"]}
         assert 1 <= len(sent) <= -(-count // 4)
 
@@ -265,7 +266,7 @@ def test_what_has_left_counts_for_life_even_when_it_is_removed_from_the_list(ser
     expect(page.locator("#yours-title")).to_have_text("Your 4 items")
     page.wait_for_timeout(2500)
     assert len(server.updates()) == before
-    visitor.share(50)  # of four, two may leave now: the one that has, and one more
+    visitor.share(50).agree()  # of four, two may leave now: the one that has, and one more
     visitor.wait_for_rounds(before + 2)
     ids = [str(item["id"]) for item in server.get("catalogue").json()["items"]]
     seen = {ids[item] for update in server.updates() for item, bias in zip(*update[::2], strict=True) if bias > 0}
@@ -403,7 +404,9 @@ def test_what_the_federation_suggests_is_shown_and_can_be_changed(visit, tmp_pat
         expect(page.locator("#share-sentence")).to_contain_text("you did not choose")
         page.get_by_text("Other ways to share").click()
         page.get_by_label("A fixed part, for life").check()
-        expect(page.locator("#share-sentence")).to_have_text("About 2 of your 4 items may ever leave this device.")
+        expect(page.locator("#share-sentence")).to_have_text(
+            "As your list stands, 2 of your 4 items may ever leave this device."
+        )
         assert visitor.stored()["facts"]["policy"]["sharing"] == "sticky"
 
 

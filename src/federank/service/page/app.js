@@ -1,7 +1,8 @@
 /* The page: a person's window on their device. It asks the worker, shows what comes back, and keeps nothing itself.
 
-    pick              what you like, and what is yours
+    pick              what you like
     recommendations   what else you might like
+    mine              what is yours
     sharing           how much may leave; taking part
     left              what has left, and what could still be guessed
     federation        how the others are doing
@@ -14,6 +15,7 @@ import * as federation from "./show/federation.js";
 import * as left from "./show/left.js";
 import * as pick from "./show/pick.js";
 import * as recommendations from "./show/recommendations.js";
+import { standing } from "./show/sentences.js";
 import * as sharing from "./show/sharing.js";
 
 /** @import { View } from "./device/view.js" */
@@ -29,7 +31,7 @@ async function show(given) {
   view = given;
   byId("main").hidden = false;
   byId("name").textContent = view.federation.name || "Recommendations that stay yours";
-  byId("standing").textContent = sharing.standing(view);
+  byId("standing").textContent = standing(view);
   byId("standing").classList.toggle("on", view.taking && !view.hurdle);
   if (view.notice && byId("trouble").textContent !== view.notice) showTrouble(view.notice);
   sharing.show(view);
@@ -79,6 +81,7 @@ async function leaveIfSure() {
         ? "You have left. Everything this page kept in this browser is erased."
         : "Everything this page kept in this browser is erased. The server could not be told; it will find out by your silence.",
     );
+    byId("trouble").focus(); // the button that was pressed is far below
   } catch (fault) {
     showTrouble(sentenceOf(fault));
   }
@@ -113,8 +116,8 @@ function arrange() {
   /** @type {(...ids: string[]) => HTMLElement[]} */
   const sections = (...ids) => ids.map((id) => byId(id));
   if (!wide.matches)
-    return first.append(...sections("pick", "recommendations", "sharing", "left", "federation", "leaving"));
-  first.append(...sections("pick", "sharing", "federation", "leaving"));
+    return first.append(...sections("pick", "recommendations", "mine", "sharing", "left", "federation", "leaving"));
+  first.append(...sections("pick", "mine", "sharing", "federation", "leaving"));
   return second.append(...sections("recommendations", "left"));
 }
 

@@ -26,6 +26,7 @@ are learnt weights; `gram` and `popular` are made of it when they are first need
 /** A federation that was met (enrolment.js): what it is, its items, its model, and what there is to complain of.
  * @typedef {{ facts: Facts, shape: Shape, catalogue: Catalogue, model: Model, complaint: string | null }} Met */
 
+export const WAIT = 30_000; // ms in which something that is added while taking part can be taken back before it may leave
 const FIRST_POLICY = { sharing: "sticky", pi: 0.3, basis: "shared" };
 const BEGUN_ANEW =
   "This federation was begun anew since you were here. Your list, your choices and the record of what has left are still yours; what belonged to the old one is gone. Nothing is sent unless you take part in the new one.";
@@ -104,6 +105,11 @@ export class Device {
   }
   get model() {
     return this.met.model;
+  }
+
+  /** Whether the model has learnt from nobody yet, as far as the federation says; its numbers are drawn by chance then. */
+  get isFresh() {
+    return this.facts.trained === false && !this.model.version;
   }
 
   /** What the person must know before their next choice, as a sentence; null if there is nothing. */
@@ -208,12 +214,27 @@ export class Device {
     return [...gone.map((_, index) => -1 - index), ...reallyLiked(this.entries)];
   }
 
-  /** What this device takes part with; what has already left stays chosen, ahead of what is new, and counts for life.
+  /** Until when an item waits before it may leave. Only what was added since its owner agreed to take part does.
+   * @param {Owned} owned */
+  waitsUntil({ at }) {
+    const { taking, agreed = 0 } = this.kept;
+    return taking && at > agreed && at + WAIT > Date.now() ? at + WAIT : 0;
+  }
+
+  /** The ids of what waits. */
+  get waiting() {
+    return new Set(this.kept.history.filter((owned) => this.waitsUntil(owned)).map(({ id }) => id));
+  }
+
+  /** What this device takes part with; what has already left stays chosen, ahead of what is new, and counts for life. What
+  waits is not part of it yet, unless it is asked what will be.
    * @returns {Promise<Outward>} */
-  async outward() {
-    if (!this.history.length) return { profile: this.history, real: [], allowed: [], lifelong: true };
+  async outward({ withWaiting = false } = {}) {
+    const waiting = withWaiting ? new Set() : this.waiting;
+    const settled = this.history.filter((item) => !waiting.has(this.catalogue.items[item].id));
+    if (!settled.length) return { profile: settled, real: [], allowed: [], lifelong: true };
     const { seed, user } = await this.identity();
-    return outward(this.policy, seed, user, this.history, this.shape.items, this.sent);
+    return outward(this.policy, seed, user, settled, this.shape.items, this.sent);
   }
 
   /** What a round's vector and message are computed from, as it is kept beside them.
@@ -237,6 +258,29 @@ export class Device {
   roundVector(profile) {
     const { vector } = this.kept;
     return vector && this.stands(vector, profile) && vector.values.length === this.shape.factors ? vector.values : null;
+  }
+
+  /** Of the person's own items the one whose vector points most the way of this one's; null where none does at all, or where
+  nothing is known of either.
+   * @param {number} number */
+  nearest(number) {
+    if (this.isFresh) return null;
+    const { vectors } = this.model;
+    const { factors } = this.shape;
+    const row = (/** @type {number} */ item) => vectors.subarray(item * factors, (item + 1) * factors);
+    const mine = row(number);
+    let [best, closest] = [/** @type {number | null} */ (null), 0];
+    for (const item of this.history) {
+      const own = row(item);
+      let [product, length] = [0, 0];
+      for (let f = 0; f < factors; f++) {
+        product += mine[f] * own[f];
+        length += own[f] * own[f];
+      }
+      const cosine = product / Math.sqrt(length);
+      if (cosine > closest) [best, closest] = [item, cosine];
+    }
+    return best;
   }
 
   /** The best items for this person, by the home vector, and by it alone.

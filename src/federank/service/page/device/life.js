@@ -77,6 +77,8 @@ export async function hurdleOf(device) {
     return "The catalogue has changed, and deniable answers are tied to it. Leave and erase, then join again.";
   const { profile, allowed } = await device.outward();
   if (!allowed.includes(true)) {
+    if ((await device.outward({ withWaiting: true })).allowed.includes(true))
+      return "What you have just added waits half a minute before it may leave.";
     const never = new Set(device.policy.neverItems);
     if (sharing === "deniable")
       return "The draw that you made once for life leaves nothing to send. Recommendations go on working.";

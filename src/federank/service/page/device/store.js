@@ -1,6 +1,7 @@
 /* The store: what this device keeps, in the browser's own database (IndexedDB), and nowhere else.
 
-    facts      one record each: identity (device, token, seed, user), policy, vector (of the rounds), taking, answered,
+    facts      one record each: identity (device, token, seed, user), policy, vector (of the rounds), taking, agreed (when the owner
+               last agreed to take part with the list as it was), answered,
                founding (of the federation that was joined), begunAnew (it is another by now, and the owner is to be told)
     history    what the person has, by the catalogue's id
     dismissed  what the person never wants to see again
@@ -40,7 +41,7 @@ Changes that belong together are one transaction: all of them are kept, or none.
  * @typedef {Omit<Policy, "neverItems"> & { neverIds: string[], neverCategories: string[] }} Choice */
 
 /** The owner's choices and what has left.
- * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, joined?: string,
+ * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, joined?: string, agreed?: number,
  *   founding?: string, answered?: string, begunAnew?: boolean, vector?: LearntFrom & { values: Float32Array },
  *   history: Owned[], dismissed: Owned[], ledger: KeptEntry[], rounds: KeptRound[], pending: Pending[] }} Kept */
 

@@ -17,7 +17,7 @@ import { hurdleOf } from "./life.js";
 
 /** An item of the person's own list, and where it is or may go.
  * @typedef {ShownItem & { asDecoy: boolean, leftAsDecoy: boolean, how?: string, at: number, mayLeave: boolean,
- *   left: boolean }} OwnItem */
+ *   left: boolean, waits: boolean }} OwnItem */
 
 /** What the rounds are doing, in a sentence and in a word.
  * @typedef {{ says: string, state: string }} Progress */
@@ -75,9 +75,10 @@ function nounOf(noun) {
 /** How things stand.
  * @type {(device: Device, progress: Progress) => Promise<View>} */
 export async function viewOf(device, progress) {
-  const outward = await device.outward();
+  const outward = await device.outward({ withWaiting: true });
   const real = new Set(outward.profile.filter((_, index) => outward.real[index] && outward.allowed[index]));
   const decoys = new Set(outward.profile.filter((_, index) => !outward.real[index]));
+  const { waiting } = device;
   const kept = new Map(device.kept.history.map((owned) => [owned.id, owned]));
   const history = Array.from(device.history, (number) => {
     const entry = device.entries.get(number);
@@ -91,6 +92,7 @@ export async function viewOf(device, progress) {
       at: kept.get(item.id)?.at ?? 0,
       mayLeave: real.has(number),
       left: entry?.real === true,
+      waits: waiting.has(item.id) && (real.has(number) || decoys.has(number)),
     };
   });
   const ledger = device.kept.ledger.map((entry) => ({ ...entry, known: device.catalogue.numberOf.has(entry.id) }));
@@ -104,7 +106,7 @@ export async function viewOf(device, progress) {
     },
     notice: device.notice,
     version: device.model.version,
-    fresh: device.method.isFresh(device.model),
+    fresh: device.isFresh,
     messages: device.method.messages === null ? null : { made: device.spent, most: device.choice.messages ?? 0 },
     categories: device.catalogue.categories.map((name) => ({
       name,

@@ -99,8 +99,18 @@ async function choose(changes) {
   device.met.complaint = null;
   await device.reload();
   others.postMessage("changed");
-  if (await canGoOn()) run();
+  await goOn();
   return viewOf(device, progress);
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let settling;
+/** Go on with rounds if that is possible, and look again when what was just added may leave. */
+async function goOn() {
+  clearTimeout(settling);
+  const next = Math.min(...device.kept.history.map((owned) => device.waitsUntil(owned)).filter(Boolean));
+  if (Number.isFinite(next)) settling = setTimeout(() => goOn().then(tell), next - Date.now() + 1);
+  if (await canGoOn()) run();
 }
 
 /** Records of items by their ids; ids that the catalogue does not have are left out.
@@ -120,6 +130,7 @@ const calls = {
   async wake() {
     device = await wake();
     if (device.kept.taking) run();
+    await goOn();
     return viewOf(device, progress);
   },
   /** @param {{ text: string, category: string, most: number }} given */
@@ -130,7 +141,10 @@ const calls = {
   /** @param {{ n: number }} given */
   async recommend({ n }) {
     const numbers = await device.recommend(n);
-    return numbers.map((number) => described(device, number));
+    return numbers.map((number) => {
+      const nearest = device.nearest(number);
+      return { ...described(device, number), near: nearest === null ? null : device.catalogue.items[nearest].title };
+    });
   },
   /** @param {{ file: File }} given */
   async readFile({ file }) {
@@ -149,6 +163,8 @@ const calls = {
   remove: ({ id }) => choose({ history: nothing([id]) }),
   /** @param {{ id: string }} given */
   dismiss: ({ id }) => choose({ dismissed: recordsOf([id]) }),
+  /** @param {{ id: string }} given */
+  undismiss: ({ id }) => choose({ dismissed: nothing([id]) }),
   /** @param {{ change: Partial<Choice> }} given */
   setPolicy: ({ change }) => choose({ facts: { policy: { ...device.choice, ...change } } }),
   /** @param {{ id?: string, category?: string, on: boolean }} given */
@@ -162,7 +178,8 @@ const calls = {
   },
   async takePart() {
     // The policy in force is written down as the owner's own: what a server suggests later changes nothing.
-    const view = await choose({ facts: { policy: device.choice, taking: true } });
+    // What is on the list now is agreed to; what is added later waits before it may leave.
+    const view = await choose({ facts: { policy: device.choice, taking: true, agreed: Date.now() } });
     if (!running) progress = { says: (await hurdleOf(device)) ?? progress.says, state: "resting" };
     return running ? view : viewOf(device, progress);
   },
@@ -195,7 +212,7 @@ others.onmessage = async () => {
   if (!device) return;
   await device.reload();
   if (!device.kept.taking && running) stop("Paused. Nothing is sent.");
-  else if (await canGoOn()) run();
+  else await goOn();
   tell();
 };
 

@@ -81,14 +81,6 @@ export function isOpen(id) {
   return box instanceof HTMLDetailsElement && box.open;
 }
 
-/** "1 place", "3 places".
- * @type {(count: number, noun: { one: string, many: string }) => string} */
-export const counted = (count, { one, many }) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
-
-/** "No places", "Places": the same with a capital letter.
- * @type {(text: string) => string} */
-export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-
 /** A table that can be scrolled, from the titles and kinds of its columns and the text of its cells.
  * @type {(caption: string, columns: [title: string, kind?: string][], rows: string[][]) => HTMLElement} */
 export function table(caption, columns, rows) {

@@ -1,9 +1,11 @@
 /* What has left this device: a picture, a sentence, the ledger by item and by round, and what could still be guessed. */
 
 import { ask } from "./ask.js";
-import { byId, counted, element, fill, isOpen, table } from "./elements.js";
+import { byId, element, fill, isOpen, table } from "./elements.js";
 import { disclosedPicture, legend } from "./pictures.js";
+import { counted } from "./words.js";
 
+/** @import { Guesses } from "../device/guesses.js" */
 /** @import { Choice, KeptEntry } from "../device/store.js" */
 /** @import { OwnItem, View } from "../device/view.js" */
 
@@ -142,68 +144,41 @@ function saveLedger(ledger) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** @type {(view: View) => Promise<void>} */
+/** One sentence instead of many: what the messages told beyond what is popular.
+ * @type {(view: View) => Promise<void>} */
 async function showGuesses(view) {
   const depends = JSON.stringify([view.rounds.length, view.version, view.history.map(({ id }) => id), view.choice]);
   if (depends === known) return;
   known = depends;
-  const { noun } = view.federation;
-  const paragraphs = [
-    element(
-      "p",
-      {},
-      "A message is not a secret: whoever runs the server can read from it which of its items are sent as yours, and the taste your device has learnt from what it shares.",
-    ),
-  ];
   const found = await ask("guesses");
   if (depends !== known) return;
-  if (!found.tried)
-    paragraphs.push(
-      element(
-        "p",
-        { class: "quiet" },
-        `As long as nothing is sent there is nothing to guess from. Once you take part, this page plays the curious server against you and tells you how well it does.`,
-      ),
-    );
-  else if (!found.hidden)
-    paragraphs.push(element("p", {}, `Everything you have has left; there is nothing left to guess.`));
-  else
-    paragraphs.push(
-      element(
-        "p",
-        { id: "guess-sentence" },
-        `This page has just tried: of the ${counted(found.hidden, noun)} you kept back, the server's best ${found.hidden} guesses would name ${found.named} (from popularity alone: ${found.namedByPopularity}).`,
-      ),
-      element("p", { class: "quiet" }, orderWords(found)),
-    );
-  paragraphs.push(element("p", {}, inGeneral(view.choice)));
-  paragraphs.push(
-    element(
-      "p",
-      { class: "quiet" },
-      "Cleverer attacks may do better; what was measured so far is in the documentation (privacy.md).",
-    ),
+  const more = element("a", { href: "privacy.html" }, "What was measured");
+  fill(
+    byId("guesses"),
+    element("p", { id: "guess-sentence", class: "sentence" }, beyondPopularity(found, view.federation.noun)),
+    element("p", { class: "quiet" }, inGeneral(view.choice), " Cleverer attacks may do better. ", more),
   );
-  fill(byId("guesses"), ...paragraphs);
+}
+
+/** @type {(found: Guesses, noun: { one: string, many: string }) => string} */
+function beyondPopularity(found, noun) {
+  if (!found.tried)
+    return "Nothing: no message was made. Once there is one, this page plays the curious server against you.";
+  if (!found.hidden) return "Everything: all that you have has left.";
+  const { hidden, named, namedByPopularity: popular } = found;
+  const tried = `of the ${counted(hidden, noun)} you kept back, the server's best ${hidden === 1 ? "guess" : `${hidden} guesses`} would name ${named}`;
+  return named > popular
+    ? `More than popularity tells: ${tried} instead of ${popular}.`
+    : `No more than popularity tells: ${tried}${named < popular ? `; from what is popular, ${popular}` : ""}.`;
 }
 
 /** What was measured of this way of sharing (docs/privacy.md), in a sentence.
  * @type {(choice: Choice) => string} */
 function inGeneral({ sharing, basis }) {
-  if (sharing === "as-published")
-    return "With a new coin every time, what is kept back today is sent some other day: measured on film ratings with the slider at 10 %, 86 % of people's items had left after twenty passes.";
+  if (sharing === "as-published") return "With a new coin every time, what is kept back today is sent some other day.";
   if (sharing === "deniable")
-    return "With decoys, no single item that is seen is surely yours, as long as your list and your choices stay as they were when you joined: what is added later and then turns up for the first time is yours, and what stops turning up was. Your taste still shows roughly.";
+    return "With decoys, no single item that is seen is surely yours, as long as your list and your choices stay as they were when you joined. Your taste still shows roughly.";
   if (basis === "history")
-    return "Messages that follow from your whole list never compare with what is yours: what they never name gives the rest away. Measured on film ratings, that was everybody's whole list after five passes.";
-  return "What you share is known for certain, and it shows a taste: from a third of your list others can be guessed, as any shop does.";
-}
-
-/** @type {(guesses: { order: number | null, orderByPopularity: number | null }) => string} */
-function orderWords({ order, orderByPopularity }) {
-  /** @type {(value: number) => string} */
-  const per = (value) => `${Math.round(value * 100)} %`;
-  return order === null || orderByPopularity === null
-    ? ""
-    : `It would rank one you kept back above one you do not have ${per(order)} of the time (popularity alone: ${per(orderByPopularity)}; chance: 50 %).`;
+    return "Messages that follow from your whole list never compare with what is yours: what they never name gives the rest away.";
+  return "What you share is known for certain to whoever runs the server, and it shows a taste, from which others can be guessed.";
 }

@@ -2,13 +2,17 @@
 
 import { sentenceOf } from "../faults.js";
 import { ask } from "./ask.js";
-import { byId, capital, counted, element, fill, isOpen } from "./elements.js";
+import { byId, element, fill, isOpen } from "./elements.js";
+import { leadOfNames, leadOfPicks } from "./sentences.js";
+import { capital, counted } from "./words.js";
 
 /** @import { OwnItem, ShownItem, View } from "../device/view.js" */
 /** @import { Act } from "./ask.js" */
 
 const MOST_FOUND = 24;
 const MOST_SUGGESTED = 12;
+const ENOUGH = 3; // picks after which a narrow page shows fewer names, so that recommendations come up
+const narrow = matchMedia("(max-width: 57.99rem)");
 /** @type {View} */
 let view;
 /** @type {Act} */
@@ -33,10 +37,7 @@ export function prepare(actions) {
 export async function show(given) {
   const first = !view;
   view = given;
-  const { noun } = view.federation;
-  byId("pick-lead").textContent = view.history.length
-    ? "Everything you add makes your recommendations better. It all stays here."
-    : `Begin with three or more ${noun.many}. They stay in this browser.`;
+  byId("pick-lead").textContent = leadOfPicks(view);
   if (first) showCategories();
   showYours();
   await showFound();
@@ -57,11 +58,12 @@ async function showFound() {
   const text = byId("search-text", HTMLInputElement).value;
   const category = byId("search-category", HTMLSelectElement).value;
   const asked = text.trim() || category;
-  const { total, items } = await ask("find", { text, category, most: asked ? MOST_FOUND : MOST_SUGGESTED });
+  const suggested = narrow.matches && view.history.length >= ENOUGH ? MOST_SUGGESTED / 2 : MOST_SUGGESTED;
+  const { total, items } = await ask("find", { text, category, most: asked ? MOST_FOUND : suggested });
   if (mine !== latest) return;
   const { noun } = view.federation;
   byId("found-count").textContent = !asked
-    ? `Some that many like, of ${counted(view.federation.items, noun)}:`
+    ? leadOfNames(view)
     : total === 0
       ? `No ${noun.one} has this in its name. Try fewer letters.`
       : total > items.length
@@ -116,8 +118,9 @@ function showYours() {
 }
 
 /** @type {(item: OwnItem) => string} */
-function whereaboutsOf({ left, leftAsDecoy, mayLeave, asDecoy }) {
+function whereaboutsOf({ left, leftAsDecoy, mayLeave, asDecoy, waits }) {
   if (left) return "has left this device";
+  if (waits) return "waits half a minute before it may leave";
   if (mayLeave) return "may leave";
   if (leftAsDecoy) return "has left as a decoy";
   return asDecoy ? "may be sent as a decoy" : "stays here";
@@ -155,10 +158,10 @@ function yoursRow(item) {
           type: "button",
           class: "small",
           "data-key": `remove ${item.id}`,
-          "aria-label": `Remove ${item.title}`,
+          "aria-label": `${item.waits ? "Undo: take back" : "Remove"} ${item.title}`,
           on: { click: () => act("remove", { id: item.id }) },
         },
-        "Remove",
+        item.waits ? "Undo" : "Remove",
       ),
     ),
   );

@@ -1,7 +1,8 @@
 /* Sharing: one slider and a sentence that says what it means; what must never leave; taking part and pausing. */
 
-import { byId, capital, counted, element, fill } from "./elements.js";
-import { decoyRate, isBounded, mostChosen } from "../protocol/policy.js";
+import { byId, element, fill, isOpen } from "./elements.js";
+import { meaningOf, nowDoing } from "./sentences.js";
+import { counted } from "./words.js";
 
 /** @import { View } from "../device/view.js" */
 /** @import { Act } from "./ask.js" */
@@ -54,7 +55,7 @@ function mostFor(sharing, pi) {
  * @type {(given: View) => void} */
 export function show(given) {
   view = given;
-  const { choice, chosen, federation, taking, progress, hurdle } = view;
+  const { choice, chosen, federation, taking, progress } = view;
   const slider = byId("share", HTMLInputElement);
   slider.value = String(Math.round(choice.pi * 100));
   sayWhatItMeans(choice.pi);
@@ -65,10 +66,54 @@ export function show(given) {
       : "This is a careful beginning. Move the slider to make it your own.";
   byId("take-part").textContent = taking ? "Pause" : "Take part";
   byId("take-part").className = taking ? "" : "main-button";
-  byId("progress").textContent = taking ? (hurdle ?? progress.says) : "You are not taking part: nothing is sent.";
+  byId("progress").textContent = nowDoing(view);
   byId("progress").dataset.state = taking ? progress.state : "resting";
+  showCard();
   showNever();
   showKinds();
+}
+
+/** Before anything leaves, and ever after: which of the person's own may. Each can still be kept back; where a fixed part was
+chosen by chance, another may then take its place. */
+function showCard() {
+  const { history, choice, federation, messages } = view;
+  const may = history.filter((item) => item.mayLeave && !item.left);
+  if (choice.sharing === "as-published" || !may.length) return fill(byId("may-leave"));
+  const decoys = choice.sharing === "deniable" ? ", among decoys" : "";
+  const often = messages ? ` In at most ${counted(messages.most, { one: "message", many: "messages" })}, ever.` : "";
+  const keep = may.map(({ id, title }) =>
+    element(
+      "li",
+      {},
+      element("span", { class: "what" }, title),
+      element(
+        "button",
+        {
+          type: "button",
+          class: "small",
+          "data-key": `keep ${id}`,
+          "aria-label": `Not this one, never share: ${title}`,
+          on: { click: () => act("never", { id, on: true }) },
+        },
+        "Not this one",
+      ),
+    ),
+  );
+  const words = `Which? ${counted(may.length, federation.noun)} may be sent${decoys}`;
+  return fill(
+    byId("may-leave"),
+    element(
+      "details",
+      { id: "may-leave-list", open: isOpen("may-leave-list") },
+      element("summary", { "data-key": "may-leave" }, words),
+      element("ul", { class: "rows" }, ...keep),
+      element(
+        "p",
+        { class: "quiet" },
+        `${choice.sharing === "sticky" && choice.pi < 1 ? "Chosen by chance, for life; keep one back and another may take its place." : "All that you have not marked."}${often}`,
+      ),
+    ),
+  );
 }
 
 /** @type {(pi: number) => void} */
@@ -77,36 +122,6 @@ function sayWhatItMeans(pi) {
   byId("share-value").textContent = `${per} %`;
   byId("share-sentence").textContent = meaningOf(view, mostFor(view.choice.sharing, pi));
   byId("share").setAttribute("aria-valuetext", `${per} per cent. ${byId("share-sentence").textContent}`);
-}
-
-/** What the slider at `pi` means for this person, in one sentence.
- * @type {(view: View, pi: number) => string} */
-export function meaningOf({ choice, sharing, history, federation }, pi) {
-  const { noun } = federation;
-  const many = history.length ? `your ${counted(history.length, noun)}` : `every 10 ${noun.many} you pick`;
-  const n = history.length ? history.length - sharing.never : 10;
-  if (pi === 0) return "Nothing leaves this device. You still get recommendations.";
-  if (choice.sharing === "as-published")
-    return `Each of ${many} may leave every time it comes up, with a chance of ${Math.round(pi * 100)} %: over time, nearly all will.`;
-  if (choice.sharing === "deniable") {
-    const q = decoyRate({ ...choice, pi });
-    return `About ${Math.round(pi * n)} of ${many} may ever leave this device, among about ${counted(Math.round(q * federation.items), noun)} you did not choose. Settle your list first: what changes later can be noticed.`;
-  }
-  const { before, ever } = sharing;
-  const may = mostChosen({ ...choice, pi }, n, before, ever);
-  const basis = choice.basis === "shared" ? "" : " What is sent is still coloured by all of them.";
-  /** @type {(count: number) => string} */
-  const has = (count) => (count === 1 ? "has" : "have");
-  if (!may && ever)
-    return `None of ${many} may leave any more: ${counted(ever, noun)} ${has(ever)} left already, and that counts for life.${basis}`;
-  const gone =
-    isBounded({ ...choice, pi }) && ever > before
-      ? ` ${capital(counted(ever - before, noun))} that you took back ${has(ever - before)} left already, and that counts for life.`
-      : "";
-  return `${may === n && may === (history.length || 10) ? `All ${history.length ? n : "10"}` : `About ${may}`} of ${many} may ever leave this device.${gone}${basis}`.replace(
-    /^All (\d+) of your (\d+)/,
-    "All your $2",
-  );
 }
 
 function showNever() {
@@ -166,11 +181,4 @@ function showKinds() {
     },
   );
   fill(box, element("legend", { class: "unseen" }, "How it is decided what may leave"), ...radios);
-}
-
-/** Words for the chip at the top of the page. It is read out when it changes, so it leaves out what each round says.
- * @type {(view: View) => string} */
-export function standing({ taking, progress, hurdle }) {
-  if (!taking) return "Not taking part: nothing is sent";
-  return hurdle ?? (["waiting", "learning", "sent"].includes(progress.state) ? "Taking part" : progress.says);
 }

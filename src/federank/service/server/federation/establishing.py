@@ -63,6 +63,7 @@ def establish(
         put_fact(connection, "charter", charter)
         put_fact(connection, "admin", hash_of_token(token).hex())
         put_fact(connection, "rounds", asdict(rounds))
+        put_fact(connection, "trained", trained is not None)
         put_content(connection, "catalogue", catalogue.content)
         if agreement is not None:
             put_agreement(connection, agreement)

@@ -26,7 +26,6 @@ and the ledger's lines that change.
  * @property {number | null} messages how many a device sends in its life; null where nobody counts
  * @property {string[]} sharing the kinds of policies that it knows
  * @property {(buffer: ArrayBuffer, items: number) => Rows} decode
- * @property {(model: Model) => boolean} isFresh whether nobody has been learnt from yet
  * @property {(model: Model) => Float32Array} popularity which items are the better known ones
  * @property {(identity: Identity, history: Int32Array, model: Model) => Float32Array} home
  * @property {(device: Device, task: Task, identity: Identity, outward: Outward) => Promise<Message>} message */

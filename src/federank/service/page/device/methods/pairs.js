@@ -27,7 +27,6 @@ export function pairs(published) {
     messages: null,
     sharing: ["sticky", "deniable", "as-published"],
     decode: (buffer, items) => decodeBroadcast(buffer, factors, items),
-    isFresh: ({ biases }) => biases.every((bias) => bias === biases[0]),
     popularity: ({ biases }) => biases,
     home: ({ seed, user }, history, model) => homeVector(recipe, seed, user, history, model),
     async message(device, task, { seed, user }, outward) {

@@ -33,8 +33,6 @@ export function squares(published) {
     messages,
     sharing: ["sticky", "deniable"],
     decode: (buffer, items) => decodeSquaresBroadcast(buffer, factors, items),
-    // Before anybody has spoken vectors are drawn by chance and all items weigh the same.
-    isFresh: ({ version, weights }) => !version && weights.every((weight) => weight === 1),
     popularity: (model) => (model.popular ??= nearness(model)),
     home: (_, history, model) => solved(model, history),
     async message({ model, shape, entries }, task, _, outward) {

@@ -1,0 +1,7 @@
+/* What the page says: `node sentences.mjs SENTENCES QUESTIONS` prints what each function makes of its arguments, as JSON. */
+
+import { readFile } from "node:fs/promises";
+
+const sentences = await import(process.argv[2]);
+const questions = JSON.parse(await readFile(process.argv[3], "utf8"));
+console.log(JSON.stringify(questions.map(([name, ...given]) => sentences[name](...given))));

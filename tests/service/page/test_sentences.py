@@ -1,0 +1,130 @@
+"""What the page says is true in every state that it can be said in."""
+
+import itertools
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.service.page.conftest import PAGE
+
+NOUN = {"one": "place", "many": "places"}
+OWN = {"mayLeave": True, "left": False, "waits": False}
+SHARING = {"before": 0, "ever": 0, "never": 0}
+POLICY = {"sharing": "sticky", "pi": 0.3, "basis": "shared"}
+
+
+@pytest.fixture(scope="module")
+def said(node, tmp_path_factory):
+    """What the page's functions say: a list of [name, arguments ...] gives a list of sentences."""
+    asked = tmp_path_factory.mktemp("sentences") / "questions.json"
+    program = Path(__file__).with_name("sentences.mjs")
+
+    def said(*questions):
+        asked.write_text(json.dumps(questions))
+        module = (PAGE / "show" / "sentences.js").as_uri()
+        done = subprocess.run([node, program, module, asked], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return said
+
+
+def view(*, taking=False, pi=0.3, own=3, fresh=False, pending=0, messages=None, hurdle=None, **choice):
+    """How things stand, as far as sentences are made of it."""
+    return {
+        "taking": taking,
+        "fresh": fresh,
+        "pending": pending,
+        "messages": messages,
+        "hurdle": hurdle,
+        "progress": {"says": "Waiting for the next round.", "state": "waiting"},
+        "choice": POLICY | {"pi": pi} | choice,
+        "sharing": SHARING,
+        "history": [{"id": str(item)} | OWN for item in range(own)],
+        "federation": {"items": 200, "noun": NOUN},
+    }
+
+
+STATES = [
+    dict(zip(("taking", "pi", "own", "fresh", "messages"), state, strict=True))
+    for state in itertools.product(
+        (False, True), (0, 0.3, 1), (0, 1, 5), (False, True), (None, {"made": 1, "most": 3}, {"made": 3, "most": 3})
+    )
+]
+
+
+def may_send(taking, pi, messages, **_):
+    return taking and pi > 0 and (messages is None or messages["made"] < messages["most"])
+
+
+def test_nothing_is_said_to_stay_that_may_leave_and_nothing_to_leave_that_stays(said):
+    told = said(
+        *(["leadOfPicks", view(**state)] for state in STATES),
+        *(["leadOfRecommendations", view(**state), "Yes and Know it"] for state in STATES),
+    )
+    for sentence, state in zip(told, STATES * 2, strict=True):
+        assert ("may leave" in sentence) == may_send(**state)
+        assert ("Nothing of it is sent" in sentence) != may_send(**state)
+        assert "stay here too" not in sentence
+        assert "all stays here" not in sentence
+
+
+def test_a_reason_why_nothing_is_sent_is_the_reason(said):
+    spent = {"made": 3, "most": 3}
+    away, nothing, silent = said(
+        ["leadOfPicks", view()],
+        ["leadOfPicks", view(taking=True, pi=0)],
+        ["leadOfPicks", view(taking=True, messages=spent)],
+    )
+    assert away.endswith("you are not taking part.")
+    assert nothing.endswith("you share nothing.")
+    assert silent.endswith("this device has made all the messages it ever sends.")
+
+
+def test_a_model_that_has_learnt_from_nobody_claims_nothing(said):
+    fresh, known, chance, worked = said(
+        *(["leadOfNames", view(fresh=fresh)] for fresh in (True, False)),
+        *(["leadOfRecommendations", view(fresh=fresh), "Yes"] for fresh in (True, False)),
+    )
+    assert (fresh, known) == ("Some of 200 places:", "Some that many like, of 200 places:")
+    assert "chance" in chance
+    assert "Worked out" in worked
+
+
+def test_who_has_paused_is_not_told_that_nothing_is_sent_while_a_message_is_on_its_way(said):
+    quiet, sending, chip, late = said(
+        ["nowDoing", view()], ["nowDoing", view(pending=1)], ["standing", view()], ["standing", view(pending=1)]
+    )
+    assert quiet == "You are not taking part: nothing is sent."
+    assert chip == "Not taking part: nothing is sent"
+    assert "may still arrive" in sending
+    assert "may still arrive" in late
+
+
+@pytest.mark.parametrize(
+    ("own", "pi", "sentence"),
+    [
+        (1, 0.05, "Your one place may leave this device: however low the slider, one always may."),
+        (1, 1, "Your one place may leave this device."),
+        (5, 0.3, "As your list stands, 2 of your 5 places may ever leave this device."),
+        (5, 1, "All your 5 places may leave this device."),
+        (0, 0.3, "About 3 of every 10 places you pick may ever leave this device."),
+        (4, 0, "Nothing leaves this device. You still get recommendations."),
+    ],
+)
+def test_the_slider_promises_what_it_keeps(said, own, pi, sentence):
+    assert said(["meaningOf", view(own=own, pi=pi), pi]) == [sentence]
+
+
+def test_what_came_of_an_answer_follows_from_where_the_item_is(said):
+    places = ({"waits": True}, {"left": True}, {}, {"mayLeave": False})
+    states = [view() | {"history": [{"id": "7"} | OWN | where]} for where in places]
+    told = said(*(["answered", state, "7", "Il Bar"] for state in [*states, view(own=0)]))
+    assert told == [
+        "Il Bar is on your list, and waits half a minute before it may leave.",
+        "Il Bar is on your list, and has left this device.",
+        "Il Bar is on your list, and may leave if you take part.",
+        "Il Bar is on your list.",
+        "Il Bar is not shown again.",
+    ]
