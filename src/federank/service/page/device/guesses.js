@@ -11,7 +11,7 @@ import { disclosed, liked } from "../protocol/ledger.js";
 /** @import { Device } from "./device.js" */
 
 /** What was kept back, how much of it was named rightly, and how well it was put in order.
- * @typedef {{ share: number, tried: false } | { share: number, tried: true, hidden: number, named: number,
+ * @typedef {{ share: number, tried: false, made: number } | { share: number, tried: true, hidden: number, named: number,
  *   namedByPopularity: number, order: number | null, orderByPopularity: number | null }} Guesses */
 
 /** How many of the items that were kept back the attacker names, and how well it orders them.
@@ -19,7 +19,7 @@ import { disclosed, liked } from "../protocol/ledger.js";
 export function guesses(device) {
   const { history, entries, kept, model } = device;
   const share = disclosed(entries, history);
-  if (!kept.vector || !kept.rounds.length) return { share, tried: false };
+  if (!kept.vector || !kept.rounds.length) return { share, tried: false, made: kept.rounds.length };
   const known = new Set(liked(entries));
   // Negatives avoid the whole history only where updates follow from it; there, what was compared with is surely not owned.
   if (device.policy.basis === "history") for (const [item, entry] of entries) if (entry.times_compared) known.add(item);

@@ -162,6 +162,8 @@ async function showGuesses(view) {
 
 /** @type {(found: Guesses, noun: { one: string, many: string }) => string} */
 function beyondPopularity(found, noun) {
+  if (!found.tried && found.made)
+    return "This page cannot try it: the messages went to a federation that has been begun anew.";
   if (!found.tried)
     return "Nothing: no message was made. Once there is one, this page plays the curious server against you.";
   if (!found.hidden) return "Everything: all that you have has left.";
