@@ -1,7 +1,9 @@
 /* A history file from the person's own disk: read here, in this page, and sent nowhere.
 
 JSON: a list of ids or titles, or of tables that have one; or a table with such a list. CSV (or tabs, or semicolons): a column
-called item, id, title, name, place, film, ... with a header, or else the first column. What is not such a file gets a sentence.
+called item, id, title, name, place, film, ... with a header, or else the first column. So the exports of Letterboxd, IMDb,
+Netflix, Goodreads and Google (saved places) are understood. A year beside a title goes with it, and a rating in the lower part of
+its scale is not a like. What is not such a file gets a sentence.
 */
 
 import { sentenceOf } from "../faults.js";
@@ -10,6 +12,7 @@ export class BadFile extends Error {}
 
 const LARGEST = 10 * 2 ** 20;
 const MOST_NAMES = 50_000;
+const TITLES = ["title", "name", "place", "venue", "movie", "film"];
 // The first that a file has is taken: an id says more than a title.
 const COLUMNS = [
   "item",
@@ -22,16 +25,17 @@ const COLUMNS = [
   "venueid",
   "place_id",
   "asin",
-  "title",
-  "name",
-  "place",
-  "venue",
-  "movie",
-  "film",
+  ...TITLES,
 ];
 
-/** The ids or titles that a file holds, each once, in its order.
- * @type {(file: File) => Promise<string[]>} */
+const RATINGS = ["rating", "your rating", "my rating", "stars", "star rating"];
+const LEAST_LIKED = 0.6; // of the best rating there is: three stars of five, six points of ten
+
+/** A line of a file: what it names, how it was rated (0: not at all), and of how much where the column's name says it.
+ * @typedef {{ name: string, rating: number, best?: number }} Line */
+
+/** The ids or titles that a file holds, each once, in its order; and how many were left out because they were rated low.
+ * @type {(file: File) => Promise<{ names: string[], low: number }>} */
 export async function namesInFile(file) {
   if (file.size > LARGEST)
     throw new BadFile(
@@ -46,19 +50,24 @@ export async function namesInFile(file) {
   }
   if (text.includes("\0"))
     throw new BadFile("This file is not text; a CSV or JSON file with a list of items is needed.");
-  const names = /^\s*[[{]/.test(text) ? namesInJson(text) : namesInTable(text);
-  const once = [...new Set(names.map((name) => name.trim()).filter(Boolean))];
+  const lines = /^\s*[[{]/.test(text) ? linesInJson(text) : linesInTable(text);
+  const best = lines.some(({ rating, best: stated = 5 }) => rating > 5 || stated > 5) ? 10 : 5;
+  const isLow = (/** @type {Line} */ { rating }) => rating > 0 && rating < LEAST_LIKED * best;
+  const named = lines.map(({ name, rating }) => ({ name: name.trim(), rating })).filter(({ name }) => name);
+  const once = [...new Set(named.filter((line) => !isLow(line)).map(({ name }) => name))];
+  const low = new Set(named.filter(isLow).map(({ name }) => name)).size;
+  if (!once.length && low) throw new BadFile("Everything in this file is rated low, so nothing of it is a like.");
   if (!once.length)
     throw new BadFile("No items were found in this file; a column called item or title, or a JSON list, is needed.");
   if (once.length > MOST_NAMES)
     throw new BadFile(
       `This file names ${once.length.toLocaleString("en")} items; up to ${MOST_NAMES.toLocaleString("en")} can be read.`,
     );
-  return once;
+  return { names: once, low };
 }
 
-/** @type {(text: string) => string[]} */
-function namesInJson(text) {
+/** @type {(text: string) => Line[]} */
+function linesInJson(text) {
   let content;
   try {
     content = JSON.parse(text);
@@ -67,7 +76,7 @@ function namesInJson(text) {
   }
   const list = Array.isArray(content) ? content : Object.values(content).find(Array.isArray);
   if (!list) throw new BadFile("This JSON file holds no list; a list of ids or titles is needed.");
-  return list.map((entry) => (isName(entry) ? String(entry) : nameOf(entry)));
+  return list.map((entry) => (isName(entry) ? { name: String(entry), rating: 0 } : lineOf(entry)));
 }
 
 /** @type {(value: unknown) => boolean} */
@@ -75,15 +84,37 @@ function isName(value) {
   return typeof value === "string" || typeof value === "number";
 }
 
-/** @type {(entry: unknown) => string} */
-function nameOf(entry) {
-  const fields = Object.entries(entry ?? {}).filter(([, value]) => isName(value));
-  const [found] = COLUMNS.flatMap((column) => fields.filter(([key]) => key.toLowerCase() === column));
-  return found ? String(found[1]) : "";
+/** @type {(entry: any) => Line} */
+function lineOf(entry) {
+  // Saved places of a map are points with properties, and these have a location.
+  const { properties = {} } = Object(entry);
+  const fields = { ...entry, ...properties, ...properties?.location };
+  const low = Object.fromEntries(Object.entries(fields).map(([key, value]) => [key.toLowerCase(), value]));
+  return lineFrom((column) => (isName(low[column]) ? String(low[column]) : ""));
 }
 
-/** @type {(text: string) => string[]} */
-function namesInTable(text) {
+/** A line, from the text of its columns by their names.
+ * @type {(text: (column: string) => string) => Line} */
+function lineFrom(text) {
+  const column = COLUMNS.find((name) => text(name));
+  const rated = RATINGS.find(text);
+  const rating = rated ? Number(text(rated)) : 0;
+  if (!column) return { name: "", rating: 0 };
+  const isTitle = TITLES.includes(column);
+  const year = isTitle && /^(18|19|20)\d\d$/.test(text("year")) ? ` (${text("year")})` : "";
+  // A series that was watched is one thing, however many of its episodes were.
+  const name = isTitle
+    ? text(column).replace(/: (Season|Series|Part|Limited Series|Stagione|Staffel)\b.*$/, "")
+    : text(column);
+  return {
+    name: `${name}${year && !name.endsWith(year) ? year : ""}`,
+    rating: Number.isFinite(rating) ? rating : 0,
+    best: rated === "your rating" ? 10 : 5,
+  };
+}
+
+/** @type {(text: string) => Line[]} */
+function linesInTable(text) {
   const firstLine = text.replace(/^\uFEFF/, "").split(/\r?\n/, 1)[0];
   const separator = ["\t", ";", ","].reduce(
     (best, mark) => (firstLine.split(mark).length > firstLine.split(best).length ? mark : best),
@@ -91,8 +122,8 @@ function namesInTable(text) {
   );
   const rows = cells(text.replace(/^\uFEFF/, ""), separator);
   const header = (rows[0] ?? []).map((cell) => cell.trim().toLowerCase());
-  const column = COLUMNS.map((name) => header.indexOf(name)).find((index) => index >= 0);
-  return column === undefined ? rows.map((row) => row[0] ?? "") : rows.slice(1).map((row) => row[column] ?? "");
+  if (!COLUMNS.some((name) => header.includes(name))) return rows.map((row) => ({ name: row[0] ?? "", rating: 0 }));
+  return rows.slice(1).map((row) => lineFrom((column) => (row[header.indexOf(column)] ?? "").trim()));
 }
 
 /** The cells of a CSV: quotes may hold separators, line ends and doubled quotes.

@@ -148,10 +148,11 @@ const calls = {
   },
   /** @param {{ file: File }} given */
   async readFile({ file }) {
-    const names = await namesInFile(file);
+    const { names, low } = await namesInFile(file);
     const { numbers, unmatched } = matched(device.catalogue, names);
     return {
       named: names.length,
+      low,
       items: numbers.map((number) => described(device, number)),
       unmatched: unmatched.slice(0, 200),
       unmatchedCount: unmatched.length,

@@ -189,7 +189,7 @@ async function readFile() {
           element("ul", {}, ...found.unmatched.map((name) => element("li", {}, name.slice(0, 200)))),
         )
       : null;
-    const sentence = `${found.items.length.toLocaleString("en")} of ${found.named.toLocaleString("en")} lines matched${fresh.length < found.items.length ? `, ${found.items.length - fresh.length} of them yours already` : ""}.`;
+    const sentence = `${found.items.length.toLocaleString("en")} of ${found.named.toLocaleString("en")} lines matched${fresh.length < found.items.length ? `, ${found.items.length - fresh.length} of them yours already` : ""}.${found.low ? ` ${found.low.toLocaleString("en")} rated low ${found.low === 1 ? "is" : "are"} left out.` : ""}`;
     const button = fresh.length
       ? element(
           "button",
