@@ -1,7 +1,8 @@
 """A neighbourhood to visit: a city federation on this machine, with virtual neighbours to keep a visitor company.
 
 1. A synthetic city gives the catalogue, and its people the neighbours; none of them is real.
-2. The first model is learnt in a simulation, so that the first visitor already gets sensible recommendations.
+2. The first model is learnt in a simulation, from everybody's whole list (the page says so), so that the first visitor
+   already gets sensible recommendations.
 3. A server opens on a store that is gone when it ends.
 4. Some of the city's people take part over HTTP at a leisurely pace, each sharing a third of their places: a visitor's
    browser is one more device among them.
@@ -23,6 +24,10 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 
 NEIGHBOURS = 30
+DESCRIPTION = (
+    "A made-up city. The first model was learnt from the whole lists of its people, before you came; since then "
+    "{neighbours} of them take part, and each shares a third of theirs, as is suggested to you."
+)
 NEIGHBOURS_SHARE = {"sharing": "sticky", "pi": 0.3, "basis": "shared"}
 ROUND = {"target": 8, "over_selection": 1.5, "deadline": 20.0}
 REQUESTS_A_SECOND = 4.0
@@ -73,6 +78,7 @@ def serve_neighbourhood(
             token = establish(connection, settings, data, rounds, name="A city and its neighbours", trained=trained)
             with connection.transaction():
                 put_fact(connection, "suggested_policy", NEIGHBOURS_SHARE)
+                put_fact(connection, "description", DESCRIPTION.format(neighbours=NEIGHBOURS))
                 put_fact(connection, "noun", {"one": "place", "many": "places"})
         database.release()
         address = f"http://{host}:{public.getsockname()[1]}"

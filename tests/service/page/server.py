@@ -46,8 +46,9 @@ def main(folder, options):
         trained = FPL(factors=settings.factors, epochs=60).fit(data) if options.get("learnt") else None
         name = options.get("name", "Testville")
         token = establish(connection, settings, data, rounds, family=family, name=name, trained=trained)
-        if "noun" in options:
-            put_fact(connection, "noun", options["noun"])
+        for fact in ("noun", "description"):
+            if fact in options:
+                put_fact(connection, fact, options[fact])
         with connection.transaction():
             put_fact(connection, "suggested_policy", options.get("suggested_policy"))
     public, admin = bind("127.0.0.1", options.get("port", 0)), bind("127.0.0.1", 0)

@@ -31,6 +31,7 @@ async function show(given) {
   view = given;
   byId("main").hidden = false;
   byId("name").textContent = view.federation.name || "Recommendations that stay yours";
+  byId("about").textContent = view.federation.description;
   byId("standing").textContent = standing(view);
   byId("standing").classList.toggle("on", view.taking && !view.hurdle);
   if (view.notice && byId("trouble").textContent !== view.notice) showTrouble(view.notice);

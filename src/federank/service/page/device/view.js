@@ -4,6 +4,7 @@ import { holds } from "../protocol/draws.js";
 import { disclosed } from "../protocol/ledger.js";
 import { decoyRate } from "../protocol/policy.js";
 import { hurdleOf } from "./life.js";
+import { LONGEST_TEXT } from "./rules.js";
 
 /** @import { Device } from "./device.js" */
 /** @import { Choice, KeptEntry, KeptRound } from "./store.js" */
@@ -24,7 +25,7 @@ import { hurdleOf } from "./life.js";
 
 /** Everything the page shows, except search results, recommendations and guesses, which it asks for.
  * @typedef {object} View
- * @property {{ name?: string, items: number, noun: Noun, suggested: any, sharing: string[] }} federation
+ * @property {{ name?: string, description: string, items: number, noun: Noun, suggested: any, sharing: string[] }} federation
  * @property {string | null} notice
  * @property {number | null} version
  * @property {boolean} fresh whether the model has learnt from nobody yet
@@ -99,6 +100,7 @@ export async function viewOf(device, progress) {
   return {
     federation: {
       name: device.facts.name,
+      description: String(device.facts.description ?? "").slice(0, LONGEST_TEXT),
       items: device.shape.items,
       sharing: device.method.sharing,
       noun: nounOf(device.facts.noun),

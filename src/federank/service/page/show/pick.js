@@ -12,6 +12,8 @@ import { capital, counted } from "./words.js";
 const MOST_FOUND = 24;
 const MOST_SUGGESTED = 12;
 const ENOUGH = 3; // picks after which a narrow page shows fewer names, so that recommendations come up
+const FEWER = 4; // of those that are not picked yet; beside them stand the latest picks, which a second press takes back
+const LATEST = 2;
 const narrow = matchMedia("(max-width: 57.99rem)");
 /** @type {View} */
 let view;
@@ -58,9 +60,11 @@ async function showFound() {
   const text = byId("search-text", HTMLInputElement).value;
   const category = byId("search-category", HTMLSelectElement).value;
   const asked = text.trim() || category;
-  const suggested = narrow.matches && view.history.length >= ENOUGH ? MOST_SUGGESTED / 2 : MOST_SUGGESTED;
-  const { total, items } = await ask("find", { text, category, most: asked ? MOST_FOUND : suggested });
+  const isShort = !asked && narrow.matches && view.history.length >= ENOUGH;
+  const most = asked ? MOST_FOUND : isShort ? MOST_SUGGESTED + view.history.length : MOST_SUGGESTED;
+  const { total, items: found } = await ask("find", { text, category, most });
   if (mine !== latest) return;
+  const items = isShort ? fewer(found) : found;
   const { noun } = view.federation;
   byId("found-count").textContent = !asked
     ? leadOfNames(view)
@@ -70,6 +74,13 @@ async function showFound() {
         ? `${counted(total, noun)} fit; the first ${items.length}:`
         : `${counted(total, noun)} ${total === 1 ? "fits" : "fit"}:`;
   fill(byId("found"), ...items.map(foundItem));
+}
+
+/** @type {(found: ShownItem[]) => ShownItem[]} */
+function fewer(found) {
+  const picked = new Set(view.history.slice(0, LATEST).map(({ id }) => id));
+  const open = new Set(found.filter((item) => !item.has).slice(0, FEWER));
+  return found.filter((item) => open.has(item) || picked.has(item.id));
 }
 
 /** @type {(item: ShownItem) => HTMLElement} */

@@ -49,6 +49,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "suggested_policy": charter.suggested_policy,
             "uploads": charter.kind,
             "noun": charter.noun,
+            "description": charter.description,
             "trained": charter.trained,
         }
     )

@@ -39,6 +39,7 @@ class Charter(NamedTuple):
     suggested_policy: dict[str, Any] | None
     noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
     sums: Agreement | None = None  # where uploads are such that no single server can read one
+    description: str | None = None  # what people should know of it before they take part
     trained: bool | None = None  # whether the first model had learnt from people; None where that was not noted
 
     @property
@@ -87,6 +88,7 @@ def read_charter(connection: Connection) -> Charter | None:
         suggested_policy=get_fact(connection, "suggested_policy"),
         noun=get_fact(connection, "noun"),
         sums=get_agreement(connection),
+        description=get_fact(connection, "description"),
         trained=get_fact(connection, "trained"),
     )
 
