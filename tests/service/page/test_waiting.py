@@ -82,7 +82,7 @@ def test_of_a_model_that_knows_nobody_nothing_is_claimed(town, visit):
     expect(visitor.page.locator("#found-count")).to_have_text("Some of 150 items:")
     visitor.pick(3)
     expect(visitor.page.locator("#recommendations-lead")).to_contain_text("this order is chance")
-    assert "close to" not in visitor.page.locator("#recommended").inner_text()
+    assert "goes with" not in visitor.page.locator("#recommended").inner_text()
 
 
 def test_the_page_links_what_was_measured(town, visit):

@@ -106,7 +106,7 @@ function card(item) {
       },
       words,
     );
-  const about = [item.categories.map(capital).join(", "), item.near && `close to ${item.near} on your list`];
+  const about = [item.categories.map(capital).join(", "), item.near && `goes with ${item.near} on your list`];
   return element(
     "li",
     { "data-item": item.id },
