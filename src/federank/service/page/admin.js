@@ -4,7 +4,7 @@ The token is typed in, kept in this tab's session storage, and sent as a header 
 */
 
 import { sentenceOf } from "./faults.js";
-import { byId, element, fill, table } from "./show/elements.js";
+import { byId, element, fill, isOpen, table } from "./show/elements.js";
 import { chart, short } from "./show/pictures.js";
 
 /** @import { Point } from "./show/pictures.js" */
@@ -20,6 +20,7 @@ import { chart, short } from "./show/pictures.js";
  *   latency_ms?: Record<string, { requests: number, p50: number, p99: number }> }} Overview */
 
 const EVERY = 3000;
+const LATEST_ROUNDS = 10; // shown without being asked for
 const KEY = "federank-operator";
 /** @type {Record<string, string>} */
 const REASONS = {
@@ -190,15 +191,31 @@ function showRounds(rounds) {
     short(round.drift),
     short(round.seconds),
   ]);
+  const columns = [
+    "Round",
+    "tasks given",
+    "reports",
+    "dropouts",
+    "rejected",
+    "bytes",
+    "rows clipped",
+    "drift",
+    "seconds",
+  ];
+  const earlier = rows.slice(LATEST_ROUNDS);
   fill(
     byId("rounds"),
     rows.length
-      ? numbersTable(
-          "Round by round",
-          ["Round", "tasks given", "reports", "dropouts", "rejected", "bytes", "rows clipped", "drift", "seconds"],
-          rows,
-        )
+      ? numbersTable("Round by round", columns, rows.slice(0, LATEST_ROUNDS))
       : element("p", { class: "quiet" }, "No round yet: it begins with the first device."),
+    earlier.length
+      ? element(
+          "details",
+          { id: "earlier-rounds", open: isOpen("earlier-rounds") },
+          element("summary", { "data-key": "earlier-rounds" }, `${earlier.length} earlier`),
+          numbersTable("Earlier rounds", columns, earlier),
+        )
+      : null,
   );
 }
 

@@ -81,16 +81,30 @@ export function isOpen(id) {
   return box instanceof HTMLDetailsElement && box.open;
 }
 
-/** A table that can be scrolled, from the titles and kinds of its columns and the text of its cells.
+/** A table from the titles and kinds of its columns and the text of its cells. It can be scrolled; where it is narrow, each row
+stands for itself, and each cell says its column (so the roles are written out: a table that is laid out otherwise loses them).
  * @type {(caption: string, columns: [title: string, kind?: string][], rows: string[][]) => HTMLElement} */
 export function table(caption, columns, rows) {
-  const head = columns.map(([title, kind = ""]) => element("th", { scope: "col", class: kind }, title));
+  const head = columns.map(([title, kind = ""]) =>
+    element("th", { scope: "col", role: "columnheader", class: kind }, title),
+  );
   const body = rows.map((cells) =>
-    element("tr", {}, ...cells.map((cell, index) => element("td", { class: columns[index][1] ?? "" }, cell))),
+    element(
+      "tr",
+      { role: "row" },
+      ...cells.map((cell, index) =>
+        element("td", { role: "cell", class: columns[index][1] ?? "", "data-column": columns[index][0] }, cell),
+      ),
+    ),
   );
   return element(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption, "data-key": caption },
-    element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body)),
+    element(
+      "table",
+      { role: "table" },
+      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...head)),
+      element("tbody", { role: "rowgroup" }, ...body),
+    ),
   );
 }
