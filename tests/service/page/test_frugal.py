@@ -131,3 +131,13 @@ def test_only_the_kinds_of_sharing_that_a_message_can_follow_are_offered(frugal,
         "sticky",
         "deniable",
     ]
+
+
+def test_where_no_server_may_read_a_message_none_is_sent_that_could_be_read(frugal, visit):
+    visitor = visit(frugal)
+    told = frugal.get("federation").json() | {"uploads": "sums"}
+    visitor.context.route("**/api/v1/federation", lambda route: route.fulfill(json=told))
+    visitor.open().pick(4).take_part()
+    expect(visitor.page.locator("#progress")).to_contain_text("no single server can read")
+    expect(visitor.page.locator("#recommended li")).to_have_count(10)
+    assert {request.method for request in visitor.requests} == {"GET"}

@@ -13,7 +13,7 @@ import * as rules from "./rules.js";
 /** @import { Method } from "./methods/method.js" */
 
 /** What a federation says it is; what is optional is only ever shown, or checked where it is used.
- * @typedef {{ api: number, method: string, name?: string, description?: any, noun?: any, trained?: boolean | null, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
+ * @typedef {{ api: number, method: string, name?: string, description?: any, noun?: any, trained?: boolean | null, uploads?: string, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
 
 /** How many items there are, how many factors each has, and by which method they are learnt.
  * @typedef {{ factors: number, items: number, method: Method }} Shape */

@@ -67,6 +67,9 @@ const counted = (messages) => `${messages.toLocaleString("en")} ${messages === 1
  * @type {(device: Device) => Promise<string | null>} */
 export async function hurdleOf(device) {
   const { pi, sharing, messages = null } = device.policy;
+  // A message that the server could read must never go where people were promised that it cannot.
+  if ((device.facts.uploads ?? "plain") !== "plain")
+    return "This federation takes only messages that no single server can read, and this page cannot make them yet. Nothing is sent; recommendations go on working.";
   if (messages !== null && device.spent >= messages)
     return `This device has made all ${counted(messages)} it ever sends, so nothing more leaves. Models and recommendations still come.`;
   if (!device.history.length) return "Pick something you like first; there is nothing to learn from yet.";

@@ -12,7 +12,7 @@ const KINDS = [
   [
     "sticky",
     "A fixed part, for life",
-    "Some of yours are chosen once, by chance. Only those ever leave; the rest never does, however long you take part.",
+    "Some of yours are chosen once, by chance. Only those ever leave, however long you take part, as long as your list and the slider stay as they are.",
   ],
   [
     "deniable",
