@@ -36,6 +36,9 @@ SETTINGS = {
     "away": {"messages": 2, "rounds": 6, "online": 0.6},
     "lost": {"messages": 3, "dropout": 0.4},
     "policies": {"messages": 3, "policies": policies()},
+    "noise": {"messages": 4, "sigma": 0.05, "broadcast": "float32"},
+    "noise and policies": {"messages": 3, "sigma": 0.1, "policies": policies(), "dropout": 0.2},
+    "whole numbers without noise": {"messages": 4, "sigma": 0.0},
     "own budgets": {"messages": 3, "allowed": np.arange(PEOPLE.n_users) % 4},
 }
 
@@ -62,7 +65,7 @@ def test_engines_learn_the_same_scores(name):
     assert np.abs(scores(fast)).max() > 0.1
 
 
-@pytest.mark.parametrize("name", ["spectral", "cohorts", "solve in cohorts", "clipped in blocks"])
+@pytest.mark.parametrize("name", ["spectral", "cohorts", "solve in cohorts", "clipped in blocks", "noise"])
 def test_threads_change_no_bit(name):
     one, two = pair(name)
     compiled.play(one, one.recipe.rounds, threads=1)

@@ -24,6 +24,7 @@ COMMANDS = {
     "evaluate": ("federank.cli.evaluate.command", "How good a model's recommendations are, or those in a file."),
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
     "audit": ("federank.cli.audit.command", "What a curious server would learn from a federation's messages."),
+    "plan": ("federank.cli.plan", "What a federation of a size can promise, and the accuracy to expect."),
     "device": (
         "federank.cli.device.command",
         "One person's device in a federation: take part, ledger, recommend, policy.",

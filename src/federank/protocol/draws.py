@@ -36,8 +36,11 @@ NOISE = 15  # a device: noise on what it sends
 GROUP = 16  # a study: which group of choices a person belongs to
 COHORT = 17  # the world: with whom a person takes part, for life
 BLOCK = 18  # the server: which items a round's messages cover
+ROUNDING = 19  # a device: whether a number of a message is rounded up
+SUM_NOISE = 20  # one of two servers: noise on a sum
 
 SERVER = 0xFFFFFFFF  # stands for the user in choices that no user makes
+HELPER = 0xFFFFFFFE  # stands for the user in choices of the second server
 WORDS = 2.0**32
 
 

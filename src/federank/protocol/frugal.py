@@ -29,6 +29,8 @@ _OF_SQUARES = (
     "server",
     "broadcast",
     "blocks",
+    "sigma",
+    "delta",
 )
 _OF_PAIRS = ("triples", "item_pull")
 
@@ -37,6 +39,10 @@ _OF_PAIRS = ("triples", "item_pull")
 class FrugalSettings(SquaresSettings):
     """What can be chosen about learning from few messages."""
 
+    epsilon: float | None = None
+    """The promise of noise: what all messages of a life may tell whoever runs one of two servers, or sees all sums and
+    models (delta beside it); both servers add noise. With deniable sharing: how far what is used outwards of one item
+    may tell whether it is liked; noise is then asked for by `sigma`."""
     learning_rate: float | None = None
     """Size of the server's steps (Adam), and for pairs of the devices' own.  [default: 0.1, for pairs 0.05]"""
     loss: Literal["squares", "pairs"] = "squares"
@@ -50,6 +56,11 @@ class FrugalSettings(SquaresSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("loss", self.loss, ("squares", "pairs"))
+        if self.loss == "pairs" and self.promises:
+            raise SettingError(
+                f"epsilon is {self.epsilon!r}, but noise belongs to the loss squares, and the loss is pairs; leave "
+                "epsilon out, or choose the loss squares."
+            )
         others, other = (_OF_SQUARES, "squares") if self.loss == "pairs" else (_OF_PAIRS, "pairs")
         usual = {field.name: field.default for field in fields(self)}
         for name in others:
@@ -71,7 +82,7 @@ class FrugalSettings(SquaresSettings):
             epochs=(self.rounds or self.messages * self.cohorts) // self.cohorts,
             seed=self.seed,
             sharing=self.sharing,
-            epsilon=self.epsilon,
+            epsilon=self.epsilon if self.sharing == "deniable" else None,
             basis="shared",
             budget=self.budget,
             policies=self.policies,

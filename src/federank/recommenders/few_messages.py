@@ -18,6 +18,7 @@ from federank.engines.training import train as play_epochs
 from federank.errors import ModelError
 from federank.protocol.choices import AS_HISTORIES_ARE, Choices, Outwards, everyones_outward
 from federank.protocol.squares.distribution import published
+from federank.protocol.squares.private.plan import PrivatePlan, promise_of
 from federank.protocol.squares.recipes import SquaresRecipe, SquaresSettings, squares_recipe
 from federank.recommenders.choosing_people import ChoosingPeople
 from federank.recommenders.identity import run_identity
@@ -88,6 +89,8 @@ class FewMessages(ChoosingPeople):
             "skipped_users": int(train.n_users - len(recipe.participants)),
             "epochs": recipe.rounds // recipe.cohorts,
         }
+        if recipe.private is not None:
+            self.report |= promise(recipe.private, self.squares(), int(federation.spent.max(initial=0)))
 
     def _followed(self, federation: SquaresFederation, conduct: Conduct) -> Conduct:
         """The same conduct, with the model's vectors current whenever an epoch has been played."""
@@ -113,8 +116,10 @@ class FewMessages(ChoosingPeople):
 
     def _alone(self) -> SquaresRecipe:
         """The recipe of one person at home: nobody else, and nothing is sent."""
-        factors = self.item_vectors.shape[1]
-        alone = replace(self.squares(), factors=factors, cohorts=1, rounds=None, blocks=1, trace=None)
+        settings = replace(self.squares(), factors=self.item_vectors.shape[1])
+        if settings.promises:  # solving at home needs no plan of noise
+            settings = replace(settings, epsilon=settings.policy(0.5).epsilon, sigma=None)
+        alone = replace(settings, cohorts=1, rounds=None, blocks=1, trace=None)
         return squares_recipe(alone, np.ones(1, dtype=np.int64), len(self.item_vectors))
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
@@ -145,6 +150,17 @@ class FewMessages(ChoosingPeople):
 def _columns(table: NDArray[Any] | None) -> int:
     """How long the vectors of a table are; what is no table of vectors is refused by whoever takes it."""
     return table.shape[1] if table is not None and table.ndim == 2 else 0
+
+
+def promise(plan: PrivatePlan, settings: SquaresSettings, messages: int) -> dict[str, Any]:
+    """What may be said of a run's noise, for somebody who has sent so many messages."""
+    return {
+        "epsilon": promise_of(plan, messages, settings.delta),
+        "delta": settings.delta,
+        "sigmas": list(plan.sigmas(messages)),
+        "against": "whoever runs one of the two servers, or sees every sum and every model",
+        "adjacency": "a person's messages are replaced by zeros",
+    }
 
 
 def _outward(choices: Choices, seed: int, train: Interactions) -> Outwards:

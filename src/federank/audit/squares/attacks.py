@@ -79,9 +79,9 @@ _READING: dict[str, Attack] = {
     "neighbours": neighbours,
     "fused": fused,
 }
+_ADDING_UP: dict[str, Attack] = {BASELINE: popularity, "membership": membership, "sum_vector": sum_vector}
 SQUARES_ATTACKS: dict[str, dict[str, Attack]] = {
-    "updates": _READING,
-    "anonymous": _READING,
-    "sums": {BASELINE: popularity, "membership": membership, "sum_vector": sum_vector},
+    **dict.fromkeys(("updates", "plain", "both", "anonymous"), _READING),
+    **dict.fromkeys(("sums", "leader", "helper", "outsider"), _ADDING_UP),
 }
-"""What each kind of curious server tries."""
+"""What each kind of observer tries."""

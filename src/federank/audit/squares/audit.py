@@ -10,11 +10,13 @@ hides a person is that nobody reads single messages; what stays hidden whatever 
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from federank.arrays import IntVector
 from federank.audit.findings import Audited, Findings, about_audit
@@ -26,12 +28,17 @@ from federank.audit.squares.attacks import SQUARES_ATTACKS
 from federank.audit.squares.messages import MessageReader
 from federank.audit.squares.sums import SumsReader
 from federank.audit.squares.view import WITH, AnySquaresView, MessagesView, SumsView
+from federank.audit.squares.whole import WholeReader
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.engines.squares.compiled import play
 from federank.engines.squares.federation import SquaresFederation
 from federank.errors import SettingError
+from federank.protocol.accountant import epsilon_of_mu, mu_of_noise
+from federank.protocol.draws import HELPER, SERVER
+from federank.protocol.squares.private.fold import noise_of
 from federank.protocol.squares.server_steps import SummedMessages
+from federank.protocol.sums.rounding import in_units
 from federank.recommenders.few_messages import FewMessages
 
 MOST_CELLS = 2**25
@@ -40,10 +47,17 @@ _MOST_NEIGHBOURS = 2_000
 
 SERVERS = {
     "updates": "each device's messages, linkable over rounds, and the public model",
+    "plain": "each device's messages, linkable over rounds, and the public model",
+    "both": "what two servers that collude put together: each device's messages, and the public model",
     "anonymous": "one message at a time, from a device it cannot recognise again, and the public model",
-    "sums": "the two sums over each round's devices, who they were, and the public model",
+    "sums": "the sums over each round's devices without noise, who they were, and the public model",
+    "leader": "each round's sums with the helper's noise on them, who took part, and the public model",
+    "helper": "each round's sums with the leader's noise on them, who took part, and the public model",
+    "outsider": "each round's sums as they are published, with all noise, who took part, and every public model",
 }
-"""What the server sees."""
+"""What the observer sees."""
+READERS = ("updates", "plain", "both", "anonymous")
+"""Those who see single messages."""
 
 
 def audit_squares_training(
@@ -76,7 +90,7 @@ class _Audit:
         drawn = draw_people(recipe.seed, recipe.participants, wanted)
         self._people: IntVector = np.sort(drawn[: wanted or max(1, MOST_CELLS // data.n_items)])
         self._sums = SumsReader(self._federation)
-        self._messages = MessageReader(self._federation, self._people) if sees != "sums" else None
+        self._messages = _reader(self._federation, self._people) if sees in READERS else None
         self._sent = np.zeros((len(self._people), data.n_items), dtype=np.bool_)
 
     def look(self, epoch: int) -> Findings:
@@ -117,10 +131,24 @@ class _Audit:
             training_seconds=self._model.report["seconds"],
             audit_seconds=seconds,
         )
-        return about | {"family": "squares", "messages": int(federation.spent.max(initial=0))}
+        about |= {"family": "squares", "messages": int(federation.spent.max(initial=0))}
+        return about | self._promise()
+
+    def _promise(self) -> dict[str, Any]:
+        """What the noise allows this observer at most, where there is noise and it does not see messages."""
+        recipe, told = self._federation.recipe, self._sees in ("leader", "helper", "outsider")
+        if recipe.private is None or not told:
+            return {}
+        sigmas = recipe.private.sigmas(int(self._federation.spent.max(initial=0)))
+        if not all(sigmas):
+            return {}
+        # An outsider has both servers' noise before it: variances add up.
+        mu = mu_of_noise(sigmas) / (math.sqrt(2) if self._sees == "outsider" else 1)
+        delta = self._model.squares().delta
+        return {"epsilon": epsilon_of_mu(mu, delta), "delta": delta, "order_allowed": most_order(mu)}
 
     def _watch(self, answering: IntVector, block: IntVector, sums: SummedMessages) -> None:
-        self._sums.watch(answering, block, sums)
+        self._sums.watch(answering, block, self._as_seen(sums))
         if self._messages is not None:
             self._messages.watch(answering, block)
         outward, real = self._federation.outward, self._federation.recipe.outward.real
@@ -130,6 +158,18 @@ class _Audit:
             here = slice(outward.starts[self._people[row]], outward.starts[self._people[row] + 1])
             items = outward.items[here][real[here]] if len(real) else outward.items[here]
             self._sent[row, items[covered[items]]] = True
+
+    def _as_seen(self, sums: SummedMessages) -> SummedMessages:
+        """A round's sums as this observer has them: without the noise that it knows."""
+        recipe, number = self._federation.recipe, self._federation.round_number
+        if recipe.private is None or not sums.messages:
+            return sums
+        own = {"leader": (SERVER,), "helper": (HELPER,), "outsider": ()}.get(self._sees, (SERVER, HELPER))
+        pulls = sums.pulls.copy()
+        for server in own:
+            noise = noise_of(recipe.private, recipe.seed, number, pulls.size, server)
+            pulls -= in_units(noise, 1.0).reshape(pulls.shape)
+        return sums._replace(pulls=pulls)
 
     def _senders(self) -> Senders | None:
         if self._messages is None:
@@ -160,6 +200,15 @@ class _Audit:
     def _disclosed_share(self) -> float:
         sizes = self._model.training.profiles.sizes[self._people]
         return float(np.mean(self._sent.sum(axis=1) / np.maximum(sizes, 1)))
+
+
+def most_order(mu: float) -> float:
+    """How often, at most, anybody tells two worlds apart in which a person's messages are there or zeros (AUC)."""
+    return float(ndtr(mu / math.sqrt(2)))
+
+
+def _reader(federation: SquaresFederation, people: IntVector) -> MessageReader | WholeReader:
+    return MessageReader(federation, people) if federation.recipe.private is None else WholeReader(federation, people)
 
 
 def _refuse(sees: str, people: int | None) -> None:

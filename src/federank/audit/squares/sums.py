@@ -45,6 +45,9 @@ class SumsReader:
         if not len(answering):
             return
         recipe = self._federation.recipe
+        if recipe.private is not None:
+            self._take_down(answering, block, sums)
+            return
         told = published(recipe, self._federation.item_vectors).astype(np.float64)
         back = sums.pulls + float(recipe.objective.unobserved) * told[block] @ sums.squares[:-1]
         back /= float(recipe.objective.liked)
@@ -55,6 +58,17 @@ class SumsReader:
         self._counts.append(counts)
         self._tastes.append(told @ back[:, :-1].sum(axis=0))
         self._blocks.append(block)
+
+    def _take_down(self, answering: IntVector, block: IntVector, sums: SummedMessages) -> None:
+        """Sums of whole numbers: the first round's say what people have, the later ones' what goes together."""
+        first = sums.pulls.shape[1] == 1 and not self._members
+        along = sums.pulls.sum(axis=0)
+        length = float(np.linalg.norm(along))
+        self._members.append(answering)
+        self._weights.append(float(sums.messages))
+        self._counts.append(sums.pulls[:, 0] if first else np.zeros(len(sums.pulls)))
+        self._tastes.append(sums.pulls @ along / length if length > 0 else np.zeros(len(sums.pulls)))
+        self._blocks.append(block if first else block[:0])
 
     def popularity(self) -> FloatVector:
         """The share of everybody who has each item, as far as sums tell."""

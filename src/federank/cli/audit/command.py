@@ -63,10 +63,11 @@ def _options() -> list[click.Option]:
 )
 @click.option(
     "--sees",
-    type=click.Choice(["updates", "anonymous", "sums"]),
+    type=click.Choice(["updates", "anonymous", "sums", "leader", "helper", "outsider", "both", "plain"]),
     default="updates",
     show_default=True,
-    help="The curious server: it links each device's messages; sees one at a time; or only each round's sum.",
+    help="The curious server: it links each device's messages; sees one at a time; or only each round's sum. Of frugal "
+    "and fcf also: one of two servers, somebody outside, both servers together, messages sent plainly.",
 )
 @click.option(
     "--cohort",

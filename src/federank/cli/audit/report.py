@@ -36,6 +36,11 @@ _SERVERS = {
     "updates": "A curious server that keeps every message",
     "anonymous": "A curious server that sees one message at a time",
     "sums": "A curious server that sees only sums over rounds of {cohort:,} devices",
+    "plain": "A curious server that keeps every message",
+    "both": "Two servers that collude and so open every message",
+    "leader": "A leader that sees sums over rounds of {cohort:,} devices",
+    "helper": "A helper that sees sums over rounds of {cohort:,} devices",
+    "outsider": "Somebody outside who sees every sum and every model, in rounds of {cohort:,} devices",
 }
 """How a report begins."""
 
@@ -111,12 +116,28 @@ def _after(found: Findings, about: dict[str, Any]) -> str:
 
 def _left(about: dict[str, Any]) -> str:
     """How what has left a device has left it."""
-    return "went into a sum" if about.get("family") == "squares" and about["sees"] == "sums" else "were sent openly"
+    only_sums = about["sees"] in ("sums", "leader", "helper", "outsider")
+    return "went into a sum" if about.get("family") == "squares" and only_sums else "were sent openly"
 
 
 def _tell_of_few_messages(about: dict[str, Any]) -> None:
     """What a table of few messages must not be taken for."""
-    if about["sees"] == "sums":
+    if "epsilon" in about:
+        inferred = (
+            f"Sums carry noise: epsilon {about['epsilon']:.3g} at delta {about['delta']:g} against this observer. "
+            "Whoever knows all else tells a world with a person's messages from one with zeros in their place with an "
+            f"order of at most {about['order_allowed']:.3f} (0.5: chance), whatever the attack."
+        )
+    elif about["sees"] in ("leader", "helper", "outsider"):
+        inferred = (
+            "The sums carry no noise here, so nothing bounds what they tell: sums hide a person among the members of "
+            "their rounds, and no better than that (`train frugal --epsilon 4` adds noise)."
+        )
+    elif about["sees"] == "both":
+        inferred = (
+            "Two servers that put their parts together read every message, noise or not: nothing hides a person then."
+        )
+    elif about["sees"] == "sums":
         inferred = (
             "Sums hide a person among the members of their rounds, and no better than that: two rounds that differ by "
             "one member give that member's items, and a round of one gives everything. No noise is added here."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from federank.data.categories import Categories
     from federank.data.splits import Split
     from federank.evaluation.evaluate import Evaluation, Part
+    from federank.recommenders.recommender import Recommender
 
 ROWS = {
     "precision": "Precision",
@@ -125,8 +127,10 @@ def evaluate(
     notes = [*fallbacks, *found.notes, *strangers]
     if per_user is not None:
         found.write_per_user(per_user)
+    promised = _promise(loaded)
     if as_json:
-        content: dict[str, Any] = {**errors, **found.means, "part": part, "split": split.how, "notes": notes}
+        content: dict[str, Any] = {**errors, **found.means, **promised, "notes": notes}
+        content |= {"part": part, "split": split.how}
         if groups is not None and found.bias is not None:
             content["bias_of_groups"] = found.bias.to_dicts()
         click.echo(json.dumps(content, indent=2))
@@ -134,10 +138,21 @@ def evaluate(
     click.echo(f"{split.train.name}, judged by the {part} part\nSplit: {split.how}\n")
     show_errors(errors)
     _show(found)
+    if promised:
+        from federank.cli.train.report import promise_told
+
+        click.echo(f"{fill(promise_told(promised), 79)}\n")
     for note in notes:
         click.echo(f"  {note}")
     if per_user is not None:
         click.echo(f"  Each user's values are in {per_user}.")
+
+
+def _promise(model: Recommender | None) -> dict[str, Any]:
+    """What a model's report says of the noise it was learnt with; nothing where there is none to tell of."""
+    if model is None or "adjacency" not in model.report:
+        return {}
+    return {name: model.report[name] for name in ("epsilon", "delta", "messages", "against", "adjacency")}
 
 
 def read_any_split(folder: Path) -> Split:

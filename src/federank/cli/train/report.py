@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,9 +41,22 @@ def tell(model: Recommender, out: Path, part: Interactions) -> None:
         click.echo(f"{who} no part: they share nothing, or have the whole catalogue, so no pair can be drawn.")
     if "privacy" in report:
         click.echo(_privacy(report["privacy"]))
+    if "adjacency" in report:
+        click.echo(fill(promise_told(report), 79))
     if "papers" in report.get("communication", {}):
         _tell_communication(report["communication"])
     click.echo(f"\nKept in {out}. Next: federank recommend {out} --user {part.user_ids[part.users[0]]}")
+
+
+def promise_told(report: dict[str, Any]) -> str:
+    """What the noise of two servers is worth to a person, in a sentence."""
+    messages = report["messages"]
+    if report["epsilon"] is None:
+        return f"Sums of {messages} messages a person, without noise: nothing is promised about what they tell."
+    return (
+        f"A person's {messages} messages together: epsilon {report['epsilon']:.3g} at delta {report['delta']:g}, "
+        f"against {report['against']}. The noise of both servers is in the model."
+    )
 
 
 def _privacy(found: dict[str, Any]) -> str:

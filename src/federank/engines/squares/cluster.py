@@ -142,6 +142,11 @@ class SquaresCluster:
 @contextmanager
 def on_a_cluster(federation: SquaresFederation, machines: Machines) -> Iterator[Engine]:
     """A cluster with this federation's devices on it, for as long as rounds are played."""
+    if federation.recipe.private is not None:
+        raise SettingError(
+            "Sums with noise are played on one machine, by the compiled or the reference engine; leave out epsilon and "
+            "sigma, or the cluster."
+        )
     starts = district_starts(federation.recipe, len(federation.spent))
     districts, wanted = len(starts) - 1, machines.shards
     if wanted is not None and wanted > districts:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from federank.engines.traffic import traffic
+from federank.protocol.squares.aggregation import private_columns
 from federank.protocol.squares.codec import dense_bytes, squares_broadcast_bytes, squares_update_bytes
 from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers
 from federank.protocol.squares.recipes import SquaresRecipe
@@ -32,11 +33,15 @@ def count_squares_communication(recipe: SquaresRecipe, n_users: int, interaction
         last_seen[asked] = number
         sent = len(who_answers(recipe, number, asked))
         uploads, rows_up = uploads + sent, rows_up + sent * len(block)
-        bytes_up += sent * squares_update_bytes(len(block), recipe.factors)
-        bytes_dense += sent * dense_bytes(len(block), recipe.factors)
+        bytes_up += sent * _upload_bytes(recipe, number, len(block))
+        bytes_dense += sent * (
+            dense_bytes(len(block), recipe.factors)
+            if recipe.private is None
+            else _upload_bytes(recipe, number, len(block))
+        )
         spent[asked] += 1
         if sent:
-            changed[block if recipe.step != "spectral" else slice(None)] = number + 1
+            changed[slice(None) if recipe.step in ("spectral", "private") else block] = number + 1
     rows, size = _downloads(recipe, last_seen, changed)  # the last model, for everybody
     down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + n_users
     down_whole += n_users * _whole_model(recipe, changed)
@@ -54,6 +59,13 @@ def count_squares_communication(recipe: SquaresRecipe, n_users: int, interaction
             "normalised_freshness": 1 / max(interactions, 1),
         },
     }
+
+
+def _upload_bytes(recipe: SquaresRecipe, number: int, rows: int) -> int:
+    """Bytes of a message: as its factors, or where sums carry noise as a share of whole numbers of 32 bits."""
+    if recipe.private is None:
+        return squares_update_bytes(rows, recipe.factors)
+    return 4 * rows * private_columns(recipe, number)
 
 
 def _downloads(recipe: SquaresRecipe, seen: Any, changed: Any) -> tuple[int, int]:
@@ -74,6 +86,6 @@ def _whole_model(recipe: SquaresRecipe, changed: Any) -> int:
 
 def _told(recipe: SquaresRecipe, rows: int, changed: Any) -> int:
     """The bytes of this many rows; items weigh alike, and weights are left out, until somebody's message has come."""
-    weighted = recipe.popularity > 0 and bool(changed.any())
+    weighted = (recipe.popularity > 0 or recipe.private is not None) and bool(changed.any())
     whole = rows == recipe.n_items
     return squares_broadcast_bytes(rows, recipe.factors, whole=whole, as_codes=recipe.as_codes, weighted=weighted)

@@ -17,6 +17,7 @@ from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector, Rea
 from federank.data.interactions import Profiles
 from federank.engines.squares.federation import SquaresFederation
 from federank.engines.squares.kernels import Sums, Told, add_up, new_room, solve_people, sum_messages
+from federank.engines.squares.noisy import sum_with_noise
 from federank.engines.workers import at_once
 from federank.models.rows import padded_width
 from federank.models.squares import gram_rows, refuse_singular
@@ -118,10 +119,10 @@ def play_with(
     federation: SquaresFederation, rounds: int, fill: Fill, threads: int = 1, watch: Watch | None = None
 ) -> None:
     """Play this many rounds, the districts' sums coming from wherever the devices are."""
-    room = _room(federation)
+    room = None if federation.recipe.private is not None else _room(federation)
     for _ in range(rounds):
         _play_round(federation, room, fill, threads, watch)
-    if not rounds:  # whatever needs compiling is compiled now
+    if not rounds and room is not None:  # whatever needs compiling is compiled now
         everything = np.arange(federation.recipe.n_items, dtype=np.int32)
         _sum_round(federation, room, np.zeros(0, dtype=np.int32), everything, fill, 1)
 
@@ -172,12 +173,17 @@ def room_for(recipe: SquaresRecipe, starts: LongVector) -> Districts:
     )
 
 
-def _play_round(federation: SquaresFederation, room: Districts, fill: Fill, threads: int, watch: Watch | None) -> None:
+def _play_round(
+    federation: SquaresFederation, room: Districts | None, fill: Fill, threads: int, watch: Watch | None
+) -> None:
     recipe, number = federation.recipe, federation.round_number
     asked = choose_cohort(recipe, number, federation.spent)
     block = block_of(recipe, number)
     answering = who_answers(recipe, number, asked)
-    sums = _sum_round(federation, room, answering, block, fill, threads)
+    if room is None:
+        sums = sum_with_noise(federation, answering, threads)
+    else:
+        sums = _sum_round(federation, room, answering, block, fill, threads)
     if watch is not None:
         watch(answering, block, sums)
     federation.spent[asked] += 1

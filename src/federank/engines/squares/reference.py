@@ -15,9 +15,11 @@ from federank.engines.in_memory import play_in_memory
 from federank.engines.squares.federation import SquaresFederation
 from federank.protocol.choices import outward_of
 from federank.protocol.ledger import Ledger
+from federank.protocol.squares.aggregation import private_columns
 from federank.protocol.squares.computation import compute_squares
 from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers
-from federank.protocol.squares.messages import SquaresBroadcast, SquaresPrivate, SquaresUpdate
+from federank.protocol.squares.messages import PrivateUpdate, SquaresBroadcast, SquaresPrivate, SquaresUpdate
+from federank.protocol.squares.private.message import known_from, new_scratch, sent_privately
 from federank.protocol.squares.recipes import SquaresRecipe
 from federank.protocol.squares.transmission import send
 
@@ -39,14 +41,19 @@ class SquaresFleetInMemory:
         """The devices that take part in this round."""
         return choose_cohort(self.recipe, round_number, self.spent)
 
-    def train(self, clients: IntVector, broadcast: SquaresBroadcast) -> Iterator[SquaresUpdate]:
+    def train(self, clients: IntVector, broadcast: SquaresBroadcast) -> Iterator[SquaresUpdate | PrivateUpdate]:
         """Computation and transmission on each of these devices; a message that is lost on the way is spent too."""
         recipe, number = self.recipe, broadcast.round_number
         block = block_of(recipe, number)
         answering = set(who_answers(recipe, number, clients).tolist())
+        known, room = known_from(broadcast), new_scratch(recipe.n_items, private_columns(recipe, number))
         for user in clients:
             device = self.devices[user]
-            update = send(recipe, device, *compute_squares(recipe, device, broadcast, block))
+            update: SquaresUpdate | PrivateUpdate
+            if recipe.private is not None:
+                update = sent_privately(broadcast, device, recipe.seed, known, room)
+            else:
+                update = send(recipe, device, *compute_squares(recipe, device, broadcast, block))
             self.ledgers[user].record_message(number, device.outward, device.spent, device.messages)
             if user in answering:
                 yield update

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank.models.squares import gram_matrix
@@ -17,7 +18,16 @@ from federank.protocol.draws import ITEM_FACTORS
 from federank.protocol.initial import Draw, normal_columns, normal_rows
 from federank.protocol.server_steps import Adam, adam_step
 from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
-from federank.protocol.squares.messages import SquaresBroadcast, SquaresUpdate, check_squares_update, dense
+from federank.protocol.squares.messages import (
+    PrivateUpdate,
+    SquaresBroadcast,
+    SquaresUpdate,
+    check_private_update,
+    check_squares_update,
+    dense,
+)
+from federank.protocol.squares.private.fold import PULL, fold_histories, fold_popularity, values_of, with_both_noises
+from federank.protocol.squares.private.plan import PrivatePlan
 from federank.protocol.squares.recipes import SquaresRecipe
 from federank.protocol.squares.server_steps import (
     LEAST,
@@ -30,6 +40,7 @@ from federank.protocol.squares.server_steps import (
     spectrum_of,
     strongest,
 )
+from federank.protocol.sums.rounding import in_ring
 
 _LITTLE = 1e-5
 
@@ -44,7 +55,7 @@ class SquaresShared:
     mean: FloatMatrix  # adam: past gradients; no rows for the other steps
     square: FloatMatrix
     weights: FloatVector  # d: how much each item counts when a device solves for its own vector
-    counts: RealVector  # spectral: how many of those who were heard have each item
+    counts: RealVector  # spectral: how many of those who were heard have each item; private: popularity, of at most 1
     heard: float = 0.0  # spectral: how many messages sketch and counts stand for
     round_number: int = 0
 
@@ -52,13 +63,17 @@ class SquaresShared:
         """All item vectors, for whoever takes part."""
         return make_squares_broadcast(recipe, self.round_number, self.regulariser, self.vectors, self.weights)
 
-    def aggregate(self, recipe: SquaresRecipe, updates: Iterable[SquaresUpdate]) -> None:
+    def aggregate(self, recipe: SquaresRecipe, updates: Iterable[SquaresUpdate | PrivateUpdate]) -> None:
         """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
         block = block_of(recipe, self.round_number)
+        if recipe.private is not None:
+            fold(recipe, self, block, _sum_of_updates(recipe, self.round_number, updates))
+            return
         pulls = np.zeros((len(block), recipe.factors + 1))
         squares = np.zeros((recipe.factors + 1, recipe.factors + 1))
         count = 0
         for update in updates:
+            assert isinstance(update, SquaresUpdate), "only rounds with a plan have messages of whole numbers"
             check_squares_update(update, recipe.factors, len(block))
             message = dense(update)
             pulls += message.pulls
@@ -89,7 +104,10 @@ def fold(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: S
 
     There is nothing to learn without a message, from people who weigh nothing, or whose vectors are all zero.
     """
-    if sums.messages and sums.squares[-1, -1] > 0 and np.any(sums.squares[:-1, :-1]):
+    if recipe.private is not None:
+        if sums.messages:
+            _fold_private(recipe, recipe.private, shared, published(recipe, shared.vectors), sums)
+    elif sums.messages and sums.squares[-1, -1] > 0 and np.any(sums.squares[:-1, :-1]):
         told = published(recipe, shared.vectors)
         if recipe.step == "spectral":
             _fold_spectral(recipe, shared, told, sums)
@@ -98,6 +116,45 @@ def fold(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: S
         else:
             _fold_adam(recipe, shared, block, sums)
     shared.round_number += 1
+
+
+def _sum_of_updates(
+    recipe: SquaresRecipe, round_number: int, updates: Iterable[SquaresUpdate | PrivateUpdate]
+) -> SummedMessages:
+    """What two servers publish of these messages: their sum in the ring, with noise of both."""
+    columns = private_columns(recipe, round_number)
+    total, count = np.zeros(recipe.n_items * columns, dtype=np.uint32), 0
+    for update in updates:
+        assert isinstance(update, PrivateUpdate), "rounds with a plan have messages of whole numbers"
+        check_private_update(update, len(total))
+        total += in_ring(update.whole)
+        count += 1
+    return published_sum(recipe, round_number, total, count)
+
+
+def published_sum(recipe: SquaresRecipe, round_number: int, total: NDArray[np.uint32], count: int) -> SummedMessages:
+    """A round's sum of whole numbers with the noise of both servers, in units of a message's length."""
+    assert recipe.private is not None, "only sums with a plan are published so"
+    noisy = with_both_noises(recipe.private, recipe.seed, round_number, total) if count else total
+    values = values_of(noisy, private_columns(recipe, round_number))
+    return SummedMessages(values, np.zeros((0, 0)), count)
+
+
+def private_columns(recipe: SquaresRecipe, round_number: int) -> int:
+    """Numbers a row of a message: one in the first round, then one for each direction that is looked for."""
+    return 1 if round_number == 0 else recipe.factors - 1
+
+
+def _fold_private(
+    recipe: SquaresRecipe, plan: PrivatePlan, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages
+) -> None:
+    shared.heard = float(sums.messages)
+    if shared.round_number == 0:
+        first = fold_popularity(plan, recipe.seed, sums.pulls[:, 0])
+        shared.counts, shared.weights, shared.vectors = first
+        shared.regulariser = PULL
+    elif shared.counts.any():  # where nobody came to the first round, nothing is known to look with
+        shared.vectors = fold_histories(plan, shared.round_number, recipe.shrinkage, shared.counts, told, sums.pulls)
 
 
 def _fold_spectral(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages) -> None:

@@ -2,6 +2,7 @@
 
     SquaresBroadcast   server -> device: the item vectors, or the rows that changed, as bytes with a scale a row
     SquaresUpdate      device -> server: one number an item, and the vector that these numbers pull the items towards
+    PrivateUpdate      device -> both servers, as shares that neither can read: whole numbers (squares/private/)
     SquaresPrivate     stays on the device: the history, what its owner lets it take part with, the messages it has sent
 
 A message means a matrix of a row for every item (`dense`), and that matrix has rank one: its two factors say the
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from federank.arrays import FloatMatrix, FloatVector, IntVector, RealVector
 from federank.errors import BadMessage
 from federank.protocol.policy import Outward
+from federank.protocol.sums.rounding import C_INT
 
 LEVELS = 127
 """A number of a Broadcast is a whole multiple, from -127 to 127, of its row's scale."""
@@ -44,6 +46,12 @@ class SquaresUpdate(NamedTuple):
     strengths: FloatVector  # one number for each item of the round's block, in the order of items
     vector: FloatVector  # the person's own, solved from what they take part with
     scale: np.float32  # at most 1: how much the person counts, less where the message keeps to a largest norm
+
+
+class PrivateUpdate(NamedTuple):
+    """A device's message where sums carry noise: it is split before it leaves, and only sums are ever put together."""
+
+    whole: IntVector  # items x columns, row by row; norm at most C_INT
 
 
 @dataclass(eq=False)
@@ -110,3 +118,19 @@ def check_squares_update(update: SquaresUpdate, factors: int, n_items: int) -> N
         raise BadMessage(
             f"An Update is scaled down or not at all; its scale is {float(scale):g}, and 0 to 1 is needed."
         )
+
+
+def check_private_update(update: PrivateUpdate, length: int) -> None:
+    """Refuse a message of whole numbers that is of another length, or longer than a message may be."""
+    whole = update.whole
+    if whole.dtype != np.int32 or whole.shape != (length,):
+        raise BadMessage(
+            f"A message of this round has {length:,} whole numbers of 32 bits; found {whole.shape} of {whole.dtype}."
+        )
+    # No number may be above C_INT either, so that squares cannot overflow.
+    if len(whole) and (np.abs(whole.astype(np.int64)).max() > C_INT or _squared(whole) > C_INT**2):
+        raise BadMessage(f"A message is longer than it may be: its norm in whole numbers is above {C_INT:,}.")
+
+
+def _squared(whole: IntVector) -> int:
+    return int(np.dot(whole.astype(np.int64), whole.astype(np.int64)))

@@ -14,19 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import IntVector, LongVector
-from federank.checks import one_of, positive, seed, share, whole, within
+from federank.checks import number, one_of, positive, seed, share, whole, within
 from federank.errors import SettingError
 from federank.models.squares import Objective
+from federank.protocol.accountant import mu_for
 from federank.protocol.choices import AS_HISTORIES_ARE, Outwards
 from federank.protocol.draws import COHORT, words, words_wrap_around
 from federank.protocol.policy import Policy
+from federank.protocol.squares.private.plan import PrivatePlan, planned
 
 DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 0.15, 0.3
 """Chosen on the validation parts of four data sets and a city; docs/frugal.md tells how."""
 _FEWEST_FACTORS, _PEOPLE_A_FACTOR, _ITEMS_A_FACTOR = 8, 8, 16
 DEFAULT_RATE = 0.1
 
-Step = Literal["spectral", "solve", "adam"]
+Step = Literal["spectral", "solve", "adam", "private"]
 """What the server does with the sums (server_steps.py)."""
 
 
@@ -108,6 +110,11 @@ class SquaresSettings(OutwardSettings):
     """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
     dropout: float = 0.0
     """Probability that a device vanishes before its answer arrives: its message is lost, and spent."""
+    sigma: float | None = None
+    """Noise of each of two servers on every sum, as a multiple of a message's length (0: none, but sums of whole
+    numbers): says `epsilon` in another way. Messages get unequal noise, together as if each had this."""
+    delta: float = 1e-6
+    """Where there is noise: the probability with which epsilon may fail."""
     seed: int = 1
     """Names the run: the same seed gives the same model."""
 
@@ -153,6 +160,28 @@ class SquaresSettings(OutwardSettings):
         share("beta2", self.beta2)
         within("online", self.online, 0, 1)
         within("dropout", self.dropout, 0, 1)
+        if not 0 < number("delta", self.delta, "a probability") < 1:
+            raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
+        if self.promises:
+            _refuse_beside_noise(self)
+
+    @property
+    def promises(self) -> bool:
+        """Whether sums carry noise (or would, at sigma 0), so that messages are those of squares/private/."""
+        return self.sigma is not None or (self.epsilon is not None and self.sharing != "deniable")
+
+    def policy(self, pi: float) -> Policy:
+        """What everybody allows who has made no choice of their own; the epsilon of noise is no part of it."""
+        own = self.epsilon if self.sharing == "deniable" else None
+        return Policy(sharing=self.sharing, pi=pi, epsilon=own, basis="shared", budget=self.budget)
+
+    @property
+    def mu(self) -> float:
+        """What all messages of a life may tell together (accountant.py); infinite where there is no noise."""
+        if self.sigma is not None:
+            return math.sqrt(self.messages) / self.sigma if self.sigma > 0 else math.inf
+        assert self.epsilon is not None, "only asked of settings with noise"
+        return mu_for(self.epsilon, self.delta)
 
 
 class SquaresRecipe(NamedTuple):
@@ -183,6 +212,7 @@ class SquaresRecipe(NamedTuple):
     online: float
     trace: NDArray[np.bool_]  # rounds x users; no rows where there is none
     dropout: float
+    private: PrivatePlan | None = None  # the noise of each round, where sums carry any
 
 
 def squares_recipe(
@@ -206,9 +236,12 @@ def squares_recipe(
     own_sizes = np.diff(outward.starts) if len(outward.starts) else sizes
     participants = np.flatnonzero((own_sizes > 0) & (allowed > 0)).astype(np.int32)
     _refuse_impossible(settings, len(participants), n_items)
+    plan = None
+    if settings.promises:
+        plan = planned(settings.mu, settings.messages, len(participants), n_items, settings.factors)
     return SquaresRecipe(
         seed=settings.seed,
-        factors=factors_for(settings, n_users, n_items),
+        factors=factors_for(settings, n_users, n_items) if plan is None else plan.factors,
         n_items=n_items,
         objective=Objective(np.float32(1 + settings.alpha), np.float32(settings.unobserved_weight)),
         regulariser=-1.0 if settings.regulariser is None else settings.regulariser,
@@ -232,6 +265,7 @@ def squares_recipe(
         online=settings.online,
         trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
         dropout=settings.dropout,
+        private=plan,
     )
 
 
@@ -247,6 +281,8 @@ def factors_for(settings: SquaresSettings, people: int | None, n_items: int) -> 
 
 def _step(settings: SquaresSettings) -> Step:
     """From the spectrum of the sums where all confidences are alike and messages cover the catalogue."""
+    if settings.promises:
+        return "private"
     if settings.server == "adam":
         return "adam"
     alike = settings.alpha == 0 and settings.unobserved_weight == 1
@@ -270,6 +306,45 @@ def cohorts_of(run_seed: int, participants: IntVector, cohorts: int, n_users: in
     order = np.lexsort((participants, drawn))
     cohort[participants[order]] = np.arange(len(order)) * cohorts // len(order)
     return cohort
+
+
+_NOT_BESIDE_NOISE = {
+    "cohorts": 1,
+    "rounds": None,
+    "alpha": 0.0,
+    "unobserved_weight": 1.0,
+    "regulariser": None,
+    "activity": None,
+    "popularity": None,
+    "damping": 1.0,
+    "server": "solve",
+    "blocks": 1,
+    "clip": None,
+}
+"""Settings of other ways to learn, and what they are where they say nothing."""
+
+
+def _refuse_beside_noise(settings: SquaresSettings) -> None:
+    """Refuse what a promise cannot be kept with, or what its recipe has chosen already."""
+    if settings.sigma is not None:
+        within("sigma", settings.sigma, 0, math.inf)
+        if settings.epsilon is not None and settings.sharing != "deniable":
+            raise SettingError("epsilon and sigma say the same thing in two ways; give one of them.")
+    else:
+        positive("epsilon", settings.epsilon or 0.0)
+    for name, usual in _NOT_BESIDE_NOISE.items():
+        if getattr(settings, name) != usual:
+            raise SettingError(
+                f"{name} is {getattr(settings, name)!r}, but sums with noise have a recipe of their own, in which "
+                f"everybody sends each message in the same round; leave {name} out, or epsilon and sigma."
+            )
+    if settings.messages < 2:
+        raise SettingError(
+            "messages is 1, but sums with noise need 2 or more: the first message says what is popular, the others "
+            "what people's items have in common."
+        )
+    if settings.factors is not None and settings.factors < 2:
+        raise SettingError("factors is 1, but sums with noise need 2 or more: one of them is popularity.")
 
 
 def _refuse_impossible(settings: SquaresSettings, able: int, n_items: int) -> None:

@@ -54,6 +54,11 @@ def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> Frugal
             "A federation of frugal learns squares, solves from the sums of whole messages, and takes cohorts as "
             "people come; leave loss, server, blocks and cohorts out."
         )
+    if settings.promises:
+        raise SettingError(
+            "A federation has no epsilon among its settings: noise belongs to its two servers; leave epsilon and sigma "
+            "out here."
+        )
     if trained is not None:
         if getattr(trained, "name", None) != "frugal" or not hasattr(trained, "item_weights"):
             raise ModelError(

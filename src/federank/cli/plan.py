@@ -1,0 +1,77 @@
+"""`federank plan`: what a federation of this size can promise, and what accuracy to expect with it."""
+
+from __future__ import annotations
+
+import json
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import click
+
+from federank.errors import SettingError
+
+if TYPE_CHECKING:
+    from federank.protocol.squares.private.forecast import Forecast
+
+
+@click.command()
+@click.option("--people", type=click.IntRange(min=2), required=True, help="How many people take part.")
+@click.option("--items", type=click.IntRange(min=3), required=True, help="How many items there are.")
+@click.option("--epsilon", type=float, required=True, help="The promise, against one dishonest server.")
+@click.option("--delta", type=float, default=1e-6, show_default=True, help="The probability with which it may fail.")
+@click.option("--messages", type=click.IntRange(min=2), default=5, show_default=True, help="Of each person, in a life.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def plan(people: int, items: int, epsilon: float, delta: float, messages: int, as_json: bool) -> None:
+    """What noise a promise takes in a federation of this size, and what it costs in accuracy.
+
+    Accuracy is read off measured federations, as a share of what Frugal reaches there without noise. Noise is the same
+    for any number of people, so it costs less the more there are, and more the more items there are.
+
+    \b
+    Example:
+      federank plan --people 50000 --items 3000 --epsilon 2
+    """
+    from federank.protocol.squares.private.forecast import forecast
+
+    if not epsilon > 0 or not 0 < delta < 1:
+        raise SettingError(
+            f"epsilon is {epsilon:g} and delta {delta:g}; an epsilon above 0 and a delta between 0 and 1 are needed."
+        )
+    found = forecast(people, items, epsilon, delta, messages)
+    if as_json:
+        click.echo(json.dumps(found._asdict(), indent=2))
+    else:
+        _tell(found)
+
+
+def _tell(found: Forecast) -> None:
+    click.echo(
+        f"{found.people:,} people, {found.items:,} items, epsilon {found.epsilon:.3g} at delta {found.delta:g} against "
+        "one dishonest server:\n"
+    )
+    rows = {
+        "Messages in a life": f"{found.messages}, each of length 1 ({found.bound:,} in whole numbers)",
+        "Noise of each server": f"sigma {found.sigma:.3g}: on each message {_several(found.sigmas)}",
+        "A round": "stays open until everybody has reported; noise costs the same for fewer",
+        "A message": f"{found.bytes_up / 1e6:,.2f} MB at most, {found.factors} factors",
+        "P@10 to expect": f"{found.kept_cities:.0%} of what Frugal reaches without noise where tastes matter much\n"
+        f"{'':<24}(made-up cities), {found.kept_films:.0%} where popularity explains much (MovieLens)",
+    }
+    for name, told in rows.items():
+        click.echo(f"  {name + ':':<22}{told}")
+    click.echo()
+    if found.affordable is None:
+        told = (
+            "No epsilon up to 16 surely costs less than a tenth of the accuracy at this size. Sums without noise, and "
+            "a share of each history that is held back, are left."
+        )
+    else:
+        told = (
+            "The smallest epsilon that costs less than a tenth of the accuracy at this size, by the more cautious of "
+            f"both: about {found.affordable:.2g}."
+        )
+    click.echo(fill(told, 79))
+
+
+def _several(sigmas: tuple[float, ...]) -> str:
+    return ", ".join(f"{sigma:.3g}" for sigma in sigmas)

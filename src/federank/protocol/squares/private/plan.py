@@ -1,0 +1,89 @@
+"""The plan of a promise: how much noise each of a life's messages gets, and what is asked for under it.
+
+A person's promise is one number mu (accountant.py): what all their messages may tell together, to whoever runs one of
+the two servers or sees all sums and models. It is divided over the messages by their shares of mu^2. The first one,
+which says what is popular, gets a tenth; of the others each gets e^(2/3) times what the one before got, since the
+last decides about the model, and the first about where to look. A message has length 1 (of `C_INT` in whole numbers),
+so a share s means noise of deviation 1 / (mu sqrt(s)) from *each* server. The model carries both.
+
+The noise is the same for any number of people, so what can be learnt depends on people x mu / sqrt(items), the signal
+over the noise. It decides about two things, and both are public:
+
+    factors   how many directions are looked for: 40 where there is much noise, up to 64
+    power     an item of popularity c (1: the most popular) weighs c^power in a message. Noise drowns what is rare, so
+              a message is better spent on what many have; without noise, rather on the rest, as Frugal does else
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from federank.errors import SettingError
+from federank.protocol.accountant import epsilon_of_mu, mu_of_noise
+from federank.protocol.sums.noise import LEAST_DEVIATION, MOST_DEVIATION
+from federank.protocol.sums.rounding import C_INT, FARTHEST
+
+POPULARITY_SHARE, GROWTH = 0.1, 2 / 3
+FEWEST_FACTORS, MOST_FACTORS, FACTORS_PER_SIGNAL = 40, 64, 0.85
+NOISY_POWER, CLEAR_POWER = 0.3, -0.15
+NOISY, CLEAR = 80.0, 500.0
+"""All chosen on the validation parts of MovieLens 100K and 1M and of cities; docs/frugal.md tells how."""
+
+
+class PrivatePlan(NamedTuple):
+    """What is fixed before the first message."""
+
+    deviations: tuple[int, ...]  # one server's noise on each round's sum, in whole numbers; 0: none at all
+    factors: int
+    power: float
+
+    def sigmas(self, messages: int) -> tuple[float, ...]:
+        """One server's noise on the first so many messages, as multiples of a message's largest length."""
+        return tuple(deviation / C_INT for deviation in self.deviations[:messages])
+
+    def noise(self, round_number: int) -> float:
+        """The deviation of what the model carries in a round: both servers' noise, a message's length being 1."""
+        return math.sqrt(2) * self.deviations[round_number] / C_INT
+
+
+def planned(mu: float, messages: int, people: int, n_items: int, factors: int | None) -> PrivatePlan:
+    """Divide a promise over so many messages; mu infinite: no noise, but messages in whole numbers all the same."""
+    later = [math.exp(GROWTH * number) for number in range(messages - 1)]
+    shares = [POPULARITY_SHARE, *((1 - POPULARITY_SHARE) * growing / sum(later) for growing in later)]
+    noiseless = math.isinf(mu)
+    deviations = tuple(0 if noiseless else math.ceil(C_INT / (mu * math.sqrt(share))) for share in shares)
+    signal = math.inf if noiseless else people * mu / math.sqrt(n_items)
+    if not noiseless:
+        _refuse_extremes(deviations, people)
+    clear = min(1.0, max(0.0, math.log(signal / NOISY) / math.log(CLEAR / NOISY)))
+    wanted = min(MOST_FACTORS, max(FEWEST_FACTORS, FACTORS_PER_SIGNAL * signal))
+    return PrivatePlan(
+        deviations,
+        min(int(wanted), n_items) if factors is None else factors,
+        NOISY_POWER + clear * (CLEAR_POWER - NOISY_POWER),
+    )
+
+
+def promise_of(plan: PrivatePlan, messages: int, delta: float) -> float | None:
+    """Epsilon for somebody who has sent so many messages; None where there is no noise, so that nothing is promised."""
+    sigmas = plan.sigmas(messages)
+    if not all(sigmas):
+        return None
+    return epsilon_of_mu(mu_of_noise(sigmas), delta)
+
+
+def _refuse_extremes(deviations: tuple[int, ...], people: int) -> None:
+    least, most = min(deviations), max(deviations)
+    if least < LEAST_DEVIATION:
+        raise SettingError(
+            f"Noise of {least / C_INT:.4f} of a message's length is too little to be drawn exactly; a smaller epsilon, "
+            f"or a sigma of {LEAST_DEVIATION / C_INT:g} or more, is needed."
+        )
+    if most > MOST_DEVIATION:
+        raise SettingError(
+            f"Noise of {most / C_INT:,.0f} times a message's length drowns everything; a larger epsilon, or a sigma of "
+            f"{MOST_DEVIATION / C_INT:,.0f} or less, is needed."
+        )
+    if people * C_INT + 2 * FARTHEST * most >= 2**31:
+        raise SettingError(f"A sum of {people:,} messages could wrap in 32 bits; fewer people a round are needed.")

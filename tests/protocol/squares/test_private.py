@@ -1,0 +1,200 @@
+"""Frugal with a promise: messages of bounded length, sums that hide a person as far as is claimed, and no further."""
+
+import math
+
+import numpy as np
+import pytest
+from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
+
+from federank.engines.squares import compiled
+from federank.engines.squares.noisy import sum_in_ring
+from federank.errors import BadMessage, SettingError
+from federank.protocol.accountant import mu_for
+from federank.protocol.draws import HELPER, ROUNDING, SERVER, words, words_wrap_around
+from federank.protocol.frugal import FrugalSettings
+from federank.protocol.policy import Policy
+from federank.protocol.squares.messages import PrivateUpdate, check_private_update
+from federank.protocol.squares.private.fold import noise_of, with_both_noises
+from federank.protocol.squares.private.message import directions_of, new_scratch, private_message
+from federank.protocol.squares.private.plan import planned, promise_of
+from federank.protocol.sums.rounding import C_INT, centred, round_message
+
+PEOPLE = some_people()
+EVERYBODY = np.arange(PEOPLE.n_users, dtype=np.int32)
+
+
+def chances_of(seed, user, number, count):
+    """The named draws of one message, sixteen bits each."""
+    with words_wrap_around():
+        drawn = words(seed, user, ROUNDING, number, np.arange((count + 7) // 8, dtype=np.uint32))
+    halves = [half for word in drawn for half in (word & np.uint32(0xFFFF), word >> np.uint32(16))]
+    return np.column_stack(halves).ravel()[:count].astype(np.uint16)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_removing_a_person_changes_a_sum_by_at_most_the_largest_length(rounds):
+    federation = squares_federation(PEOPLE, messages=5, sigma=1.0)
+    compiled.play(federation, rounds)
+    with_everybody = sum_in_ring(federation, EVERYBODY)
+    lengths = []
+    for person in range(PEOPLE.n_users):
+        without = sum_in_ring(federation, np.delete(EVERYBODY, person))
+        difference = centred(with_everybody - without).astype(np.int64)
+        lengths.append(int(difference @ difference))
+    assert max(lengths) <= C_INT**2
+    assert min(lengths) > (0.98 * C_INT) ** 2  # the noise is not wasted on short messages either
+
+
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_a_message_is_the_rounded_history_times_where_it_points(rounds):
+    federation = squares_federation(PEOPLE, messages=3, sigma=1.0, broadcast="float32")
+    compiled.play(federation, rounds)
+    recipe, profile = federation.recipe, PEOPLE.profiles.of(7)
+    known = directions_of(federation.item_vectors, federation.weights)
+    room = new_scratch(recipe.n_items, 1 if rounds == 0 else recipe.factors - 1)
+    assert private_message(known, profile, recipe.seed, 7, rounds, room)
+    has = np.zeros(recipe.n_items)
+    has[profile] = 1
+    if rounds == 0:
+        meant = has[:, None] / np.sqrt(len(profile))
+    else:
+        history = known.scales * has
+        history -= (known.popular @ history) * known.popular
+        meant = np.outer(history, known.wanted.T @ history)
+        meant /= np.linalg.norm(meant)
+    whole = round_message(meant.ravel(), 1.0, chances_of(recipe.seed, 7, rounds, meant.size))
+    np.testing.assert_array_equal(room.whole, whole)
+
+
+def test_what_is_held_back_is_in_no_message():
+    items = np.arange(12)
+    policy = Policy(sharing="sticky", pi=0.5, basis="shared", never_items=frozenset({3}))
+    worlds = [people_with([[0, 1, 2, 5], [0, 4, 6, *extra], [1, 2, 7, 8]], 12) for extra in ([], [3])]
+    sums = []
+    for world in worlds:
+        federation = squares_federation(world, policies=[policy] * 3, messages=3, sigma=1.0, factors=4)
+        for device in devices_of(federation):
+            assert 3 not in items[device.outward.profile]
+        sums.append(sum_in_ring(federation, np.array([1], dtype=np.int32)))
+    # The share of four items is two, of three items two as well; what is forbidden is in neither.
+    np.testing.assert_array_equal(*sums)
+
+
+def test_a_budget_is_divided_over_the_messages_and_nothing_is_left():
+    plan = planned(mu_for(4.0, 1e-6), 5, 6040, 3666, None)
+    assert promise_of(plan, 5, 1e-6) == pytest.approx(4, abs=0.002)
+    assert promise_of(plan, 5, 1e-6) <= 4
+    told = [promise_of(plan, sent, 1e-6) for sent in range(6)]
+    assert told == sorted(told)
+    assert told[0] == 0
+    assert planned(math.inf, 5, 6040, 3666, None).sigmas(5) == (0,) * 5
+    assert promise_of(planned(math.inf, 5, 6040, 3666, None), 5, 1e-6) is None
+
+
+def test_sigma_says_the_same_as_that_noise_on_every_message():
+    settings = FrugalSettings(sigma=4.0, messages=10)
+    plan = planned(settings.mu, 10, 1000, 100, None)
+    assert promise_of(plan, 10, 1e-6) == pytest.approx(3.75, abs=0.01)
+
+
+def test_the_published_sum_carries_the_noise_of_both_servers_and_each_server_knows_its_own():
+    plan = planned(mu_for(1.0, 1e-6), 5, 1000, 400, None)
+    total = np.zeros(20_000, dtype=np.uint32)
+    noisy = centred(with_both_noises(plan, 1, 2, total)).astype(np.int64)
+    leaders, helpers = (noise_of(plan, 1, 2, len(total), server) for server in (SERVER, HELPER))
+    np.testing.assert_array_equal(noisy, leaders + helpers)
+    assert helpers.std() == pytest.approx(plan.deviations[2], rel=0.03)
+    assert noisy.std() == pytest.approx(plan.noise(2) * C_INT, rel=0.03)
+    assert abs(np.corrcoef(leaders, helpers)[0, 1]) < 0.03
+
+
+def lower_bound(plan, messages, trials, delta=1e-6):
+    """The least epsilon that trials allow: an observer, who is the leader, weighs sums with and without a canary.
+
+    It knows everybody else's messages and its own noise, so what it sees is the helper's noise, and maybe the canary's
+    message; the likelihood ratio of both worlds is a sum of products (Jagielski et al., 2020, with exact binomial
+    bounds).
+    """
+    from scipy.stats import beta
+
+    weights = [1 / max(deviation, 1) ** 2 for deviation in plan.deviations]
+    seen = np.zeros((2, trials))
+    for trial in range(2 * trials):
+        there = trial % 2
+        for number, message in enumerate(messages):
+            noise = noise_of(plan, trial, number, len(message), HELPER)
+            seen[there, trial // 2] += weights[number] * ((there * message + noise) @ message)
+    half = trials // 2
+    best = 0.0
+    for threshold in np.quantile(
+        seen[:, :half], np.linspace(0.5, 0.999, 40)
+    ):  # chosen on one half, judged on the other
+        false, true = ((seen[world, half:] > threshold).sum() for world in (0, 1))
+        low = beta.ppf(0.025, true, half - true + 1) if true else 0.0
+        high = beta.ppf(0.975, false + 1, half - false)
+        if low > delta:
+            best = max(best, math.log((low - delta) / high))
+    return best
+
+
+def canary():
+    """Every message of one person in a run of a small world, as its devices send them."""
+    federation = squares_federation(PEOPLE, messages=3, sigma=0.5)
+    messages = []
+    for _ in range(3):
+        messages.append(centred(sum_in_ring(federation, np.array([5], dtype=np.int32))).astype(np.float64))
+        compiled.play(federation, 1)
+    return messages
+
+
+@pytest.mark.slow
+def test_an_attack_on_a_canary_stays_below_the_promise_and_without_noise_goes_far_beyond_it():
+    claimed = 3.0
+    plan = planned(mu_for(claimed, 1e-6), 3, PEOPLE.n_users, PEOPLE.n_items, 5)
+    found = lower_bound(plan, canary(), 3000)
+    assert 0.3 < found < claimed
+    silent = plan._replace(deviations=(0, 0, 0))
+    assert lower_bound(silent, canary(), 3000) > 2 * claimed
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"epsilon": 0.0}, "above 0"),
+        ({"epsilon": 4.0, "sigma": 2.0}, "in two ways"),
+        ({"epsilon": 4.0, "messages": 1}, "2 or more"),
+        ({"epsilon": 4.0, "cohorts": 5}, "cohorts"),
+        ({"epsilon": 4.0, "alpha": 1.0}, "alpha"),
+        ({"epsilon": 4.0, "delta": 0.0}, "delta"),
+        ({"sigma": -1.0}, "sigma"),
+        ({"epsilon": 4.0, "factors": 1}, "factors"),
+        ({"epsilon": 4.0, "loss": "pairs"}, "loss"),
+    ],
+)
+def test_what_does_not_go_with_noise_is_refused_with_a_reason(settings, reason):
+    with pytest.raises(SettingError, match=reason):
+        FrugalSettings(**settings)
+
+
+def test_noise_that_cannot_be_drawn_is_refused():
+    with pytest.raises(SettingError, match="too little"):
+        planned(100.0, 5, 100, 100, None)
+    with pytest.raises(SettingError, match="drowns"):
+        planned(1e-4, 5, 100, 100, None)
+    with pytest.raises(SettingError, match="wrap"):
+        planned(1.0, 5, 600_000, 100, None)
+
+
+def test_the_epsilon_of_deniable_sharing_is_no_promise_of_noise():
+    settings = FrugalSettings(sharing="deniable", pi=0.5, epsilon=2.0)
+    assert not settings.promises
+    assert settings.policy(0.5).epsilon == 2.0
+    assert FrugalSettings(sharing="deniable", pi=0.5, epsilon=2.0, sigma=1.0).promises
+
+
+@pytest.mark.parametrize(
+    "whole", [np.zeros(5, np.int32), np.zeros(6, np.int64), np.array([C_INT, 1, 0, 0, 0, 0], np.int32)]
+)
+def test_messages_of_another_form_or_too_long_are_refused(whole):
+    with pytest.raises(BadMessage):
+        check_private_update(PrivateUpdate(whole), 6)
