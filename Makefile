@@ -15,7 +15,7 @@ demo: $(VENV)/.product
 	$(RUN) -m federank demo
 
 visit: $(VENV)/.service
-	$(RUN) -m federank demo --serve
+	$(RUN) -m federank demo --serve --films
 
 test: $(VENV)/.tests
 	$(RUN) -m pytest -n $(WORKERS)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from federank.errors import BadFile
+from federank.errors import BadFile, SettingError
 from federank.files import folder_in_place
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ AUDITS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 @click.option("--seed", type=click.IntRange(min=0), metavar="S", default=1, show_default=True, help="Seed of the runs.")
 @click.option("--serve", is_flag=True, help="Open the city to your browser instead, with virtual neighbours.")
+@click.option("--films", is_flag=True, help="With --serve: films that people know, with made-up tastes, not the city.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="Where --serve listens.")
-def demo(out: Path, seed: int, serve: bool, port: int) -> None:
+def demo(out: Path, seed: int, serve: bool, films: bool, port: int) -> None:
     """Make up a city, learn from it with and without a federation, audit it, and write a report.
 
     Nothing is fetched: the city is made up on the spot, and no real person or place is in it.
@@ -63,11 +64,14 @@ def demo(out: Path, seed: int, serve: bool, port: int) -> None:
     Examples:
       federank demo
       federank demo --serve
+      federank demo --serve --films
     """
+    if films and not serve:
+        raise SettingError("--films is a catalogue to visit; say --serve with it, or leave it out.")
     if serve:
         from federank.service.neighbourhood import serve_neighbourhood
 
-        sys.exit(serve_neighbourhood(seed=seed, port=port, say=click.echo))
+        sys.exit(serve_neighbourhood(world="films" if films else "city", seed=seed, port=port, say=click.echo))
     with _written_whole(out) as folder:
         _tell_story(folder, seed)
     click.echo(f"Open {out / 'report.html'} in a browser.")

@@ -1,6 +1,7 @@
-"""A neighbourhood to visit: a city federation on this machine, with virtual neighbours to keep a visitor company.
+"""A neighbourhood to visit: a federation on this machine, with virtual neighbours to keep a visitor company.
 
-1. A synthetic city gives the catalogue, and its people the neighbours; none of them is real.
+1. A synthetic city gives the catalogue, and its people the neighbours; none of them is real. Or the catalogue is of
+   films that people know, and only the tastes are made up.
 2. The first model is learnt in a simulation, from everybody's whole list (the page says so), so that the first visitor
    already gets sensible recommendations.
 3. A server opens on a store that is gone when it ends.
@@ -18,18 +19,39 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from federank.data.city.city import city
+from federank.data.films.films import films
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 
+
+class World(NamedTuple):
+    """What a neighbourhood is about."""
+
+    draw: Callable[..., Interactions]
+    name: str
+    what: str
+    noun: dict[str, str]
+
+
 NEIGHBOURS = 30
 DESCRIPTION = (
-    "A made-up city. The first model was learnt from the whole lists of its people, before you came; since then "
+    "{what} The first model was learnt from the whole lists of made-up people, before you came; since then "
     "{neighbours} of them take part, and each shares a third of theirs, as is suggested to you."
 )
 NEIGHBOURS_SHARE = {"sharing": "sticky", "pi": 0.3, "basis": "shared"}
 ROUND = {"target": 8, "over_selection": 1.5, "deadline": 20.0}
+WORLDS = {
+    "city": World(city, "A city and its neighbours", "A made-up city.", {"one": "place", "many": "places"}),
+    "films": World(
+        films,
+        "Films and neighbours",
+        "Films that people know; who likes them is made up.",
+        {"one": "film", "many": "films"},
+    ),
+}
 REQUESTS_A_SECOND = 4.0
 """How often the neighbours ask for work, all together: a round every two seconds or so."""
 
@@ -51,9 +73,9 @@ def live(address: str, data: Interactions, people: int, *, rounds: int | None = 
 
 
 def serve_neighbourhood(
-    *, seed: int = 1, host: str = "127.0.0.1", port: int = 8470, say: Callable[[str], None] = print
+    *, world: str = "city", seed: int = 1, host: str = "127.0.0.1", port: int = 8470, say: Callable[[str], None] = print
 ) -> int:
-    """Open a city federation with neighbours and serve it until told to stop; an exit code."""
+    """Open a federation with neighbours and serve it until told to stop; an exit code."""
     for package in ("httptools", "httpx", "prometheus_client", "starlette", "uvicorn", "uvloop"):
         if find_spec(package) is None:
             raise SettingError(f'The service needs {package}: pip install "federank[service]".')
@@ -66,8 +88,9 @@ def serve_neighbourhood(
     from federank.service.server.store.statements import put_fact
 
     public, admin = bind(host, port), bind("127.0.0.1", port + 1 if port else 0)
-    say("A synthetic city learns its places in a simulation ...")
-    data = city(seed=seed)
+    draw, name, what, noun = WORLDS[world]
+    say(f"{name}: the first model is learnt in a simulation ...")
+    data = draw(seed=seed)
     trained = FPL(epochs=60, seed=seed).fit(data)
     with tempfile.TemporaryDirectory(prefix="federank-neighbourhood-") as folder:
         store = f"sqlite:///{Path(folder) / 'federation.sqlite'}"
@@ -75,17 +98,17 @@ def serve_neighbourhood(
         with database.connection() as connection:
             migrate(connection)
             settings, rounds = trained.settings, RoundSettings(**ROUND)  # type: ignore[arg-type]
-            token = establish(connection, settings, data, rounds, name="A city and its neighbours", trained=trained)
+            token = establish(connection, settings, data, rounds, name=name, trained=trained)
             with connection.transaction():
                 put_fact(connection, "suggested_policy", NEIGHBOURS_SHARE)
-                put_fact(connection, "description", DESCRIPTION.format(neighbours=NEIGHBOURS))
-                put_fact(connection, "noun", {"one": "place", "many": "places"})
+                put_fact(connection, "description", DESCRIPTION.format(what=what, neighbours=NEIGHBOURS))
+                put_fact(connection, "noun", noun)
         database.release()
         address = f"http://{host}:{public.getsockname()[1]}"
         say(f"Open {address} in a browser: {NEIGHBOURS} virtual neighbours take part with you.")
         say(f"The operator's page is http://127.0.0.1:{admin.getsockname()[1]}/admin, its token {token}")
         say("Nothing of it is kept. End it with Ctrl-C.")
-        neighbours = subprocess.Popen([sys.executable, "-m", __name__, address, str(seed)])
+        neighbours = subprocess.Popen([sys.executable, "-m", __name__, address, str(seed), world])
         trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0)
         try:
             return serve(Serving(store=store, trust=trust, quiet=True), public, admin)
@@ -94,10 +117,10 @@ def serve_neighbourhood(
             neighbours.wait()
 
 
-def _live_on(address: str, seed: int) -> None:
+def _live_on(address: str, seed: int, world: str) -> None:
     with suppress(KeyboardInterrupt):
-        live(address, city(seed=seed), NEIGHBOURS, rate=REQUESTS_A_SECOND)
+        live(address, WORLDS[world].draw(seed=seed), NEIGHBOURS, rate=REQUESTS_A_SECOND)
 
 
 if __name__ == "__main__":
-    _live_on(sys.argv[1], int(sys.argv[2]))
+    _live_on(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -1,4 +1,4 @@
-"""`federank demo --serve`: a city federation with virtual neighbours, visited with a real browser."""
+"""`federank demo --serve`: a city, or films, with virtual neighbours, visited with a real browser."""
 
 import re
 import signal
@@ -13,15 +13,17 @@ from tests.service.page.browsing import Visitor, browsing
 pytestmark = pytest.mark.slow
 
 
-def test_a_visitor_of_the_demo_has_company(chromium):
-    command = [sys.executable, "-m", "federank", "demo", "--serve", "--port", "0"]
+@pytest.mark.parametrize(("world", "noun"), [([], "places"), (["--films"], "films")], ids=["city", "films"])
+def test_a_visitor_of_the_demo_has_company(chromium, world, noun):
+    command = [sys.executable, "-m", "federank", "demo", "--serve", *world, "--port", "0"]
     demo = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         address = next(found[0] for line in demo.stdout if (found := re.findall(r"Open (http\S+)", line)))
         with browsing(chromium) as browser:
             visitor = Visitor(browser, address).open().pick(4)
             assert visitor.page.locator("#recommended li").count() == 10
-            assert visitor.page.locator("#yours-title").inner_text() == "Your 4 places"
+            assert visitor.page.locator("#yours-title").inner_text() == f"Your 4 {noun}"
+            assert "made-up people, before you came" in visitor.page.locator("#about").inner_text()
             visitor.take_part().wait_for_rounds(2)
             visitor.close()
         assert _devices_in_the_end(address) > 20
