@@ -215,10 +215,12 @@ def recomputed(address):
 
 
 class Served:
-    """`federank serve` as a process."""
+    """`federank serve` as a process; of the published protocol where no method is named."""
 
     def __init__(self, store, *flags, folder):
         self.store, self.flags, self.folder = store, flags, folder
+        if "--method" not in flags:
+            self.flags = ("--method", "fpl", *flags)
         self.token = None
         self._ports = ("0", "0")
         self.start()

@@ -99,7 +99,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--method",
                 type=click.Choice(["frugal", "fpl"]),
-                help="What it learns by: few messages, or the published pair-wise learning.  [default: fpl]",
+                help="What it learns by: few messages, or the published pair-wise learning.  [default: frugal]",
             ),
             click.option("--name", help="What the federation is called.  [default: the data's name]"),
             click.option("--noun", metavar="ONE/MANY", help="What its items are called, such as film/films."),
@@ -166,7 +166,7 @@ def serve(reading: Reading, **values: Any) -> None:
     \b
     Examples:
       federank serve --data city
-      federank serve --data city --method frugal --messages 3
+      federank serve --data city --messages 3
       federank serve --data city --self-signed --host 0.0.0.0
       federank serve --store postgresql://federank@localhost/federank --workers 2
     """

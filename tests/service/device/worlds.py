@@ -208,10 +208,13 @@ def scripted_federation(messages=None):
 
 @contextmanager
 def served(folder, *options):
-    """`federank serve` as a process of its own on a free port, with nobody's limits; its address."""
+    """`federank serve` as a process of its own on a free port, with nobody's limits; its address.
+
+    It is of the published protocol where no method is named.
+    """
     command = [sys.executable, "-m", "federank", "serve", "--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
     store = f"sqlite:///{folder / 'federation.sqlite'}"
-    command += ["--store", store, *map(str, options)]
+    command += ["--store", store, *([] if "--method" in options else ["--method", "fpl"]), *map(str, options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as server:
         try:
             for line in server.stdout:

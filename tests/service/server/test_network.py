@@ -72,7 +72,20 @@ def test_rounds_are_exact_over_a_slow_network_that_loses_packets(wire, tmp_path)
     one, two = wire
     store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
     establish_small(store, {"target": 3, "over_selection": 1.0} | PATIENT)
-    command = [sys.executable, "-m", "federank", "serve", "--store", store, "--host", "10.87.0.1", "--port", "8470"]
+    command = [
+        sys.executable,
+        "-m",
+        "federank",
+        "serve",
+        "--method",
+        "fpl",
+        "--store",
+        store,
+        "--host",
+        "10.87.0.1",
+        "--port",
+        "8470",
+    ]
     flags = ["--admin-host", "10.87.0.1", "--rehearsal", "--keep-updates", "--quiet"]
     server = subprocess.Popen(["ip", "netns", "exec", one, *command, *flags], stdout=subprocess.DEVNULL)
     try:

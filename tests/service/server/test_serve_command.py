@@ -48,6 +48,15 @@ def test_help_says_that_nobody_s_history_is_kept():
         (("--noun", "film/"), "such as film/films"),
         (("--noun", "a/b/c"), "such as film/films"),
         (("--noun", f"{'x' * 31}/films"), "at most 30 letters"),
+        (("--messages", "0"), "messages is 0"),
+        (("--alpha", "-1"), "alpha is -1"),
+        (("--alpha", "nan"), "alpha is nan"),
+        (("--factors", "9999"), "ask for at most as many factors"),
+        (("--regulariser", "-3"), "regulariser is -3"),
+        (("--triples", "5"), "method is frugal, which has no --triples"),
+        (("--method", "fpl", "--messages", "5"), "method is fpl, which has no --messages"),
+        (("--mode", "buffered"), "mode is buffered, but a fold of frugal"),
+        (("--suggest-pi", "1", "--suggest-sharing", "as-published"), "sticky or deniable is needed"),
         (("--suggest-pi", "2"), "from 0 to 1"),
         (("--suggest-sharing", "deniable"), "needs --suggest-pi"),
         (("--suggest-epsilon", "2"), "needs --suggest-pi"),
@@ -100,6 +109,19 @@ def test_items_are_called_as_the_operator_says_or_as_a_known_set_does(tmp_path, 
         told.append(json.loads(dict(stored(store, "SELECT name, value FROM facts"))["noun"]))
     places, corners = {"one": "place", "many": "places"}, {"one": "corner", "many": "corners"}
     assert told == [places, places, corners, corners]
+
+
+@pytest.mark.parametrize(("flags", "method"), [((), "frugal"), (("--method", "fpl"), "fpl")])
+def test_a_new_federation_is_of_few_messages_and_an_old_one_stays_what_it_is(tmp_path, monkeypatch, flags, method):
+    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
+    for more in (flags, ()):  # founded, then started again without a word about the method
+        assert CliRunner().invoke(federank, ["serve", "--port", "0", "--store", store, *more]).exit_code == 0
+        charter = json.loads(dict(stored(store, "SELECT name, value FROM facts"))["charter"])
+        assert charter["method"] == method
+        assert charter["settings"].get("messages") == (5 if method == "frugal" else None)
+    other = "fpl" if method == "frugal" else "frugal"
+    assert f"method is {method}, not {other}" in refused("--store", store, "--method", other)
 
 
 def test_a_minimum_is_held_against_the_target_that_the_store_has(sqlite_store, monkeypatch):

@@ -31,7 +31,7 @@ from federank.service.server.sums.agreeing import (
     rounds_of_sums,
 )
 
-DEFAULT_METHOD = "fpl"
+DEFAULT_METHOD = "frugal"
 
 
 @dataclass(frozen=True, kw_only=True)
