@@ -141,7 +141,7 @@ def _settings(charter: SumsCharter, leader: Fetch) -> tuple[Family, Any]:
     content = leader("/sums/settings")
     if digest("settings", content).hex() != charter.settings:
         raise BadMessage("The method's settings are not those that the charter names.")
-    method = str(_json(leader("/federation")).get("method"))
+    method = str(_json(leader("/federation")).get("method")).removesuffix("-sums")
     if method not in FAMILIES or FAMILIES[method].sums is None:
         raise BadMessage(f"The federation's method is {method[:40]!r}, which cannot be summed.")
     return FAMILIES[method], settings_from(FAMILIES[method], _json(content))

@@ -200,6 +200,7 @@ def _whole(text: Any) -> int:
 _ROUND = "/federations/{charter}/rounds/{number}"
 ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
     ("GET", "/identity", identity),
+    ("GET", "/api/v1/identity", identity),  # where a device's client looks
     ("POST", "/federations", register),
     ("GET", "/federations/{charter}/rounds", listing),
     ("POST", f"{_ROUND}/offer", offer),

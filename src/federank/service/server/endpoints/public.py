@@ -32,7 +32,7 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "api": API,
             "founding": charter.founding,
             "name": charter.name,
-            "method": charter.family.method,
+            "method": charter.told_method,
             "recipe": charter.device_settings(),
             "items": charter.n_items,
             "catalogue": charter.catalogue.digest,

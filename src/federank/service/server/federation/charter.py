@@ -43,6 +43,11 @@ class Charter(NamedTuple):
     trained: bool | None = None  # whether the first model had learnt from people; None where that was not noted
 
     @property
+    def told_method(self) -> str:
+        """What devices are told: another word where uploads are sums, so that nobody sends a plain one by mistake."""
+        return self.family.method if self.sums is None else f"{self.family.method}-sums"
+
+    @property
     def kind(self) -> str:
         """The kind of uploads that it takes."""
         return "plain" if self.sums is None else "sums"
