@@ -217,14 +217,17 @@ def test_of_two_tabs_one_takes_part_and_the_other_takes_over(server, visit):
     visitor = visit(server).open().pick(5).take_part().wait_for_rounds(1)
     other = visitor.tab()
     visitor.open(other)
-    expect(other.locator("#progress")).to_contain_text("Another tab")
+    expect(other.locator("#progress")).to_contain_text("Another tab", timeout=PATIENCE)
     tickets = [played["ticket"] for played in visitor.stored(other)["rounds"]]
     assert len(tickets) == len(set(tickets))
     visitor.page.close()
     visitor.page = other
     visitor.wait_for_rounds(len(tickets) + 2)
+    other.get_by_role("button", name="Pause").click()
+    other.get_by_role("button", name="Take part").wait_for()
+    visitor.wait_until(lambda kept: kept["pending"] == [])
     assert server.get("status").json()["devices"] == 1
-    assert len(server.updates()) == len({played["ticket"] for played in visitor.stored()["rounds"]})
+    assert len(server.updates()) == visitor.received(visitor.stored())
 
 
 def test_two_tabs_that_share_nothing_leave_each_other_in_peace(server, visit):
