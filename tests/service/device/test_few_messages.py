@@ -275,6 +275,19 @@ def test_a_recipe_that_cannot_be_followed_is_refused(federation, recipe, says):
         read_facts(json.dumps(facts).encode())
 
 
+def test_no_readable_message_goes_to_a_federation_that_promised_to_read_none(federation, tmp_path):
+    kept = federation.facts
+    federation.facts = lambda: kept() | {"uploads": "sums"}
+    with pytest.raises(BadAnswer, match="only messages that no single server can read"):
+        Home(federation, tmp_path)
+    federation.facts = kept
+    home = Home(federation, tmp_path)
+    federation.facts = lambda: kept() | {"uploads": "sums"}
+    with pytest.raises(BadAnswer, match="Nothing was sent"):
+        home.take_part(1)
+    assert not federation.uploads
+
+
 @pytest.mark.parametrize("name", ["ledger.csv", "ledger.json"])
 @pytest.mark.parametrize("rounds", [0, 2])
 def test_an_exported_ledger_can_be_read_back(home, tmp_path, name, rounds):
