@@ -49,7 +49,8 @@ def trained(shop, tmp_path, *arguments):
         (["--damping", "0"], "damping is 0"),
         (["--shrinkage", "nan"], "shrinkage is nan"),
         (["--regulariser", "1e9"], "every item vector would be zero. A smaller regulariser is needed"),
-        (["--epsilon", "2"], "only deniable sharing has one"),
+        (["--epsilon", "2", "--cohorts", "2"], "leave cohorts out"),
+        (["--epsilon", "0"], "epsilon is 0"),
         (["--sharing", "as-published"], "Invalid value for '--sharing'"),
     ],
 )
