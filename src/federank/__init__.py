@@ -38,15 +38,20 @@ if TYPE_CHECKING:
     from federank.evaluation.evaluate import evaluate as evaluate
     from federank.evaluation.prediction import PredictionErrors as PredictionErrors
     from federank.evaluation.prediction import prediction_errors as prediction_errors
+    from federank.evaluation.ranking import register_metric as register_metric
     from federank.evaluation.significance import Comparison as Comparison
     from federank.evaluation.significance import compare as compare
     from federank.protocol.policy import Policy as Policy
     from federank.recommenders.enrolling import Person as Person
     from federank.recommenders.enrolling import enrol as enrol
+    from federank.recommenders.fitting import fit as fit
+    from federank.recommenders.methods.biases import Biases as Biases
     from federank.recommenders.methods.bpr import BPR as BPR
+    from federank.recommenders.methods.ease import EASE as EASE
     from federank.recommenders.methods.fcf import FCF as FCF
     from federank.recommenders.methods.fpl import FPL as FPL
     from federank.recommenders.methods.frugal import Frugal as Frugal
+    from federank.recommenders.methods.ials import IALS as IALS
     from federank.recommenders.methods.neighbours import ItemKNN as ItemKNN
     from federank.recommenders.methods.neighbours import UserKNN as UserKNN
     from federank.recommenders.methods.pmf import PMF as PMF
@@ -57,6 +62,7 @@ if TYPE_CHECKING:
     from federank.recommenders.recommendations import Recommendations as Recommendations
     from federank.recommenders.recommendations import Recommended as Recommended
     from federank.recommenders.recommender import Recommender as Recommender
+    from federank.recommenders.registry import register as register
     from federank.recommenders.stored.model_folder import load_model as load_model
     from federank.recommenders.stored.model_folder import load_split as load_split
     from federank.studies.results.results import Results as Results
@@ -85,15 +91,20 @@ _HOMES = {
     "evaluate": "federank.evaluation.evaluate",
     "PredictionErrors": "federank.evaluation.prediction",
     "prediction_errors": "federank.evaluation.prediction",
+    "register_metric": "federank.evaluation.ranking",
     "Comparison": "federank.evaluation.significance",
     "compare": "federank.evaluation.significance",
     "Policy": "federank.protocol.policy",
     "Person": "federank.recommenders.enrolling",
     "enrol": "federank.recommenders.enrolling",
+    "fit": "federank.recommenders.fitting",
+    "Biases": "federank.recommenders.methods.biases",
     "BPR": "federank.recommenders.methods.bpr",
+    "EASE": "federank.recommenders.methods.ease",
     "FCF": "federank.recommenders.methods.fcf",
     "FPL": "federank.recommenders.methods.fpl",
     "Frugal": "federank.recommenders.methods.frugal",
+    "IALS": "federank.recommenders.methods.ials",
     "ItemKNN": "federank.recommenders.methods.neighbours",
     "UserKNN": "federank.recommenders.methods.neighbours",
     "PMF": "federank.recommenders.methods.pmf",
@@ -104,6 +115,7 @@ _HOMES = {
     "Recommendations": "federank.recommenders.recommendations",
     "Recommended": "federank.recommenders.recommendations",
     "Recommender": "federank.recommenders.recommender",
+    "register": "federank.recommenders.registry",
     "load_model": "federank.recommenders.stored.model_folder",
     "load_split": "federank.recommenders.stored.model_folder",
     "Results": "federank.studies.results.results",

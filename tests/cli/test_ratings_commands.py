@@ -131,7 +131,7 @@ def test_a_fallback_is_said(shop, tmp_path):
 def test_a_model_that_only_ranks_predicts_no_ratings(shop, tmp_path):
     told("train", "popular", "--data", shop, "--out", tmp_path / "run", "--quiet")
     answer = complaint("predict", tmp_path / "run", "--user", "3", "--item", "5")
-    assert answer == "A popular model ranks items and predicts no ratings; pmf and svdpp models do."
+    assert answer == "A popular model ranks items and predicts no ratings; pmf, svdpp and biases models do."
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Splits: the papers' hold-out, its ties, and what no split may do."""
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from federank.data.interactions import Interactions
+from federank.data.loading import load
 from federank.data.splits import (
     Split,
     split_folds,
@@ -28,6 +30,10 @@ def histories(draw):
     pairs = draw(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=2, unique=True))
     times = draw(st.lists(st.integers(0, 5), min_size=len(pairs), max_size=len(pairs)))
     return history(pairs, times)
+
+
+def named_pairs(part):
+    return set(zip(part.user_ids[part.users].tolist(), part.item_ids[part.items].tolist(), strict=True))
 
 
 def pairs_of(part):
@@ -119,8 +125,26 @@ def test_a_split_whose_parts_overlap_is_refused():
 def test_given_parts_must_share_their_numbering():
     data = history([(0, 0), (0, 1), (1, 0)])
     assert len(split_given(data.take([0, 1]), data.take([2])).test) == 1
-    with pytest.raises(BadSplit, match="number users or items differently"):
-        split_given(data.take([0, 1]), history([(9, 9)]))
+
+
+def test_parts_that_number_differently_are_matched_by_their_ids():
+    train = pl.DataFrame({"user": ["ann", "bob", "bob"], "item": [7, 7, 3], "rating": [1.0, 2.0, 3.0]})
+    split = split_given(train, [("ann", 3), ("ann", 9)])
+    assert split.train.user_ids.tolist() == split.test.user_ids.tolist() == ["ann", "bob"]
+    assert split.train.item_ids.tolist() == split.test.item_ids.tolist() == [3, 7, 9]
+    assert named_pairs(split.train) == {("ann", 7), ("bob", 7), ("bob", 3)}
+    assert named_pairs(split.test) == {("ann", 3), ("ann", 9)}
+    assert split.train.ratings.tolist() == [1.0, 3.0, 2.0]
+    assert split.unseen_items.tolist() == [2]
+    assert split_given(load([(1, 5), (2, 5)]), history([(9, 9)])).test.n_users == 3
+    with pytest.raises(BadSplit, match="in both train and test"):
+        split_given(train, [("ann", 7)])
+
+
+def test_ids_that_are_text_in_one_part_and_numbers_in_the_other_are_the_same():
+    split = split_given([(1, 5), (2, 6), (10, 5)], [("10", "6"), ("2", "5")])
+    assert named_pairs(split.test) == {("10", "6"), ("2", "5")}
+    assert named_pairs(split.train) == {("1", "5"), ("2", "6"), ("10", "5")}
 
 
 def test_a_split_knows_the_items_that_training_never_shows():

@@ -18,11 +18,13 @@ SETTINGS = {
     "itemknn": {"k": 5},
     "vae": {"topology": "16-4-16", "epochs": 80, "batch_size": 8, "learning_rate": 0.01, "held_back": 0.0},
     "frugal": {"factors": 4},
+    "ease": {"regulariser": 1.0},
+    "ials": {"factors": 4, "regulariser": 1.0},
     "fcf": {"factors": 4, "rounds": 40},
     "pmf": {"factors": 4, "learning_rate": 0.05, "decay": 0.98, "initial_range": 0.5},
     "svdpp": {"factors": 4, "learning_rate": 0.05, "decay": 0.98, "initial_range": 0.5},
 }
-WITHOUT_TASTE = {"random", "popular"}
+WITHOUT_TASTE = {"random", "popular", "biases"}
 WORLD, RATED_WORLD = two_tastes(), two_opinions()
 
 
@@ -33,7 +35,7 @@ def new(method):
 
 
 def world(method):
-    return RATED_WORLD if method in ("pmf", "svdpp") else WORLD
+    return RATED_WORLD if method in ("pmf", "svdpp", "biases") else WORLD
 
 
 def _as_cases(names):

@@ -20,7 +20,7 @@ COMMANDS = {
     "split": ("federank.cli.data.split", "A data set as files to train on and to test on (`data split`)."),
     "train": ("federank.cli.train.command", "Train a method and keep it in a folder."),
     "recommend": ("federank.cli.recommend", "Recommendations of a trained model, for one person or for all."),
-    "predict": ("federank.cli.predict", "The rating that a person would give an item (pmf and svdpp models)."),
+    "predict": ("federank.cli.predict", "The rating that a person would give an item (pmf, svdpp and biases models)."),
     "evaluate": ("federank.cli.evaluate.command", "How good a model's recommendations are, or those in a file."),
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
     "audit": ("federank.cli.audit.command", "What a curious server would learn from a federation's messages."),

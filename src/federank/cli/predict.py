@@ -11,7 +11,7 @@ import click
 from federank.errors import SettingError, UnknownId
 
 if TYPE_CHECKING:
-    from federank.recommenders.methods.ratings import RatingFactors
+    from federank.recommenders.predicting import PredictsRatings
 
 
 @click.command()
@@ -47,19 +47,21 @@ def predict(model: Path, user: str, item: str, as_json: bool) -> None:
         click.echo(f"Item {item} was never rated in training; this is the mean rating of user {user}.", err=True)
 
 
-def _models(folder: Path) -> list[RatingFactors]:
-    from federank.recommenders.methods.ratings import RatingFactors
+def _models(folder: Path) -> list[PredictsRatings]:
+    from federank.recommenders.predicting import PredictsRatings
     from federank.recommenders.stored.folds import folds_in, is_folds
     from federank.recommenders.stored.model_folder import load_model
 
     models = [load_model(position) for position in (folds_in(folder) if is_folds(folder) else [folder])]
-    found = [model for model in models if isinstance(model, RatingFactors)]
+    found = [model for model in models if isinstance(model, PredictsRatings)]
     if len(found) < len(models):
-        raise SettingError(f"A {models[0].name} model ranks items and predicts no ratings; pmf and svdpp models do.")
+        raise SettingError(
+            f"A {models[0].name} model ranks items and predicts no ratings; pmf, svdpp and biases models do."
+        )
     return found
 
 
-def _knows(model: RatingFactors, user: str) -> bool:
+def _knows(model: PredictsRatings, user: str) -> bool:
     try:
         model.training.user_index(user)
     except UnknownId:
@@ -67,7 +69,7 @@ def _knows(model: RatingFactors, user: str) -> bool:
     return True
 
 
-def _has_seen(model: RatingFactors, user: str, item: str) -> bool:
+def _has_seen(model: PredictsRatings, user: str, item: str) -> bool:
     data = model.training
     try:
         return data.item_index(item) in data.profiles.of(data.user_index(user))

@@ -48,7 +48,10 @@ def field_texts(settings: type[Any]) -> dict[str, str]:
 
 
 def _own_texts(settings: type[Any]) -> dict[str, str]:
-    body = ast.parse(textwrap.dedent(inspect.getsource(settings))).body[0]
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(settings))).body[0]
+    except OSError:  # a class without a file has no texts
+        return {}
     assert isinstance(body, ast.ClassDef)
     found = {}
     for above, below in zip(body.body, body.body[1:], strict=False):

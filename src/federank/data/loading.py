@@ -53,12 +53,28 @@ def load(
     latest row stays (`repeats="first"` keeps the first, `"refuse"` raises); `repeats_left_out` counts the others.
     `item_file` is a file with titles or categories of the items.
     """
+    options = ReadingOptions(ColumnChoices(users, items, ratings, times), header, delimiter)
+    data, label = _read(source, options, repeats, item_file)
+    if data.n_users < 2:
+        only = data.user_ids.tolist()[0]
+        raise DataError(f"{label} has one user only, {only!r}; a recommender learns from at least two people.")
+    return data
+
+
+def read_part(source: Any) -> Interactions:
+    """Read a part of a split; one user is enough there."""
+    return _read(source, ReadingOptions(), "latest", None)[0]
+
+
+def _read(
+    source: Any, options: ReadingOptions, repeats: Repeats, item_file: str | os.PathLike[str] | None
+) -> tuple[Interactions, str]:
+    """The interactions of a source, and what to call it in a complaint."""
     if repeats not in get_args(Repeats):
         raise SettingError(f"repeats is {repeats!r}; it must be one of {', '.join(map(repr, get_args(Repeats)))}.")
-    options = ReadingOptions(ColumnChoices(users, items, ratings, times), header, delimiter)
     if isinstance(source, str) and source in KNOWN and KNOWN[source].generated:
         options.refuse_all(f"{source} is generated, which")
-        return _generated()
+        return _generated(), source
     if isinstance(source, str | os.PathLike):
         path = find_path(source)
         columns, name, label = read_path(path, options), name_of(source, path), str(path)
@@ -66,11 +82,7 @@ def load(
         columns, name, label = _read_memory(source, options), "interactions", "The data"
     if item_file is not None:
         columns = _with_items(columns, item_file)
-    data = as_interactions(columns, name=name, repeats=repeats)
-    if data.n_users < 2:
-        only = data.user_ids.tolist()[0]
-        raise DataError(f"{label} has one user only, {only!r}; a recommender learns from at least two people.")
-    return data
+    return as_interactions(columns, name=name, repeats=repeats), label
 
 
 def _read_memory(source: Any, options: ReadingOptions) -> Columns:

@@ -11,15 +11,17 @@ catalogues (34,526 items on Amazon Digital Music, 3,666 on MovieLens 1M) and the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from federank import checks
-from federank.arrays import IntVector, LongVector
-from federank.data.interactions import Interactions
+from federank.arrays import Ids, IntVector, LongVector
+from federank.data.categories import Categories
+from federank.data.interactions import Interactions, number_ids
 from federank.errors import BadSplit, DataError
 
 
@@ -110,14 +112,66 @@ def split_folds(data: Interactions, folds: int = 5, seed: int = 1) -> list[Split
     return [_by_part(data, np.where(fold == k, 2, 0), False, how.format(k + 1)) for k in range(folds)]
 
 
-def split_given(train: Interactions, test: Interactions, validation: Interactions | None = None) -> Split:
-    """Parts that somebody else has made; they must share their numbering of users and items."""
-    for part in (test, validation):
-        if part is not None and not (
-            np.array_equal(train.user_ids, part.user_ids) and np.array_equal(train.item_ids, part.item_ids)
-        ):
-            raise BadSplit("The parts number users or items differently; take them from one data set with `take`.")
-    return Split(train, test, validation)
+def split_given(train: Any, test: Any, validation: Any = None) -> Split:
+    """Parts that somebody else has made: interactions, or whatever `load` reads (frames, columns, rows, files).
+
+    Users and items are matched by their original ids and numbered together.
+    """
+    from federank.data.loading import read_part
+
+    given = {"train": train, "test": test} | ({} if validation is None else {"validation": validation})
+    parts = {name: part if isinstance(part, Interactions) else read_part(part) for name, part in given.items()}
+    first = parts["train"]
+    alike = all(
+        np.array_equal(first.user_ids, part.user_ids) and np.array_equal(first.item_ids, part.item_ids)
+        for part in parts.values()
+    )
+    numbered = parts if alike else numbered_together(parts)
+    return Split(numbered["train"], numbered["test"], numbered.get("validation"))
+
+
+def numbered_together(parts: Mapping[str, Interactions]) -> dict[str, Interactions]:
+    """The same parts with one numbering of the users and items of all of them."""
+    user_numbers, user_ids = number_ids(np.concatenate([part.user_ids for part in parts.values()]), "user")
+    item_numbers, item_ids = number_ids(np.concatenate([part.item_ids for part in parts.values()]), "item")
+    titles, categories = _facts(parts.values(), item_ids)
+    numbered, user_from, item_from = {}, 0, 0
+    for name, part in parts.items():
+        users = user_numbers[user_from : user_from + part.n_users][part.users]
+        items = item_numbers[item_from : item_from + part.n_items][part.items]
+        user_from, item_from = user_from + part.n_users, item_from + part.n_items
+        order = np.lexsort((items, users))
+        numbered[name] = replace(
+            part,
+            users=users[order],
+            items=items[order],
+            ratings=None if part.ratings is None else part.ratings[order],
+            times=None if part.times is None else part.times[order],
+            user_ids=user_ids,
+            item_ids=item_ids,
+            titles=titles,
+            categories=categories,
+            name=parts["train"].name,
+        )
+    return numbered
+
+
+def _facts(parts: Iterable[Interactions], item_ids: Ids) -> tuple[Ids | None, Categories | None]:
+    """Titles and categories of all items, from the parts that know them; the first to know an item is believed."""
+    titles: dict[str, str] = {}
+    categories: dict[str, tuple[str, ...]] = {}
+    for part in parts:
+        for number, item in enumerate(part.item_ids.tolist()):
+            if part.titles is not None:
+                titles.setdefault(str(item), str(part.titles[number]))
+            if part.categories is not None:
+                categories.setdefault(str(item), part.categories.of(number))
+    names = [str(item) for item in item_ids.tolist()]
+    titled: Ids = np.array([titles.get(name, "") for name in names], dtype=np.dtypes.StringDType())
+    return (
+        titled if titles else None,
+        Categories.from_lists(categories.get(name, ()) for name in names) if categories else None,
+    )
 
 
 def _age_ranks(data: Interactions) -> tuple[LongVector, LongVector]:

@@ -20,13 +20,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 
-from federank.arrays import IntMatrix, IntVector, RealVector
-from federank.checks import no_such
+from federank.arrays import IntMatrix, IntVector, LongVector, RealVector
+from federank.checks import no_such, one_of
 from federank.data.categories import Categories
 from federank.data.splits import Split
 from federank.errors import BadSplit, SettingError
@@ -34,13 +34,17 @@ from federank.evaluation import exposure
 from federank.evaluation.bias import EVERYBODY, bias_table
 from federank.evaluation.categories import items_without_category, top_categories
 from federank.evaluation.lists import Source, lists_of
-from federank.evaluation.ranking import RANKING, find_hits
+from federank.evaluation.prediction import prediction_errors
+from federank.evaluation.ranking import RANKING, Hits, Metric, find_hits, registered_metrics
 from federank.files import write_whole
+from federank.recommenders.predicting import PredictsRatings
 
 Part = Literal["test", "validation"]
 EXPOSURE = ("item_coverage", "item_coverage_share", "gini", "gini_standard", "epc", "arp", "popularity_lift")
 BIAS = ("bias", "bias_disparity")
 METRICS = (*RANKING, *EXPOSURE, *BIAS)
+RATING = ("mae", "rmse")
+Over = Literal["all", "covered"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,32 +83,44 @@ def evaluate(
     *,
     at: int | Sequence[int] = 10,
     part: Part = "test",
-    metrics: Sequence[str] | None = None,
+    metrics: Sequence[str | Metric] | None = None,
+    over: Over = "all",
     categories: Categories | None = None,
     groups: Mapping[Any, str] | None = None,
 ) -> Evaluation:
     """Judge lists of recommendations by what a split holds out.
 
     `source` is a fitted recommender, any object with `recommend(users, n)` that answers with a list of item ids per
-    user, a `Recommendations`, or the path of a three-column file. `metrics` names those wanted (all by default).
+    user, a `Recommendations`, a frame with the columns user, item and score, a dictionary of lists by user, or the
+    path of a three-column file. `metrics` names those wanted (all by default; `mae` and `rmse` of models that predict
+    ratings), and may hold functions of your own with the form of those in ranking.py: `f(hits, relevant, n)`, a value
+    per user. Means are over all users with a test item; `over="covered"` takes those who got a list.
     `categories` replaces the categories of the split's items; kinds of places are gathered into the papers' nine.
     `groups` maps users' ids to names of groups, for bias per group.
     """
     split = split.development if part == "validation" else split
     cuts = _cuts(at, split)
-    wanted = _wanted(metrics)
+    one_of("over", over, get_args(Over))
+    ranking, wanted = _wanted(metrics)
     sizes = split.test.profiles.sizes
     users = np.flatnonzero(sizes).astype(np.int32)
     if not len(users):
         raise BadSplit(f"No user has anything in the {part} part; hold out more to have something to test on.")
+    errors = _rating_errors(source, split, wanted)
     items = lists_of(source, split, users, cuts[-1])
+    coverage = float((items[:, 0] >= 0).mean())
+    if over == "covered":
+        kept = items[:, 0] >= 0
+        if not kept.any():
+            raise BadSplit("Nobody who is tested has a list, so there is nobody to take means over; use over='all'.")
+        users, items = users[kept], items[kept]
     lengths = (items >= 0).sum(axis=1)
 
     hits = find_hits(items, users, split.test.profiles)
-    means: dict[str, float] = {}
+    means: dict[str, float] = dict(errors)
     columns: dict[str, Any] = {"test_items": sizes[users], "recommended": lengths}
     for n in cuts:
-        values = {name: metric(hits, sizes[users], n) for name, metric in RANKING.items() if name in wanted}
+        values = {name: _values(name, metric, hits, sizes[users], n) for name, metric in ranking.items()}
         columns |= {f"{name}@{n}": value for name, value in values.items()}
         means |= {f"{name}@{n}": float(value.mean()) for name, value in values.items()}
         exposed, of_users = _exposure(items[:, :n], users, split)
@@ -120,8 +136,11 @@ def evaluate(
             for n in cuts
         )
         means |= _bias_means(biases, wanted)
-    means |= {"users": len(users), "user_coverage": float((lengths > 0).mean())}
-    return Evaluation(means, _table(users, split, columns), biases, tuple(_notes(split, users, items, kinds)), cuts)
+    means |= {"users": len(users), "user_coverage": coverage}
+    notes = _notes(split, users, items, kinds)
+    if over == "covered":
+        notes.insert(0, f"Means are over the {len(users):,} users who got a list, {coverage:.1%} of those tested.")
+    return Evaluation(means, _table(users, split, columns), biases, tuple(notes), cuts)
 
 
 def _exposure(items: IntMatrix, users: IntVector, split: Split) -> tuple[dict[str, float], dict[str, RealVector]]:
@@ -198,8 +217,48 @@ def _cuts(at: int | Sequence[int], split: Split) -> tuple[int, ...]:
     return cuts
 
 
-def _wanted(metrics: Sequence[str] | None) -> set[str]:
-    for name in metrics or ():
-        if name not in METRICS:
-            raise SettingError(no_such("metric", name, METRICS))
-    return set(METRICS if metrics is None else metrics)
+def _wanted(metrics: Sequence[str | Metric] | None) -> tuple[dict[str, Metric], set[str]]:
+    """The metrics of lists that are wanted, and the names of all that are."""
+    brought = registered_metrics()
+    if metrics is None:
+        return RANKING | brought, {*METRICS, *brought}
+    if isinstance(metrics, str):
+        raise SettingError(f"metrics is {metrics!r}; a list of names is needed, such as metrics=[{metrics!r}].")
+    found: dict[str, Metric] = {}
+    names = set()
+    for metric in metrics:
+        if callable(metric):
+            name = getattr(metric, "__name__", type(metric).__name__)
+            if name in METRICS or not name.isidentifier():
+                raise SettingError(f"A metric of your own is called {name!r}; give the function another name.")
+            found[name] = metric
+        elif metric in brought:
+            found[metric], name = brought[metric], metric
+        elif metric in (*METRICS, *RATING):
+            name = metric
+        else:
+            raise SettingError(no_such("metric", metric, (*METRICS, *RATING, *brought)))
+        names.add(name)
+    return {name: metric for name, metric in RANKING.items() if name in names} | found, names
+
+
+def _values(name: str, metric: Metric, hits: Hits, relevant: LongVector, n: int) -> RealVector:
+    """Everybody's value of a metric, once it is sure that there is one for each."""
+    values = np.asarray(metric(hits, relevant, n), dtype=np.float64)
+    if values.shape != (len(hits),) or not np.isfinite(values).all():
+        raise SettingError(
+            f"The metric {name} answered with something of shape {values.shape}, or with what is no number; a finite "
+            f"number for each of the {len(hits):,} users is needed."
+        )
+    return values
+
+
+def _rating_errors(source: Source, split: Split, wanted: set[str]) -> dict[str, float]:
+    """MAE and RMSE, where they were asked for by name."""
+    asked = [name for name in RATING if name in wanted]
+    if not asked:
+        return {}
+    if not isinstance(source, PredictsRatings):
+        raise SettingError(f"A {type(source).__name__} predicts no ratings, so it has no {asked[0]}; leave that out.")
+    found = prediction_errors(source, split.test)
+    return {name: float(getattr(found, name)) for name in asked}

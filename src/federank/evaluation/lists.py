@@ -1,8 +1,9 @@
 """The lists to be judged, from whoever made them, in the split's own numbers.
 
-A recommender, any object with `recommend(users, n)`, a `Recommendations` or a file of another toolkit: all become
-one row of item numbers per evaluated user. Numbers differ between a model (which knows training only) and a split
-(which numbers the whole data set), so users and items are matched by their original ids.
+A recommender, any object with `recommend(users, n)`, a `Recommendations`, a frame with the columns user, item and
+score, a dictionary of lists by user, or a file of another toolkit: all become one row of item numbers per evaluated
+user. Numbers differ between a model (which knows training only) and a split (which numbers the whole data set), so
+users and items are matched by their original ids.
 
 What would make a judgement worthless is refused: a model that has learnt from what it is tested on, an item
 nobody has heard of, an item twice in a list, an item that the person already has in training. A user without a
@@ -16,15 +17,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
+import polars as pl
 
 from federank.arrays import Ids, IntMatrix, IntVector
 from federank.data.interactions import Interactions
+from federank.data.sources.memory.frames import is_pandas
 from federank.data.splits import Split
 from federank.errors import BadSplit, DataError, SettingError, UnknownId
 from federank.evaluation.ranking import find_hits
 from federank.recommenders.recommendations import Recommendations, match_ids
 from federank.recommenders.recommender import Recommender
-from federank.recommenders.stored.recommendation_files import read_recommendations
+from federank.recommenders.stored.recommendation_files import read_recommendations, recommendations_of
 
 
 class MakesLists(Protocol):
@@ -35,7 +38,7 @@ class MakesLists(Protocol):
         ...
 
 
-Source = Recommender | Recommendations | MakesLists | str | os.PathLike[str]
+Source = Recommender | Recommendations | MakesLists | Mapping[Any, Any] | pl.DataFrame | str | os.PathLike[str]
 """Whose lists can be judged."""
 
 
@@ -49,12 +52,16 @@ def lists_of(source: Any, split: Split, users: IntVector, n: int) -> IntMatrix:
         made = source
     elif isinstance(source, str | os.PathLike):
         made = read_recommendations(source, known=split.train)
+    elif isinstance(source, pl.DataFrame) or is_pandas(source):
+        made = recommendations_of(source)
+    elif isinstance(source, Mapping):
+        made = _listed(source)
     elif callable(getattr(source, "recommend", None)):
         made = _asked(source, split.train, users, n)
     else:
         raise SettingError(
             f"A {type(source).__name__} cannot be evaluated; give a fitted recommender, an object with "
-            "recommend(users, n), recommendations, or the path of a file of recommendations."
+            "recommend(users, n), recommendations, a frame or a dictionary of them, or the path of a file of them."
         )
     return _arranged(made, split.train, users, n)
 
@@ -88,11 +95,24 @@ def _asked(source: Any, train: Interactions, users: IntVector, n: int) -> Recomm
             f"{type(source).__name__}.recommend answered with {type(answer).__name__!r} that does not fit; a list of "
             f"items for each of the {len(ids):,} users is needed, in their order or by their id."
         )
-    items = np.full((len(ids), max(map(len, lists), default=0)), -1, dtype=np.int32)
+    return _as_recommendations(train.user_ids[known], lists)
+
+
+def _listed(lists: Mapping[Any, Any]) -> Recommendations:
+    """Lists of items by the user's id."""
+    wrong = next((user for user, row in lists.items() if isinstance(row, str) or not isinstance(row, Iterable)), None)
+    if wrong is not None:
+        raise DataError(f"The list of user {wrong!r} is {lists[wrong]!r}; a list of items is needed, the best first.")
+    return _as_recommendations(_as_ids(list(lists)), [_item_ids(row) for row in lists.values()])
+
+
+def _as_recommendations(users: Ids, lists: list[list[Any]]) -> Recommendations:
+    """Lists of item ids as recommendations; where they are the same ids, the same item is meant."""
+    items = np.full((len(lists), max(map(len, lists), default=0)), -1, dtype=np.int32)
     number = {item: code for code, item in enumerate(dict.fromkeys(item for row in lists for item in row))}
     for position, row in enumerate(lists):
         items[position, : len(row)] = [number[item] for item in row]
-    return Recommendations(train.user_ids[known], items, np.zeros(items.shape, dtype=np.float32), _as_ids(list(number)))
+    return Recommendations(users, items, np.zeros(items.shape, dtype=np.float32), _as_ids(list(number)))
 
 
 def _item_ids(row: Iterable[Any]) -> list[Any]:
@@ -102,7 +122,7 @@ def _item_ids(row: Iterable[Any]) -> list[Any]:
 
 
 def _as_ids(items: list[Any]) -> Ids:
-    if items and all(isinstance(item, int) for item in items):
+    if items and all(isinstance(item, int | np.integer) for item in items):
         return np.array(items, dtype=np.int64)
     ids: Ids = np.array([str(item) for item in items], dtype=np.dtypes.StringDType())
     return ids

@@ -1,7 +1,7 @@
 """How far a model's predicted ratings are off, on what it has not seen; and figures over folds.
 
 Every rating of the test part counts, also where the model had nothing to predict from: such predictions are its
-stated fallbacks (recommenders/methods/ratings.py), and are counted.
+stated fallbacks (recommenders/predicting.py), and are counted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from federank.data.interactions import Interactions
 from federank.errors import DataError
 from federank.evaluation.rating import mae, rmse
-from federank.recommenders.methods.ratings import RatingFactors
+from federank.recommenders.predicting import PredictsRatings
 
 
 class PredictionErrors(NamedTuple):
@@ -40,7 +40,7 @@ class PredictionErrors(NamedTuple):
         return [sentence for sentence, count in content.items() if count]
 
 
-def prediction_errors(model: RatingFactors, test: Interactions) -> PredictionErrors:
+def prediction_errors(model: PredictsRatings, test: Interactions) -> PredictionErrors:
     """MAE and RMSE of a model on the ratings of a test part."""
     if test.ratings is None:
         raise DataError(f"{test.name} has no ratings to compare predictions with.")

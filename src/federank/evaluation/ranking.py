@@ -23,10 +23,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from federank import extensions
 from federank.arrays import IntMatrix, IntVector, LongVector, RealVector
 from federank.data.interactions import Profiles
+from federank.errors import SettingError
 
 Hits = NDArray[np.bool_]
+Metric = Callable[[Hits, LongVector, int], RealVector]
+"""A metric: from hits, how many test items each user has, and N, a value for each user."""
 
 
 def find_hits(items: IntMatrix, users: IntVector, test: Profiles) -> Hits:
@@ -88,7 +92,7 @@ def _count(hits: Hits, n: int) -> RealVector:
     return counts
 
 
-RANKING: dict[str, Callable[[Hits, LongVector, int], RealVector]] = {
+RANKING: dict[str, Metric] = {
     "precision": precision,
     "recall": recall,
     "f1": f1,
@@ -98,3 +102,22 @@ RANKING: dict[str, Callable[[Hits, LongVector, int], RealVector]] = {
     "hit_rate": hit_rate,
 }
 """The metrics by the names they have in a report."""
+
+
+def registered_metrics() -> dict[str, Metric]:
+    """The metrics that other packages bring, or that were registered, by name."""
+    return extensions.found("metrics")
+
+
+def register_metric(metric: Metric, name: str | None = None) -> Metric:
+    """Make a metric of your own known by its name, for this process: `f(hits, relevant, n)`, a value per user.
+
+    `hits[u, k]` says whether position k of user u's list holds a test item, `relevant[u]` how many test items the user
+    has. A package that is installed beside this one can name its metrics once for all, as entry points of the group
+    `federank.metrics`.
+    """
+    called = str(name or getattr(metric, "__name__", ""))
+    if called in RANKING or not callable(metric):
+        raise SettingError(f"{called or metric!r} cannot be a new metric; give a function, under a name of its own.")
+    extensions.add("metrics", called, metric)
+    return metric

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -11,8 +10,7 @@ import numpy as np
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct, takes_a_conduct
 from federank.protocol.choices import Choices
-from federank.protocol.policy import Policy
-from federank.recommenders.people.choosing import Suggests, choices_for
+from federank.recommenders.people.choosing import Policies, Suggests, choices_for
 from federank.recommenders.recommender import Recommender
 from federank.recommenders.stored.policies import choices_as_arrays
 
@@ -22,13 +20,15 @@ class ChoosingPeople(Recommender):
 
     choices: Choices
     """What everybody allows."""
-    _given_policies: Sequence[Policy] | None = None
+    _given_policies: Policies | None = None
 
     @takes_a_conduct
-    def fit(
-        self, train: Interactions, *, conduct: Conduct | None = None, policies: Sequence[Policy] | None = None
-    ) -> Self:
-        """Learn from the training part of a split; `policies`: each user's own, in the sorted order of their ids."""
+    def fit(self, train: Interactions, *, conduct: Conduct | None = None, policies: Policies | None = None) -> Self:
+        """Learn from the training part of a split.
+
+        `policies`: each user's own, in the sorted order of their ids; or some people's by their id, `{"ann": 0.3}`,
+        where a number is a pi and the others do as the settings say.
+        """
         self._given_policies = policies
         return super().fit(train, conduct=conduct)
 

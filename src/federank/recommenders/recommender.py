@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self, overload
 
@@ -21,13 +21,20 @@ from federank.checks import whole
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.engines.conduct import ALL_OF_IT, Conduct, accepted, takes_a_conduct
-from federank.errors import DataError, ModelError
+from federank.errors import DataError, ModelError, SettingError, UnknownId
 from federank.models.topn import top_n
 from federank.recommenders.constructor import checked_settings
 from federank.recommenders.recommendations import Recommendations, Recommended
 
 Arrays = dict[str, NDArray[Any]]
+Items = Sequence[Any] | Ids
+"""Items by their original ids."""
 _BLOCK_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoSettings:
+    """There is nothing to choose."""
 
 
 class Recommender(ABC):
@@ -43,7 +50,7 @@ class Recommender(ABC):
     """What is counted while it is trained in rounds."""
     searched: ClassVar[Mapping[str, Sequence[Any]]] = {}
     """What a search tunes, and the values that it tries (evaluation/search.py); nothing where there is no search."""
-    settings_type: ClassVar[type[Any]]
+    settings_type: ClassVar[type[Any]] = NoSettings
     """The frozen, keyword-only dataclass of what can be chosen; its fields become the command line's flags."""
     settings: Any
     """What was chosen: a `settings_type`."""
@@ -104,26 +111,47 @@ class Recommender(ABC):
         return self._fitted().user_ids
 
     @overload
-    def recommend(self, users: str | int, n: int = 10) -> list[Recommended]: ...
+    def recommend(
+        self, users: str | int, n: int = 10, *, among: Items | None = None, without: Items | None = None
+    ) -> list[Recommended]: ...
     @overload
-    def recommend(self, users: Sequence[Any] | Ids | None = None, n: int = 10) -> Recommendations: ...
-    def recommend(self, users: Any = None, n: int = 10) -> Recommendations | list[Recommended]:
-        """The n best items that a person does not have yet: a list for one id, a table for several (or all)."""
+    def recommend(
+        self,
+        users: Sequence[Any] | Ids | None = None,
+        n: int = 10,
+        *,
+        among: Items | None = None,
+        without: Items | None = None,
+    ) -> Recommendations: ...
+    def recommend(
+        self, users: Any = None, n: int = 10, *, among: Items | None = None, without: Items | None = None
+    ) -> Recommendations | list[Recommended]:
+        """The n best items that a person does not have yet: a list for one id, a table for several (or all).
+
+        `among` are the only items that may be recommended, `without` some that may not, by original ids.
+        """
         whole("n", n, 1)
         known = self._fitted()
         one = isinstance(users, str | int | np.integer)
         ids = known.user_ids if users is None else ([users] if one else users)
         numbers = np.array([known.user_index(user) for user in ids], dtype=np.int32)
-        table = self.recommend_numbers(numbers, n)
+        table = self.recommend_numbers(numbers, n, allowed=self._allowed(among, without))
         return table.of(0) if one else table
 
-    def recommend_numbers(self, users: IntVector, n: int) -> Recommendations:
-        """`recommend` for users by number: the form that evaluation uses."""
+    def recommend_numbers(
+        self, users: IntVector, n: int, *, allowed: NDArray[np.bool_] | None = None
+    ) -> Recommendations:
+        """`recommend` for users by number: the form that evaluation uses; `allowed` says which items may be listed."""
         known = self._fitted()
         n = min(n, known.n_items)
         block = max(1, _BLOCK_BYTES // (4 * known.n_items))
         parts = [
-            top_n(self._score_users(users[start : start + block]), users[start : start + block], known.profiles, n)
+            top_n(
+                _only(self._score_users(users[start : start + block]), allowed),
+                users[start : start + block],
+                known.profiles,
+                n,
+            )
             for start in range(0, len(users), block)
         ]
         items, scores = (np.concatenate([part[k] for part in parts]) if parts else np.empty((0, n)) for k in (0, 1))
@@ -136,6 +164,48 @@ class Recommender(ABC):
         known = self._fitted()
         row: FloatVector = self._score_users(np.array([known.user_index(user)], dtype=np.int32))[0]
         return row[np.array([known.item_index(item) for item in items], dtype=np.int32)]
+
+    def similar(self, item: Any, n: int = 10) -> list[Recommended]:
+        """The n items that are most like this one to the model, by id or by title: nearest first, with the cosine."""
+        whole("n", n, 1)
+        known = self._fitted()
+        number = _item_number(known, item)
+        likeness = self._likeness(number)
+        likeness[number] = -np.inf
+        nearest = np.lexsort((np.arange(known.n_items), -likeness))[: min(n, known.n_items - 1)]
+        nearest = nearest[likeness[nearest] > 0]
+        table = Recommendations(
+            known.item_ids[[number]],
+            nearest[None].astype(np.int32),
+            likeness[None, nearest],
+            known.item_ids,
+            known.titles,
+        )
+        return table.of(0)
+
+    def _likeness(self, item: int) -> FloatVector:
+        """How like an item each item is: the cosine of their vectors, or of their audiences where there are none."""
+        vectors = getattr(self, "item_vectors", None)
+        if vectors is None:
+            together: FloatVector = (self.training.matrix().T @ self.training.matrix()[:, [item]]).toarray()[:, 0]
+            audience = self.training.popularity
+            shared: FloatVector = (together / np.sqrt(audience * audience[item])).astype(np.float32)
+            return shared
+        lengths = np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float32).tiny)
+        cosines: FloatVector = (vectors @ vectors[item] / (lengths * lengths[item])).astype(np.float32)
+        return cosines
+
+    def _allowed(self, among: Items | None, without: Items | None) -> NDArray[np.bool_] | None:
+        """Which items may be recommended; None where nothing was said of it."""
+        if among is None and without is None:
+            return None
+        known = self._fitted()
+        allowed = np.full(known.n_items, among is None)
+        for items, may in ((among, True), (without, False)):
+            if isinstance(items, str):
+                raise SettingError(f"Items were given as {items!r}; a list of ids is needed, such as [{items!r}].")
+            allowed[[known.item_index(item) for item in items or ()]] = may
+        return allowed
 
     @property
     def seen(self) -> Profiles:
@@ -156,6 +226,23 @@ class Recommender(ABC):
         if not hasattr(self, "training"):
             raise ModelError(f"This {type(self).__name__} has not learnt anything yet; call fit first.")
         return self.training
+
+
+def _only(scores: FloatMatrix, allowed: NDArray[np.bool_] | None) -> FloatMatrix:
+    """The scores of what may be recommended, and minus infinity for all else."""
+    return scores if allowed is None else np.where(allowed, scores, np.float32(-np.inf))
+
+
+def _item_number(data: Interactions, item: Any) -> int:
+    """The number of an item by its original id or, where no id is meant, by its title."""
+    try:
+        return data.item_index(item)
+    except UnknownId:
+        found = [] if data.titles is None else [number for number, title in enumerate(data.titles) if title == item]
+        if len(found) != 1:
+            several = f"{len(found)} items are called {item!r}; name one by its id." if len(found) else None
+            raise UnknownId(several or f"No item in {data.name} has the id or the title {item!r}.") from None
+        return int(found[0])
 
 
 def _interactions(train: Any) -> Interactions:

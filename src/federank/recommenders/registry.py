@@ -1,15 +1,20 @@
-"""The methods by name, imported when first asked for."""
+"""The methods by name, ours and those of other packages (extensions.py), imported when first asked for."""
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import is_dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from federank import extensions
 from federank.checks import no_such
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
     from federank.recommenders.recommender import Recommender
+
+Kind = TypeVar("Kind", bound="Recommender")
 
 METHODS = {
     "frugal": (
@@ -41,6 +46,17 @@ METHODS = {
         "ItemKNN",
         "What is similar to what the user has (cosine).",
     ),
+    "ease": ("federank.recommenders.methods.ease", "EASE", "EASE: item-item weights in closed form (Steck, 2019)."),
+    "ials": (
+        "federank.recommenders.methods.ials",
+        "IALS",
+        "Implicit alternating least squares, solved exactly (Hu et al., 2008).",
+    ),
+    "biases": (
+        "federank.recommenders.methods.biases",
+        "Biases",
+        "Ratings as the mean of all, with users' and items' biases.",
+    ),
     "vae": (
         "federank.recommenders.methods.vae",
         "MultVAE",
@@ -55,10 +71,60 @@ METHODS = {
 """For each method its file, its class and one line of help."""
 
 
+def method_names() -> list[str]:
+    """Every method that there is: ours, and those that other packages bring."""
+    return [*METHODS, *(name for name in extensions.names("methods") if name not in METHODS)]
+
+
+def help_of(name: str) -> str:
+    """One line about a method."""
+    if name in METHODS:
+        return METHODS[name][2]
+    return (inspect.getdoc(recommender_class(name)) or "A method of another package.").partition("\n")[0]
+
+
 def recommender_class(name: str) -> type[Recommender]:
     """The class of the method with this name."""
-    if name not in METHODS:
-        raise SettingError(no_such("method", name, METHODS))
-    module, cls, _ = METHODS[name]
-    found: type[Recommender] = getattr(import_module(module), cls)
-    return found
+    if name in METHODS:
+        module, cls, _ = METHODS[name]
+        found: type[Recommender] = getattr(import_module(module), cls)
+        return found
+    brought = extensions.find("methods", name)
+    if brought is None:
+        raise SettingError(no_such("method", name, method_names()))
+    return _checked(brought, name)
+
+
+def register(method: type[Kind]) -> type[Kind]:
+    """Make a method of your own known by its name, for this process: a subclass of `Recommender`; also as a decorator.
+
+    `fr.fit("mine", split)`, `fr.load_model` and studies find it then. A package that is installed beside this one can
+    name its methods once for all, as entry points of the group `federank.methods`.
+    """
+    name = getattr(method, "name", None)
+    if name in METHODS:
+        raise SettingError(f"{name!r} is the name of a method that is here already; give yours another name.")
+    if not isinstance(name, str):
+        raise SettingError(f"{getattr(method, '__name__', method)!r} has no name; add a line such as name = 'mine'.")
+    _checked(method, name)
+    extensions.add("methods", name, method)
+    return method
+
+
+def _checked(method: Any, name: str) -> type[Recommender]:
+    """What somebody brings as a method, if it is one."""
+    from federank.recommenders.recommender import Recommender
+
+    if not (isinstance(method, type) and issubclass(method, Recommender)):
+        raise SettingError(f"{name!r} is to be a method, and {method!r} is no subclass of federank.Recommender.")
+    if method.__abstractmethods__:
+        missing = ", ".join(sorted(method.__abstractmethods__))
+        raise SettingError(f"The method {name!r} lacks {missing}; see docs/extending.md for what each does.")
+    if getattr(method, "name", None) != name:
+        raise SettingError(
+            f"The method that is brought as {name!r} calls itself {getattr(method, 'name', None)!r}; one name is "
+            "needed, for a kept model is found again by it."
+        )
+    if not (is_dataclass(method.settings_type) and isinstance(method.settings_type, type)):
+        raise SettingError(f"The settings_type of {name!r} is {method.settings_type!r}; a dataclass is needed.")
+    return method

@@ -14,7 +14,7 @@ from federank.errors import SettingError
 if TYPE_CHECKING:
     from federank.data.categories import Categories
     from federank.data.splits import Split
-    from federank.evaluation.evaluate import Evaluation, Part
+    from federank.evaluation.evaluate import Evaluation, Over, Part
     from federank.recommenders.recommender import Recommender
 
 ROWS = {
@@ -53,6 +53,13 @@ def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> t
     "--part", type=click.Choice(["test", "validation"]), default="test", show_default=True, help="What to judge by."
 )
 @click.option(
+    "--over",
+    type=click.Choice(["all", "covered"]),
+    default="all",
+    show_default=True,
+    help="Whose values a mean is taken over: all who are tested, or those who got a list.",
+)
+@click.option(
     "--recommendations",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -87,6 +94,7 @@ def evaluate(
     model: Path | None,
     at: tuple[int, ...],
     part: Part,
+    over: Over,
     recommendations: Path | None,
     split_folder: Path | None,
     category_file: Path | None,
@@ -97,7 +105,8 @@ def evaluate(
     """How good the recommendations of a trained model are, or those in a file.
 
     All items that a user does not have are ranked, and the first N compared with what the user chose later. Means
-    are over all users with a test item; a user without recommendations counts as zero.
+    are over all users with a test item, and one without recommendations counts as zero; with --over covered they are
+    over those who got a list.
 
     \b
     Examples:
@@ -115,14 +124,15 @@ def evaluate(
     if split_folder is None and model is None:
         raise SettingError("A file of recommendations does not say what to judge it by; add --split DIR.")
     if model is not None and is_folds(model):
-        if split_folder or category_file or group_file or per_user or part != "test":
+        if split_folder or category_file or group_file or per_user or part != "test" or over != "all":
             raise SettingError(f"{model} holds folds, each with its own test part; only --at and --json go with them.")
         evaluate_folds(model, at, as_json=as_json)
         return
     split = read_any_split(split_folder or given)
     categories, groups, strangers = _read_files(category_file, group_file, split)
     loaded = None if model is None else load_model(model)
-    found = judge(given if loaded is None else loaded, split, at=at, part=part, categories=categories, groups=groups)
+    judged = given if loaded is None else loaded
+    found = judge(judged, split, at=at, part=part, over=over, categories=categories, groups=groups)
     errors, fallbacks = rating_figures(loaded, split if part == "test" else split.development)
     notes = [*fallbacks, *found.notes, *strangers]
     if per_user is not None:
@@ -187,7 +197,9 @@ def _show(found: Evaluation) -> None:
     from federank.evaluation.bias import EVERYBODY
 
     table = new_table("", *(f"@{n}>" for n in found.at))
-    for name, title in ROWS.items():
+    from federank.evaluation.ranking import registered_metrics
+
+    for name, title in (ROWS | {name: name for name in registered_metrics()}).items():
         table.add_row(title, *(figure(found.means[f"{name}@{n}"]) for n in found.at))
     table.add_section()
     table.add_row("Users", *([f"{found.means['users']:,}"] * len(found.at)))

@@ -18,9 +18,9 @@ RATING_ROWS = {"mae": "MAE", "rmse": "RMSE"}
 def rating_figures(model: Recommender | None, split: Split) -> tuple[dict[str, float], list[str]]:
     """MAE and RMSE of a model that predicts ratings, with notes on its fallbacks; nothing for any other."""
     from federank.evaluation.prediction import prediction_errors
-    from federank.recommenders.methods.ratings import RatingFactors
+    from federank.recommenders.predicting import PredictsRatings
 
-    if not isinstance(model, RatingFactors):
+    if not isinstance(model, PredictsRatings):
         return {}, []
     found = prediction_errors(model, split.test)
     return {"mae": found.mae, "rmse": found.rmse}, found.notes

@@ -16,7 +16,7 @@ from federank.cli.reading import Reading, reads_data_option
 from federank.cli.train.idle_flags import offered, refuse_idle_flags
 from federank.data.ways import WAYS
 from federank.errors import ModelError, SettingError
-from federank.recommenders.registry import METHODS, recommender_class
+from federank.recommenders.registry import help_of, method_names, recommender_class
 
 if TYPE_CHECKING:
     from federank.data.interactions import Interactions
@@ -31,11 +31,11 @@ class Methods(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The methods' names."""
-        return list(METHODS)
+        return method_names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command that trains this method."""
-        if cmd_name not in METHODS:
+        if cmd_name not in method_names():
             return None
         from federank.cli.settings_flags import settings_options
 
@@ -43,16 +43,16 @@ class Methods(click.Group):
         command = click.Command(
             cmd_name,
             callback=lambda **values: _train(method, **values),
-            help=f"{METHODS[cmd_name][2]}\n\n\b\nExample:\n  federank train {cmd_name} --out runs/{cmd_name}",
+            help=f"{help_of(cmd_name)}\n\n\b\nExample:\n  federank train {cmd_name} --out runs/{cmd_name}",
         )
         own = [*settings_options(method.settings_type), *_preset(cmd_name), *_search(method)]
         command.params = [*own, *offered(method, _common.params)]
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of methods, without importing any."""
+        """The list of methods, without importing any of ours."""
         with formatter.section("Methods"):
-            formatter.write_dl([(name, line) for name, (_, _, line) in METHODS.items()])
+            formatter.write_dl([(name, help_of(name)) for name in method_names()])
 
 
 @click.command(cls=Methods, subcommand_metavar="METHOD [OPTIONS]...")

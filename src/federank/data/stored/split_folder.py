@@ -103,7 +103,7 @@ def read_split(folder: str | os.PathLike[str]) -> Split:
 
 def read_split_folder(folder: Path) -> Split:
     """Read back a folder that holds one split: its parts are numbered together, and may not overlap."""
-    from federank.data.loading import load
+    from federank.data.loading import read_part
 
     paths = {name: folder / f"{name}.tsv" for name in _PARTS if (folder / f"{name}.tsv").exists()}
     if "train" not in paths or "test" not in paths:
@@ -113,7 +113,7 @@ def read_split_folder(folder: Path) -> Split:
         )
     record = _record_of(folder)
     _refuse_changed_files(folder, paths, record)
-    parts = {name: load(path) for name, path in paths.items()}
+    parts = {name: read_part(path) for name, path in paths.items()}
     columns: dict[str, Any] = {}
     for name in ("ratings", "times"):
         values = [getattr(part, name) for part in parts.values()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,8 +39,14 @@ class Suggests(Protocol):
         ...
 
 
-def choices_for(settings: Suggests, train: Interactions, policies: Sequence[Policy] | None) -> Choices:
-    """Everybody's policies; `policies` is the list that was given from Python, in the sorted order of users' ids."""
+Policies = Sequence[Policy] | Mapping[Any, Policy | float]
+"""What was chosen from Python: everybody's policy in the sorted order of their ids, or some people's by their id."""
+
+
+def choices_for(settings: Suggests, train: Interactions, policies: Policies | None) -> Choices:
+    """Everybody's policies; those given from Python go before what the settings suggest."""
+    if isinstance(policies, Mapping):
+        policies = _by_id(settings, train, policies)
     if policies is not None:
         if settings.policies is not None:
             raise SettingError("Policies are given twice, as a file and as a list; one of them is needed.")
@@ -56,6 +62,17 @@ def choices_for(settings: Suggests, train: Interactions, policies: Sequence[Poli
     everybody = {name: getattr(usual, name) for name in ("sharing", "epsilon", "budget")}
     everybody["basis"] = getattr(settings, "basis", usual.basis)  # "default" follows a person's own sharing
     return read_choices(settings.policies, everybody, pi, train, settings.seed)[0]
+
+
+def _by_id(settings: Suggests, train: Interactions, chosen: Mapping[Any, Policy | float]) -> list[Policy]:
+    """Everybody's policy, where some have chosen one, or a pi alone, and the others take what the settings suggest."""
+    everybody = [settings.policy(float(pi)) for pi in shares_of(settings.pi, train)]
+    for user, choice in chosen.items():
+        if isinstance(choice, bool) or not isinstance(choice, Policy | int | float | np.number):
+            raise SettingError(f"The choice of user {user!r} is {choice!r}; a pi from 0 to 1 or a Policy is needed.")
+        number = train.user_index(user)
+        everybody[number] = choice if isinstance(choice, Policy) else settings.policy(float(choice))
+    return everybody
 
 
 def messages_allowed(choices: Choices) -> IntVector:
@@ -81,6 +98,8 @@ def shares_of(pi: object, train: Interactions) -> RealVector:
         return np.full(train.n_users, float(pi))
     if isinstance(pi, str):
         return read_pi(pi, train)
+    if isinstance(pi, Mapping):
+        return _pi_by_id(pi, train)
     try:
         values = np.asarray(pi, dtype=np.float64)
     except (TypeError, ValueError) as reason:
@@ -88,5 +107,19 @@ def shares_of(pi: object, train: Interactions) -> RealVector:
     if values.shape != (train.n_users,):
         raise SettingError(
             f"pi is of shape {values.shape}; one number for each of the {train.n_users:,} users is needed."
+        )
+    return values
+
+
+def _pi_by_id(chosen: Mapping[Any, Any], train: Interactions) -> RealVector:
+    """Everybody's pi by their id; all must have one."""
+    values = np.full(train.n_users, np.nan)
+    for user, pi in chosen.items():
+        values[train.user_index(user)] = pi
+    if np.isnan(values).any():
+        first = train.user_ids[int(np.argmax(np.isnan(values)))]
+        raise SettingError(
+            f"pi has no entry for {int(np.isnan(values).sum()):,} of the {train.n_users:,} users (the first: {first}); "
+            "every person's choice is needed. For some people only, use fit(train, policies={...})."
         )
     return values

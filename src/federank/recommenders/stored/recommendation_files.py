@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,7 @@ import polars as pl
 from federank.arrays import Ids
 from federank.data.interactions import Interactions
 from federank.data.sources.text.contents import read_text
-from federank.errors import BadFile
+from federank.errors import BadFile, DataError
 from federank.files import write_whole
 from federank.recommenders.recommendations import Recommendations, match_ids
 
@@ -43,6 +44,36 @@ def read_recommendations(path: str | os.PathLike[str], known: Interactions | Non
     if known is not None:
         _refuse_unknown(rows, "user", known.user_ids, path)
         _refuse_unknown(rows, "item", known.item_ids, path)
+    return _gathered(rows)
+
+
+def recommendations_of(frame: Any) -> Recommendations:
+    """The lists in a pandas or Polars frame with the columns user, item and score; without a score, in their order."""
+    names = [str(name) for name in frame.columns]
+    if not {"user", "item"} <= set(names):
+        raise DataError(f"The frame has the columns {', '.join(names)}; user and item are needed, and score if any.")
+    columns = {name: pl.Series(name, list(frame[name])) for name in ("user", "item", "score") if name in names}
+    empty = next((name for name, column in columns.items() if column.null_count()), None)
+    if empty is not None:
+        raise DataError(f"The frame has an empty {empty} in row {int(columns[empty].is_null().arg_true()[0]) + 1}.")
+    rows = pl.DataFrame(columns).with_columns(pl.col("user", "item").cast(pl.String)).with_row_index("line", offset=1)
+    if "score" not in columns:
+        rows = rows.with_columns(score=-pl.col("line").cast(pl.Float64))
+    if rows["score"].cast(pl.Float64, strict=False).is_null().any() or rows["score"].cast(pl.Float64).is_nan().any():
+        raise DataError("The frame has a score that is no number; leave such rows out.")
+    repeats = rows.filter(~pl.struct("user", "item").is_first_distinct())
+    if len(repeats):
+        raise DataError(
+            f"Row {repeats['line'][0]} of the frame recommends item {repeats['item'][0]} to user {repeats['user'][0]} "
+            "a second time; leave one row for each."
+        )
+    if not len(rows):
+        raise DataError("The frame has no rows; one for each recommended item is needed.")
+    return _gathered(rows.select("line", "user", "item", pl.col("score").cast(pl.Float64)))
+
+
+def _gathered(rows: pl.DataFrame) -> Recommendations:
+    """Rows (line, user, item, score) as lists: higher scores first, of equal ones the earlier line."""
     rows = rows.with_columns(first=pl.col("line").min().over("user"))
     rows = rows.sort("first", "score", "line", descending=[False, True, False])
     users = rows["user"].unique(maintain_order=True)

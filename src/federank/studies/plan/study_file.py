@@ -186,12 +186,13 @@ def _metrics(content: Any) -> tuple[str, ...] | None:
 
 
 def _refuse_unknown_metric(name: Any) -> None:
+    from federank import extensions
     from federank.evaluation.evaluate import METRICS
 
     kind, _, cut = str(name).partition("@")
     if (cut and not cut.isdecimal()) or (kind in RATING_METRICS and cut):
         raise SettingError(f"The metric {name!r} cannot be read; a name and a length are needed, such as precision@10.")
-    refuse_unknown({kind: None}, (*METRICS, *RATING_METRICS), "The list of metrics")
+    refuse_unknown({kind: None}, (*METRICS, *RATING_METRICS, *extensions.names("metrics")), "The list of metrics")
 
 
 def _refuse_repeats(kind: str, names: Iterable[str]) -> None:

@@ -18,12 +18,13 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
+from federank import extensions
 from federank.data.splits import Split
 from federank.engines.conduct import Conduct
 from federank.errors import DataError, FedeRankError
 from federank.evaluation.evaluate import METRICS, Evaluation, evaluate
 from federank.evaluation.prediction import prediction_errors
-from federank.recommenders.methods.ratings import RatingFactors
+from federank.recommenders.predicting import PredictsRatings
 from federank.recommenders.recommender import Recommender
 from federank.recommenders.registry import recommender_class
 from federank.studies.plan.plan import Run
@@ -115,7 +116,7 @@ def _judged(model: Recommender, split: Split, metric: str) -> float:
 
 def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], bytes | None]:
     curve: list[Point] = []
-    traced = RATING_METRICS if isinstance(model, RatingFactors) else (f"precision@{run.at[-1]}",)
+    traced = RATING_METRICS if isinstance(model, PredictsRatings) else (f"precision@{run.at[-1]}",)
 
     def trace(epoch: int) -> None:
         curve.append(Point(epoch, {metric: _judged(model, split, metric) for metric in traced}))
@@ -124,11 +125,12 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     model.fit(split.train, conduct=Conduct(after_epoch=trace if watched else None))
     metrics: dict[str, Any] = {}
     users = None
-    if isinstance(model, RatingFactors):
+    if isinstance(model, PredictsRatings):
         errors = prediction_errors(model, split.test)
         metrics |= {"mae": errors.mae, "rmse": errors.rmse}
     wanted = None if run.metrics is None else [name.partition("@")[0] for name in run.metrics]
-    ranking = [name for name in wanted or METRICS if name in METRICS]
+    known = (*METRICS, *extensions.names("metrics"))
+    ranking = [name for name in wanted or known if name in known]
     if ranking:
         found = evaluate(model, split, at=run.at, metrics=ranking)
         metrics |= found.means
@@ -149,8 +151,8 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     return about, users
 
 
-def _rating(model: Recommender) -> RatingFactors:
-    if not isinstance(model, RatingFactors):
+def _rating(model: Recommender) -> PredictsRatings:
+    if not isinstance(model, PredictsRatings):
         raise DataError(f"{model.name} predicts no ratings, so it has no mae or rmse; choose by another metric.")
     return model
 

@@ -1,0 +1,95 @@
+"""Whose lists can be judged: dictionaries and frames too; and metrics and means of one's own choice."""
+
+import pandas as pd
+import polars as pl
+import pytest
+from tests.worlds import two_tastes
+
+import federank as fr
+from federank.errors import DataError, SettingError
+
+SPLIT = fr.split_random(two_tastes(), 0.25)
+MODEL = fr.ItemKNN(k=5).fit(SPLIT.train)
+TABLE = MODEL.recommend(n=5).table()
+LISTS = {user: rows["item"].to_list() for (user,), rows in TABLE.group_by("user", maintain_order=True)}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        LISTS,
+        {str(user): [(item, 1.0) for item in items] for user, items in LISTS.items()},
+        TABLE,
+        TABLE.drop("score"),
+        TABLE.sample(fraction=1.0, shuffle=True, seed=3).with_columns(pl.col("score")),
+        pd.DataFrame({name: TABLE[name].to_list() for name in TABLE.columns}),
+    ],
+    ids=["lists by user", "text ids and scores", "Polars", "in their order", "in any order", "pandas"],
+)
+def test_lists_in_any_form_are_judged_alike(source):
+    wanted = fr.evaluate(MODEL, SPLIT, at=5).means
+    found = fr.evaluate(source, SPLIT, at=5).means
+    assert found["hit_rate@5"] == wanted["hit_rate@5"]
+    assert found["item_coverage@5"] == wanted["item_coverage@5"]
+    assert found["precision@5"] == pytest.approx(wanted["precision@5"])
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ({0: "tea"}, "The list of user 0 is 'tea'; a list of items is needed"),
+        (pl.DataFrame({"who": [1], "item": [2]}), "user and item are needed"),
+        (pl.DataFrame({"user": [0, 0], "item": [2, 2], "score": [1, 2]}), "a second time"),
+        (pl.DataFrame({"user": [0], "item": [2], "score": ["high"]}), "a score that is no number"),
+        (pl.DataFrame({"user": [0, None], "item": [2, 3]}), "an empty user in row 2"),
+    ],
+)
+def test_lists_that_cannot_be_are_refused(source, sentence):
+    with pytest.raises(DataError, match=sentence):
+        fr.evaluate(source, SPLIT, at=5)
+
+
+def test_a_metric_of_ones_own_is_a_function():
+    def first_place(hits, relevant, n):
+        assert len(relevant) == len(hits)
+        return hits[:, 0] / n
+
+    found = fr.evaluate(MODEL, SPLIT, at=(2, 4), metrics=["ndcg", first_place])
+    assert found.means["first_place@2"] == pytest.approx(2 * found.means["first_place@4"])
+    assert found.per_user["first_place@2"].mean() == pytest.approx(found.means["first_place@2"])
+    assert "precision@2" not in found.means
+
+
+@pytest.mark.parametrize(
+    ("metrics", "sentence"),
+    [
+        ([lambda *_: 1.0], "give the function another name"),
+        (["nddcg"], "Did you mean 'ndcg'"),
+        ("ndcg", r"a list of names is needed, such as metrics=\['ndcg'\]"),
+    ],
+)
+def test_what_is_no_metric_is_refused(metrics, sentence):
+    with pytest.raises(SettingError, match=sentence):
+        fr.evaluate(MODEL, SPLIT, metrics=metrics)
+
+
+def test_a_metric_needs_a_value_for_everybody():
+    def lazy(hits, relevant, n):
+        return 0.5
+
+    with pytest.raises(SettingError, match="The metric lazy answered with something of shape"):
+        fr.evaluate(MODEL, SPLIT, metrics=[lazy])
+
+
+def test_means_may_be_over_those_who_got_something():
+    tested = sorted(set(SPLIT.test.user_ids[SPLIT.test.users].tolist()))
+    half = {user: LISTS[user] for user in tested[: len(tested) // 2]}
+    everybody, covered = (fr.evaluate(half, SPLIT, at=5, over=over) for over in ("all", "covered"))
+    share = len(half) / len(tested)
+    assert everybody.means["user_coverage"] == covered.means["user_coverage"] == pytest.approx(share)
+    assert covered.means["users"] == len(half)
+    assert covered.means["precision@5"] * share == pytest.approx(everybody.means["precision@5"])
+    assert covered.means["item_coverage@5"] == everybody.means["item_coverage@5"]
+    assert covered.notes[0].startswith(f"Means are over the {len(half)} users who got a list")
+    with pytest.raises(SettingError, match="over is 'some'; it can be all or covered"):
+        fr.evaluate(half, SPLIT, over="some")

@@ -1,0 +1,1 @@
+"""What is new is what people like: a method and a metric from outside."""

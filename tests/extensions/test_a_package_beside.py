@@ -1,0 +1,68 @@
+"""A package that is installed beside federank brings a method and a metric: everything finds them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.studies.worlds import small_data
+
+PACKAGE = Path(__file__).parent / "package"
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory):
+    """A folder on Python's path with the package as an installer leaves it: its modules, and its entry points."""
+    site = tmp_path_factory.mktemp("site")
+    shutil.copytree(PACKAGE / "federank_recent", site / "federank_recent")
+    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
+    about = site / f"federank_recent-{project['version']}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = [
+        f"[{group}]\n" + "".join(f"{name} = {where}\n" for name, where in points.items())
+        for group, points in project["entry-points"].items()
+    ]
+    (about / "entry_points.txt").write_text("\n".join(groups))
+    return site
+
+
+@pytest.fixture
+def python(beside, tmp_path):
+    """Python with that package, asked as a person asks it."""
+    path = os.pathsep.join([str(beside), *sys.path])
+
+    def ask(*words):
+        command = [sys.executable, *map(str, words)]
+        asked = subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, check=False
+        )
+        assert asked.returncode == 0, asked.stderr
+        return asked.stdout
+
+    return ask
+
+
+@pytest.mark.slow
+def test_the_command_line_the_library_and_studies_find_them(python, tmp_path):
+    data = small_data(tmp_path)
+    assert "Items that were chosen lately." in python("-m", "federank", "train", "--help")
+    assert "In how many days what was chosen counts for half." in python("-m", "federank", "train", "recent", "--help")
+    python("-m", "federank", "train", "recent", "--data", data, "--days", 2, "--out", "runs/recent")
+    found = json.loads(python("-m", "federank", "evaluate", "runs/recent", "--at", 5, "--json"))
+    assert 0 <= found["first_place@5"] <= found["hit_rate@5"]
+    assert "first_place" in python("-m", "federank", "evaluate", "runs/recent", "--at", 5)
+    program = (
+        "import federank as fr; print(fr.load_model('runs/recent'), len(fr.load_model('runs/recent').recommend(1)))"
+    )
+    assert python("-c", program) == "Recent(days=2.0) 10\n"
+    (tmp_path / "mine.toml").write_text(
+        f'data = ["{data}"]\nat = [5]\nmetrics = ["first_place@5", "ndcg@5"]\nchoose = {{ metric = "first_place@5" }}\n'
+        'model = [{ method = "recent", grid = { days = [1.0, 30.0] } }]\n'
+    )
+    told = python("-m", "federank", "study", "run", "mine.toml", "--workers", 1, "--quiet", "--out", "results")
+    assert "3 runs, 3 done" in told

@@ -1,0 +1,100 @@
+"""Methods and metrics of one's own, registered in a program."""
+
+from importlib.metadata import EntryPoint
+
+import numpy as np
+import pytest
+from tests.worlds import two_tastes
+
+import federank as fr
+from federank import extensions
+from federank.errors import SettingError
+from federank.recommenders.registry import method_names
+
+
+class Alphabetical(fr.Recommender):
+    """Items in the order of their numbers."""
+
+    name = "alphabetical"
+
+    def _learn(self, train, conduct):  # noqa: ARG002 (every method is asked alike)
+        self.order = -np.arange(train.n_items, dtype=np.float32)
+
+    def _score_users(self, users):
+        return np.tile(self.order, (len(users), 1))
+
+    def _shared_arrays(self):
+        return {"order": self.order}
+
+    def _restore(self, shared, private):  # noqa: ARG002
+        self.order = shared["order"]
+
+
+@pytest.fixture
+def nothing_stays():
+    before = {kind: dict(brought) for kind, brought in extensions._registered.items()}
+    yield
+    for kind, brought in before.items():
+        extensions._registered[kind] = brought
+
+
+@pytest.mark.usefixtures("nothing_stays")
+def test_a_registered_method_is_found_by_its_name(tmp_path):
+    assert fr.register(Alphabetical) is Alphabetical
+    split = fr.split_random(two_tastes(), 0.2)
+    model = fr.fit("alphabetical", split)
+    assert repr(model) == "Alphabetical()"
+    assert "alphabetical" in method_names()
+    model.save(tmp_path / "model", split)
+    assert fr.load_model(tmp_path / "model").recommend(0, 3) == model.recommend(0, 3)
+    with pytest.raises(SettingError, match="has no setting 'epochs'; it has none"):
+        fr.fit("alphabetical", split, epochs=3)
+
+
+@pytest.mark.usefixtures("nothing_stays")
+def test_what_is_no_method_is_refused_with_a_sentence():
+    class Nameless(Alphabetical):
+        name = None
+
+    class Taken(Alphabetical):
+        name = "popular"
+
+    class Half(fr.Recommender):
+        name = "half"
+
+        def _learn(self, train, conduct):
+            pass
+
+    with pytest.raises(SettingError, match="has no name; add a line such as name = 'mine'"):
+        fr.register(Nameless)
+    with pytest.raises(SettingError, match="is the name of a method that is here already"):
+        fr.register(Taken)
+    with pytest.raises(SettingError, match="lacks _restore, _score_users, _shared_arrays"):
+        fr.register(Half)
+    with pytest.raises(SettingError, match="No method is called 'half'"):
+        fr.fit("half", two_tastes())
+
+
+@pytest.mark.usefixtures("nothing_stays")
+def test_a_registered_metric_is_part_of_every_evaluation():
+    def last_place(hits, relevant, n):
+        return hits[:, n - 1].astype(float)
+
+    fr.register_metric(last_place)
+    split = fr.split_random(two_tastes(), 0.2)
+    model = fr.MostPopular().fit(split.train)
+    assert 0 <= fr.evaluate(model, split, at=3).means["last_place@3"] <= 1
+    assert set(fr.evaluate(model, split, at=3, metrics=["last_place"]).means) == {
+        "last_place@3",
+        "users",
+        "user_coverage",
+    }
+    with pytest.raises(SettingError, match="cannot be a new metric"):
+        fr.register_metric(last_place, "ndcg")
+
+
+def test_an_entry_point_that_cannot_be_loaded_is_named(monkeypatch):
+    broken = EntryPoint("broken", "no_such_package.module:Broken", "federank.methods")
+    monkeypatch.setattr(extensions, "_points", lambda kind: {"broken": broken} if kind == "methods" else {})
+    with pytest.raises(SettingError, match=r"'broken' of the methods comes from .* cannot be loaded: ModuleNotFound"):
+        fr.fit("broken", two_tastes())

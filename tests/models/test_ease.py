@@ -1,0 +1,28 @@
+"""EASE: the closed form of its paper."""
+
+import numpy as np
+import pytest
+from tests.worlds import random_world
+
+import federank as fr
+from federank.models.ease import item_weights
+
+
+def test_the_weights_are_those_of_the_paper():
+    histories = random_world(users=40, items=25, interactions=600, seed=5).matrix()
+    weights = item_weights(histories, 3.0)
+    dense = histories.toarray().astype(np.float64)
+    inverse = np.linalg.inv(dense.T @ dense + 3.0 * np.eye(dense.shape[1]))
+    wanted = inverse / -np.diag(inverse)
+    np.fill_diagonal(wanted, 0.0)
+    np.testing.assert_allclose(weights, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_no_item_explains_itself():
+    assert np.all(np.diag(item_weights(random_world(users=40, items=25, interactions=600, seed=6).matrix(), 1.0)) == 0)
+
+
+def test_a_catalogue_beyond_the_machine_is_refused_before_it_is_tried(monkeypatch):
+    monkeypatch.setattr("os.sysconf", lambda name: {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2}[name])
+    with pytest.raises(fr.FedeRankError, match=r"ease needs a table of 25 x 25 items.* keep fewer items"):
+        fr.EASE().fit(random_world(users=40, items=25, interactions=600, seed=5))
