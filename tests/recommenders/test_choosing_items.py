@@ -7,6 +7,7 @@ import pytest
 from tests.worlds import two_tastes
 
 import federank as fr
+from federank.recommenders.identity import identifying_settings
 
 MODELS = [fr.ItemKNN(k=5), fr.IALS(factors=4, regulariser=1.0), fr.EASE(regulariser=1.0), fr.MostPopular()]
 
@@ -62,3 +63,25 @@ def test_people_choose_by_their_id():
         fr.FPL(factors=2, epochs=1).fit(data, policies={999: 0.1})
     with pytest.raises(fr.FedeRankError, match="a pi from 0 to 1 or a Policy is needed"):
         fr.FPL(factors=2, epochs=1).fit(data, policies={3: "all"})
+
+
+@pytest.mark.parametrize("kind", [fr.UserKNN, fr.ItemKNN])
+def test_items_that_nothing_speaks_for_fill_no_list(kind):
+    rows = [(user, item) for user in range(4) for item in range(user % 2 * 5, user % 2 * 5 + 4 + user // 2)]
+    split = fr.split_given([*rows, (9, 99), (8, 88)], [(0, 4), (9, 1), (8, 1)])
+    model = kind(k=3).fit(split.train)
+    assert [entry.item for entry in model.recommend(0, 10)] == [4]
+    assert model.recommend(9, 10) == []
+    found = fr.evaluate(model, split, at=3)
+    assert found.means["user_coverage"] == pytest.approx(1 / 3)
+    assert "Users without recommendations, counted as zero: 2 of 3." in found.notes
+    assert "Lists of fewer than 3 items, the places they lack counted as misses: 1." in found.notes
+    assert fr.evaluate(model, split, at=3, over="covered").means["recall@3"] == 1
+    filled = kind(k=3, fill=True).fit(split.train)
+    assert len(filled.recommend(9, 10)) == 10
+    assert filled.recommend(0, 10)[0].item == 4
+
+
+def test_a_run_that_fills_lists_is_known_as_version_0_1_0_knew_it():
+    assert identifying_settings(fr.ItemKNN(k=3, fill=True).settings) == {"k": 3, "shrinkage": 0.0, "normalised": False}
+    assert identifying_settings(fr.ItemKNN(k=3).settings)["fill"] is False

@@ -19,11 +19,12 @@ def run_identity(name: str, settings: Any, data: Interactions) -> str:
 def identifying_settings(settings: Any) -> dict[str, Any]:
     """The settings by which a run is known.
 
-    A setting that a later version added is left out where it has its default, so that checkpoints and studies of the
-    version before go on.
+    A setting that a later version added is left out where it has its default (`later`) or, where the default is not
+    what was done before, where it has the value of before (`before`): so checkpoints and studies of that version go on.
     """
-    chosen, later = asdict(settings), getattr(settings, "later", ())
+    chosen, later, before = asdict(settings), getattr(settings, "later", ()), getattr(settings, "before", {})
     for field in fields(settings):
-        if field.name in later and chosen[field.name] == field.default:
+        as_ever = before.get(field.name, field.default)
+        if (field.name in later or field.name in before) and chosen[field.name] == as_ever:
             del chosen[field.name]
     return chosen

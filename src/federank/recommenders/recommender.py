@@ -101,6 +101,11 @@ class Recommender(ABC):
         """Take back what `_shared_arrays` and `_private_arrays` gave; raise ModelError if it does not fit."""
 
     @property
+    def zero_is_nothing(self) -> bool:
+        """Whether a score of exactly 0 means that nothing speaks for an item, so that it is not recommended."""
+        return False
+
+    @property
     def item_ids(self) -> Ids:
         """The original ids of the catalogue: the items that can be recommended."""
         return self._fitted().item_ids
@@ -147,7 +152,7 @@ class Recommender(ABC):
         block = max(1, _BLOCK_BYTES // (4 * known.n_items))
         parts = [
             top_n(
-                _only(self._score_users(users[start : start + block]), allowed),
+                self._ranked(users[start : start + block], allowed),
                 users[start : start + block],
                 known.profiles,
                 n,
@@ -158,6 +163,13 @@ class Recommender(ABC):
         return Recommendations(
             known.user_ids[users], items.astype(np.int32), scores.astype(np.float32), known.item_ids, known.titles
         )
+
+    def _ranked(self, users: IntVector, allowed: NDArray[np.bool_] | None) -> FloatMatrix:
+        """Scores, with minus infinity for what is not to be recommended."""
+        scores = self._score_users(users)
+        if allowed is not None:
+            scores = np.where(allowed, scores, np.float32(-np.inf))
+        return np.where(scores != 0, scores, np.float32(-np.inf)) if self.zero_is_nothing else scores
 
     def score(self, user: Any, items: Sequence[Any] | Ids) -> FloatVector:
         """This user's scores of these items, by original ids; higher is better."""
@@ -226,11 +238,6 @@ class Recommender(ABC):
         if not hasattr(self, "training"):
             raise ModelError(f"This {type(self).__name__} has not learnt anything yet; call fit first.")
         return self.training
-
-
-def _only(scores: FloatMatrix, allowed: NDArray[np.bool_] | None) -> FloatMatrix:
-    """The scores of what may be recommended, and minus infinity for all else."""
-    return scores if allowed is None else np.where(allowed, scores, np.float32(-np.inf))
 
 
 def _item_number(data: Interactions, item: Any) -> int:

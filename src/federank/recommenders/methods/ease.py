@@ -48,6 +48,11 @@ class EASE(Recommender):
     @made_from(EASESettings)
     def __init__(self) -> None: ...
 
+    @property
+    def zero_is_nothing(self) -> bool:
+        """An item that never goes with anything of somebody's history is not recommended to them."""
+        return True
+
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
         _refuse_large_catalogue(train.n_items)
         begin = time.perf_counter()

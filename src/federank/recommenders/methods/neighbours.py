@@ -5,6 +5,9 @@ adds up, for each item, the similarities of those of the item's k nearest items 
 divides by the similarities of all k, so that a popular item needs many of its neighbours in the history to come
 first. Similarity is the cosine between histories (models/neighbours.py).
 
+An item that no neighbour speaks for has score 0 and is not recommended: where little is known a list is short, or
+empty, rather than filled up with the same few items for everybody.
+
 Both need everybody's histories in one place: they are what a federated method is measured against.
 """
 
@@ -12,6 +15,7 @@ Both need everybody's histories in one place: they are what a federated method i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -34,6 +38,11 @@ class UserKNNSettings:
     """How many of the most similar users count."""
     shrinkage: float = 0.0
     """Added to the cosine's denominator: the larger, the less a few shared items count (0: plain cosine)."""
+    fill: bool = False
+    """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
+
+    before: ClassVar = {"fill": True}
+    """What version 0.1.0, which had no such setting, did: its models and runs stay what they were."""
 
     def __post_init__(self) -> None:
         _check(self.k, self.shrinkage)
@@ -49,6 +58,11 @@ class ItemKNNSettings:
     """Added to the cosine's denominator: the larger, the less a few shared users count (0: plain cosine)."""
     normalised: bool = False
     """Divide by the similarities of all k neighbours: more even lists, less precise ones on dense data."""
+    fill: bool = False
+    """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
+
+    before: ClassVar = {"fill": True}
+    """What version 0.1.0, which had no such setting, did: its models and runs stay what they were."""
 
     def __post_init__(self) -> None:
         _check(self.k, self.shrinkage)
@@ -69,6 +83,11 @@ class UserKNN(Recommender):
 
     @made_from(UserKNNSettings)
     def __init__(self) -> None: ...
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Whether an item that no neighbour speaks for is left out."""
+        return not self.settings.fill
 
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
         self._keep(nearest(train.profiles, train.audiences, self.settings.k, self.settings.shrinkage))
@@ -98,6 +117,11 @@ class ItemKNN(Recommender):
 
     @made_from(ItemKNNSettings)
     def __init__(self) -> None: ...
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Whether an item that no neighbour speaks for is left out."""
+        return not self.settings.fill
 
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
         self._keep(nearest(train.audiences, train.profiles, self.settings.k, self.settings.shrinkage))
