@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from federank.errors import FedeRankError as FedeRankError
     from federank.evaluation.evaluate import Evaluation as Evaluation
     from federank.evaluation.evaluate import evaluate as evaluate
+    from federank.evaluation.fitting import fit as fit
+    from federank.evaluation.grid import Searched as Searched
+    from federank.evaluation.grid import search as search
     from federank.evaluation.prediction import PredictionErrors as PredictionErrors
     from federank.evaluation.prediction import prediction_errors as prediction_errors
     from federank.evaluation.ranking import register_metric as register_metric
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
     from federank.protocol.policy import Policy as Policy
     from federank.recommenders.enrolling import Person as Person
     from federank.recommenders.enrolling import enrol as enrol
-    from federank.recommenders.fitting import fit as fit
     from federank.recommenders.methods.biases import Biases as Biases
     from federank.recommenders.methods.bpr import BPR as BPR
     from federank.recommenders.methods.ease import EASE as EASE
@@ -89,6 +91,9 @@ _HOMES = {
     "FedeRankError": "federank.errors",
     "Evaluation": "federank.evaluation.evaluate",
     "evaluate": "federank.evaluation.evaluate",
+    "fit": "federank.evaluation.fitting",
+    "Searched": "federank.evaluation.grid",
+    "search": "federank.evaluation.grid",
     "PredictionErrors": "federank.evaluation.prediction",
     "prediction_errors": "federank.evaluation.prediction",
     "register_metric": "federank.evaluation.ranking",
@@ -97,7 +102,6 @@ _HOMES = {
     "Policy": "federank.protocol.policy",
     "Person": "federank.recommenders.enrolling",
     "enrol": "federank.recommenders.enrolling",
-    "fit": "federank.recommenders.fitting",
     "Biases": "federank.recommenders.methods.biases",
     "BPR": "federank.recommenders.methods.bpr",
     "EASE": "federank.recommenders.methods.ease",

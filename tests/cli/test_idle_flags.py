@@ -1,5 +1,7 @@
 """No flag of `federank train` is taken and then does nothing."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 from tests.studies.worlds import small_data
@@ -25,6 +27,7 @@ def visits(tmp_path):
         (("--engine", "compiled"), "leave out --engine"),
         (("--engine", "cluster", "--shards", 2), "leave out --engine"),
         (("--resume",), "popular learns in one go, without rounds; leave out --resume."),
+        (("--patience", 3), "popular does not learn in epochs, so it cannot be stopped early; leave out --patience."),
         (("--no-count",), "popular sends nothing that could be counted"),
         (("--split", "none", "--test", 0.3), "--split none learns from everything; leave out --test."),
         (("--split-seed", 3), "--split temporal does not use it; leave out --split-seed."),
@@ -55,6 +58,20 @@ def test_a_changed_folder_of_parts_is_refused(visits, tmp_path):
         file.write("1\t999\t5.0\t2000\n")
     answer = run("train", "popular", "--split", tmp_path / "parts", "--out", tmp_path / "run", "--quiet")
     assert "train.tsv is not the file that was written" in str(answer.exception)
+
+
+def test_patience_stops_a_run_and_keeps_its_best_epoch(visits, tmp_path):
+    words = ("--factors", 4, "--iterations", 20, "--patience", 2, "--validation", 0.2)
+    told = run("train", "ials", "--data", visits, "--out", tmp_path / "run", "--quiet", "--json", *words)
+    assert told.exit_code == 0, told.output
+    stop = json.loads(told.stdout)["early_stopping"]
+    assert f"Best on validation after iterations {stop['epoch']} of {len(stop['curve'])} played" in told.stderr
+    assert json.loads((tmp_path / "run" / "model.json").read_text())["settings"]["iterations"] == stop["epoch"]
+
+
+def test_a_command_that_is_not_there_names_the_nearest():
+    answer = run("trian")
+    assert "No command is called 'trian'. Did you mean 'train'?" in str(answer.exception)
 
 
 def test_help_offers_what_a_method_can_use():

@@ -58,6 +58,18 @@ def test_a_study_is_run_and_its_status_told(study_file, tmp_path, in_this_proces
     assert "9 runs, 9 done, 0 failed" in asked("status", tmp_path / "r").output
 
 
+def test_a_report_without_a_file_is_printed(tmp_path, in_this_process):
+    (tmp_path / "tiny.toml").write_text(
+        f'title = "Tiny"\ndata = ["{small_data(tmp_path)}"]\nat = [5]\nmodel = [{{ method = "popular" }}]\n'
+    )
+    asked("run", tmp_path / "tiny.toml", "--out", tmp_path / "r", "--quiet")
+    told = asked("report", tmp_path / "r")
+    assert told.exit_code == 0, told.output
+    assert told.output.startswith("Tiny\n")
+    assert "popular" in told.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r", "tiny.toml", "visits.csv"]
+
+
 def test_what_the_command_line_changes_is_in_the_study_that_is_kept(study_file, tmp_path, in_this_process):
     changes = ["--seeds", "7", "--set", "choose.epochs=2", "--set", "model.FPL.sweep.pi=[0.5, 1.0]"]
     answer = asked("run", study_file, "--out", tmp_path / "r", "--quiet", *changes)
@@ -142,7 +154,7 @@ def test_a_report_tells_the_rows_that_were_left_out(tmp_path, in_this_process):
         (["run", "{study}", "--set", "split.test=1.0"], "a share from 0 to below 1"),
         (["run", "{study}", "--set", "data.visits.source=nothing.csv"], "nothing.csv"),
         (["status", "nowhere"], "holds no results of a study"),
-        (["report", "nowhere"], "Say what to write"),
+        (["report", "nowhere"], "nowhere has no study.toml"),
     ],
 )
 def test_a_mistake_is_one_sentence(study_file, words, told, monkeypatch):

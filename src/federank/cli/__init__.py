@@ -13,7 +13,8 @@ from io import TextIOWrapper
 
 import click
 
-from federank.errors import FedeRankError
+from federank.checks import no_such
+from federank.errors import FedeRankError, SettingError
 
 COMMANDS = {
     "data": ("federank.cli.data.command", "Known data sets: list, get, look at, split; and the synthetic city."),
@@ -52,7 +53,7 @@ class CommandsOnDemand(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, from the file of this name."""
         if cmd_name not in COMMANDS:
-            return None
+            raise SettingError(no_such("command", cmd_name, COMMANDS))
         command: click.Command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
         return command
 

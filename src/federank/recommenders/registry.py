@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -93,6 +93,12 @@ def recommender_class(name: str) -> type[Recommender]:
     if brought is None:
         raise SettingError(no_such("method", name, method_names()))
     return _checked(brought, name)
+
+
+def epochs_setting(method: type[Recommender]) -> str | None:
+    """What a method calls its epochs; None where it has none, or where they follow from another setting."""
+    counts = {field.name for field in fields(method.settings_type) if isinstance(field.default, int)}
+    return next((name for name in ("epochs", "rounds", "iterations") if name in counts), None)
 
 
 def register(method: type[Kind]) -> type[Kind]:

@@ -152,16 +152,20 @@ def status(folder: Path, as_json: bool) -> None:
 @click.option("--latex", type=click.Path(path_type=Path), metavar="FILE", help="Every table as LaTeX.")
 @click.option("--csv", type=click.Path(path_type=Path), metavar="FILE", help="Every table as CSV.")
 def report(folder: Path, html: Path | None, markdown: Path | None, latex: Path | None, csv: Path | None) -> None:
-    """Tables and figures of a study, ours beside the papers'.
+    """Tables and figures of a study, ours beside the papers'; without a file to write, the tables here.
 
     \b
-    Example:
+    Examples:
+      federank study report results/federank-table2
       federank study report results/federank-table2 --html report.html
     """
-    from federank.studies.report.report import write_report
+    from federank.studies.report.report import make_report, write_report
 
     if not any((html, markdown, latex, csv)):
-        raise SettingError("Say what to write: --html FILE, --markdown FILE, --latex FILE or --csv FILE.")
+        from federank.cli.study.summary import show_report
+
+        show_report(make_report(folder))
+        return
     write_report(folder, html=html, markdown=markdown, latex=latex, csv=csv)
     for path in (html, markdown, latex, csv):
         if path is not None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from federank.cli.tables import new_table, show
+from federank.cli.tables import new_table, plain, show
 from federank.studies.plan.plan import Plan
 from federank.studies.results.results import Results
 from federank.studies.run.estimate import case_seconds
 from federank.studies.run.run import changed_data
+
+if TYPE_CHECKING:
+    from federank.studies.report.report import Report
 
 
 def tell_plan(plan: Plan, folder: Path, workers: int) -> None:
@@ -65,3 +69,22 @@ def tell(results: Results) -> None:
         if not line.done:
             values = ", ".join(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())
             click.echo(f"  failed: {line.data}, {line.group} ({values}), {line.task}: {line.reason}")
+
+
+def show_report(report: Report) -> None:
+    """The tables of a report on the terminal; figures need a file."""
+    click.echo(report.title)
+    for warning in report.warnings:
+        click.echo(warning)
+    for table in report.tables:
+        click.echo(f"\n{table.title}")
+        heads = (" ".join(part for part in (column.bundle, column.name) if part) for column in table.columns)
+        shown = new_table(
+            *(f"{head}>" if column.number else head for head, column in zip(heads, table.columns, strict=True))
+        )
+        for row in table.rows:
+            shown.add_row(*(plain(f"{cell.text} {cell.mark}".rstrip()) for cell in row))
+        show(shown)
+    if report.pictures:
+        figures = "1 figure" if len(report.pictures) == 1 else f"{len(report.pictures)} figures"
+        click.echo(f"And {figures}, with --html FILE or --markdown FILE.")

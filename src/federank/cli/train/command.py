@@ -95,6 +95,12 @@ def train() -> None:
 @click.option("--cluster", metavar="ADDRESS", help="For --engine cluster: local (default), or ray://HOST:10001.")
 @click.option("--shards", type=int, metavar="N", help="For --engine cluster: processes to spread devices over.")
 @click.option("--threads", type=int, metavar="N", default=1, show_default=True, help="Cores; the result is the same.")
+@click.option(
+    "--patience",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop once N epochs brought nothing better on validation, and keep the best epoch; --epochs is the most.",
+)
 @click.option("--resume", is_flag=True, help="Go on with a run that was interrupted.")
 @click.option("--count/--no-count", default=True, help="Count what was sent, row by row.  [default: count]")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
@@ -136,6 +142,7 @@ def _train(
     cluster: str | None,
     shards: int | None,
     threads: int,
+    patience: int | None,
     resume: bool,
     count: bool,
     quiet: bool,
@@ -158,8 +165,9 @@ def _train(
         from federank.cli.train.folds import train_folds
 
         _refuse_other_split(way)
-        if search:
-            raise SettingError("--search tunes on one validation part, and --folds has none; leave one of them out.")
+        if search or patience:
+            flag = "--search" if search else "--patience"
+            raise SettingError(f"{flag} goes by one validation part, and --folds has none; leave one of them out.")
         with watching(method, quiet) as watch:
             train_folds(
                 method,
@@ -184,6 +192,13 @@ def _train(
         development = development_part(split, part, way, test, split_seed)
         found = tuned(method, settings, development, conduct, quiet=quiet)
         model = method(**settings, **found.settings)
+    stop = None
+    if patience is not None:
+        from federank.cli.train.searching import development_part, stopped_early
+
+        settings |= {} if found is None else found.settings
+        development = development_part(split, part, way, test, split_seed, flag="--patience")
+        stop, model = stopped_early(method, settings, development, conduct, patience=patience)
     if method.in_rounds:
         conduct = replace(conduct, checkpoint=checkpoint, resume=resume)
     with watching(type(model), quiet) as watch:
@@ -195,6 +210,8 @@ def _train(
             raise
     if found is not None:
         model.report["search"] = found.as_dict()
+    if stop is not None:
+        model.report["early_stopping"] = stop.as_dict()
     count_communication(model, count)
     model.save(out, split, replaces=overwrite)
     checkpoint.unlink(missing_ok=True)

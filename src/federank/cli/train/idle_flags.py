@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from federank.data.ways import WAYS
 from federank.errors import SettingError
+from federank.recommenders.registry import epochs_setting
 
 if TYPE_CHECKING:
     from federank.recommenders.recommender import Recommender
@@ -64,6 +65,8 @@ def _idle(method: type[Recommender]) -> dict[str, str]:
     if not method.in_rounds:
         in_one_go = f"{method.name} learns in one go, without rounds"
         idle = {name: in_one_go for name in _OF_ROUNDS if name not in method.can_use}
+    if epochs_setting(method) is None:
+        idle["patience"] = f"{method.name} does not learn in epochs, so it cannot be stopped early"
     if not hasattr(method, "communication"):
         idle["count"] = f"{method.name} sends nothing that could be counted"
     return idle

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from federank.data.interactions import Interactions
     from federank.data.splits import Split
     from federank.engines.conduct import Conduct
+    from federank.evaluation.fitting import Stop
     from federank.evaluation.search import Found
     from federank.recommenders.recommender import Recommender
 
@@ -42,13 +43,32 @@ def tuned(
     return found
 
 
-def development_part(split: Split | None, part: Interactions, way: str, test: float, seed: int) -> Split:
+def stopped_early(
+    method: type[Recommender], settings: dict[str, Any], development: Split, conduct: Conduct, *, patience: int
+) -> tuple[Stop, Recommender]:
+    """The epoch that is best on the validation part, told on stderr, and the method made to learn up to it."""
+    from federank.evaluation.fitting import best_epoch
+    from federank.recommenders.registry import epochs_setting
+
+    stop = best_epoch(method, settings, development, patience=patience, conduct=conduct)
+    name = str(epochs_setting(method))
+    click.echo(
+        f"Best on validation after {name} {stop.epoch} of {len(stop.curve)} played: {stop.metric} "
+        f"{stop.validation:.5f}.",
+        err=True,
+    )
+    return stop, method(**settings | {name: stop.epoch})
+
+
+def development_part(
+    split: Split | None, part: Interactions, way: str, test: float, seed: int, *, flag: str = "--search"
+) -> Split:
     """Where to tune: the split's own validation part, or one made of the training part in the way the test was."""
     if split is not None and split.validation is not None:
         return split.development
     if way not in WAYS:
         raise SettingError(
-            "--search needs a part to tune on, and this data comes without one: with --split none nothing is held out, "
+            f"{flag} needs a part to tune on, and this data comes without one: with --split none nothing is held out, "
             "and a folder of parts is taken as it is. Choose another --split, or a folder with a validation part."
         )
     share = test if 0 < test < 1 else _AS_MUCH_AS_USUAL

@@ -14,6 +14,7 @@ from typing import Any
 from federank.checks import did_you_mean
 from federank.data.ways import Division
 from federank.errors import SettingError
+from federank.recommenders.registry import epochs_setting as epochs_of
 from federank.recommenders.registry import recommender_class
 
 TOP = (
@@ -60,5 +61,4 @@ def setting_names(method: str) -> tuple[str, ...]:
 
 def epochs_setting(method: str) -> str | None:
     """What the method calls its epochs; None where it has none, or where they follow from another setting."""
-    counts = {field.name for field in fields(recommender_class(method).settings_type) if isinstance(field.default, int)}
-    return next((name for name in ("epochs", "rounds", "iterations") if name in counts), None)
+    return epochs_of(recommender_class(method))

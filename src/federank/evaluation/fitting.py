@@ -1,0 +1,132 @@
+"""A method by its name, fitted: what `federank train` does, in one call from Python; stopped early if asked.
+
+    model = fit("fpl", split, pi=0.3, epochs=60)
+    model = fit("fpl", split, epochs=200, patience=5)        stops by the split's validation part
+    model.report["early_stopping"]["epoch"]
+
+No number of epochs suits all data. With `patience` the model is judged on validation after each epoch; once so many
+epochs have brought nothing better it is stopped, and what is kept is the model of the best epoch. It is made by
+learning once more up to that epoch: draws follow from the seed, so it is that model to the bit, with its own report.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from federank import checks
+from federank.data.interactions import Interactions
+from federank.data.splits import Split
+from federank.engines.conduct import Conduct
+from federank.errors import SettingError
+from federank.evaluation.evaluate import RATING, evaluate
+from federank.evaluation.prediction import prediction_errors
+from federank.recommenders.predicting import PredictsRatings
+from federank.recommenders.recommender import Recommender
+from federank.recommenders.registry import epochs_setting, recommender_class
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Where a run was best."""
+
+    epoch: int
+    metric: str
+    validation: float
+    """The metric there, on the validation part."""
+    patience: int
+    curve: tuple[float, ...]
+    """The metric after each epoch that was played."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a report has it."""
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"curve": list(self.curve)}
+
+
+class _Enough(Exception):
+    """Nothing better is to be expected."""
+
+
+def fit(
+    method: str | type[Recommender],
+    data: Interactions | Split,
+    *,
+    conduct: Conduct | None = None,
+    patience: int | None = None,
+    metric: str | None = None,
+    **settings: Any,
+) -> Recommender:
+    """Make a method by its name or class with these settings, and let it learn: of a split, the training part.
+
+    With `patience` it is stopped once so many epochs have brought nothing better of `metric` on the split's validation
+    part (ndcg@10, or rmse of methods that predict ratings).
+    """
+    kind = recommender_class(method) if isinstance(method, str) else method
+    train = data.train if isinstance(data, Split) else data
+    if patience is None:
+        if metric is not None:
+            raise SettingError("metric is what a run is stopped by; add patience, or leave metric out.")
+        return kind(**settings).fit(train, conduct=conduct)
+    if not isinstance(data, Split):
+        raise SettingError("patience needs a validation part to stop by; hand fit a split that has one.")
+    stop = best_epoch(kind, settings, data.development, patience=patience, metric=metric, conduct=conduct)
+    return fit_to(kind, settings, train, stop, conduct)
+
+
+def fit_to(
+    kind: type[Recommender], settings: dict[str, Any], train: Interactions, stop: Stop, conduct: Conduct | None = None
+) -> Recommender:
+    """Learn up to the epoch that was best, and say so in the report."""
+    name = epochs_setting(kind)
+    assert name is not None
+    model = kind(**settings | {name: stop.epoch}).fit(train, conduct=conduct)
+    model.report["early_stopping"] = stop.as_dict()
+    return model
+
+
+def best_epoch(
+    kind: type[Recommender],
+    settings: dict[str, Any],
+    development: Split,
+    *,
+    patience: int,
+    metric: str | None = None,
+    conduct: Conduct | None = None,
+) -> Stop:
+    """Learn from the training part of `development` and judge by its test part, until nothing better comes."""
+    checks.whole("patience", patience, 1)
+    if epochs_setting(kind) is None:
+        raise SettingError(f"{kind.name} does not learn in epochs, so it cannot be stopped early; leave patience out.")
+    model, curve = kind(**settings), list[float]()
+    by = metric or ("rmse" if issubclass(kind, PredictsRatings) else "ndcg@10")
+    sign = -1 if by in RATING else 1
+
+    def judge(_: int) -> None:
+        curve.append(judged(model, development, by))
+        if len(curve) - 1 - _best(curve, sign) >= patience:
+            raise _Enough
+
+    # A run that only looks for its best epoch is not kept for another day.
+    looking = replace(conduct or Conduct(), checkpoint=None, resume=False, after_epoch=judge)
+    with suppress(_Enough):
+        model.fit(development.train, conduct=looking)
+    best = _best(curve, sign)
+    return Stop(epoch=best + 1, metric=by, validation=curve[best], patience=patience, curve=tuple(curve))
+
+
+def judged(model: Recommender, split: Split, metric: str) -> float:
+    """One metric of a model on the test part of a split: `ndcg@10`, or `rmse` or `mae` of one that predicts ratings."""
+    if metric in RATING:
+        if not isinstance(model, PredictsRatings):
+            raise SettingError(f"{model.name} predicts no ratings, so it has no {metric}; choose another metric.")
+        return float(getattr(prediction_errors(model, split.test), metric))
+    name, _, length = metric.partition("@")
+    if length and not length.isdecimal():
+        raise SettingError(f"The metric {metric!r} cannot be read; a name and a length are needed, such as ndcg@10.")
+    return evaluate(model, split, at=int(length or 10), metrics=[name]).means[f"{name}@{length or 10}"]
+
+
+def _best(curve: list[float], sign: int) -> int:
+    """The first position of the best value."""
+    return max(range(len(curve)), key=lambda position: (sign * curve[position], -position))
