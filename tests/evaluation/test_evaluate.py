@@ -217,7 +217,7 @@ def test_a_model_that_learnt_from_the_test_part_is_refused():
         (lists(ann="cy"), UnknownId, "Of the 2 items in the recommendations, 1 cannot be found"),
         (lists(ann="c", zoe="c"), UnknownId, "Of the 2 users in the recommendations, 1 cannot be found"),
         (42, SettingError, "A int cannot be evaluated"),
-        (Oracle({}, "lists").rows, SettingError, "A dict cannot be evaluated"),
+        (Oracle({}, "lists").rows, DataError, "The dictionary of recommendations is empty"),
     ],
 )
 def test_lists_that_make_no_sense_are_refused(source, error, words):

@@ -53,7 +53,9 @@ def test_an_item_may_be_named_by_its_title():
 
 def test_people_choose_by_their_id():
     data = two_tastes()
-    some = fr.FPL(factors=2, epochs=1, pi=0.5).fit(data, policies={3: 0.1, 5: fr.Policy(pi=0.9)})
+    some = fr.FPL(factors=2, epochs=1, pi=0.5).fit(
+        data, policies={3: 0.1, 5: fr.Policy(sharing="sticky", basis="shared", pi=0.9)}
+    )
     assert some.pi[[2, 3, 5]].tolist() == [0.5, 0.1, 0.9]
     everybody = dict.fromkeys(data.user_ids.tolist(), 0.25)
     assert fr.FPL(factors=2, epochs=1, pi=everybody).fit(data).pi.tolist() == [0.25] * data.n_users

@@ -132,8 +132,8 @@ def split_given(train: Any, test: Any, validation: Any = None) -> Split:
 
 def numbered_together(parts: Mapping[str, Interactions]) -> dict[str, Interactions]:
     """The same parts with one numbering of the users and items of all of them."""
-    user_numbers, user_ids = number_ids(np.concatenate([part.user_ids for part in parts.values()]), "user")
-    item_numbers, item_ids = number_ids(np.concatenate([part.item_ids for part in parts.values()]), "item")
+    user_numbers, user_ids = number_ids(_joined([part.user_ids for part in parts.values()]), "user")
+    item_numbers, item_ids = number_ids(_joined([part.item_ids for part in parts.values()]), "item")
     titles, categories = _facts(parts.values(), item_ids)
     numbered, user_from, item_from = {}, 0, 0
     for name, part in parts.items():
@@ -154,6 +154,14 @@ def numbered_together(parts: Mapping[str, Interactions]) -> dict[str, Interactio
             name=parts["train"].name,
         )
     return numbered
+
+
+def _joined(ids: list[Ids]) -> Ids:
+    """All ids in a row; where some are text, numbers become the text they are written as."""
+    if len({one.dtype.kind for one in ids}) > 1:
+        ids = [one.astype(np.dtypes.StringDType()) for one in ids]
+    joined: Ids = np.concatenate(ids)
+    return joined
 
 
 def _facts(parts: Iterable[Interactions], item_ids: Ids) -> tuple[Ids | None, Categories | None]:

@@ -100,6 +100,8 @@ def _asked(source: Any, train: Interactions, users: IntVector, n: int) -> Recomm
 
 def _listed(lists: Mapping[Any, Any]) -> Recommendations:
     """Lists of items by the user's id."""
+    if not lists:
+        raise DataError("The dictionary of recommendations is empty; a list of items by each user's id is needed.")
     wrong = next((user for user, row in lists.items() if isinstance(row, str) or not isinstance(row, Iterable)), None)
     if wrong is not None:
         raise DataError(f"The list of user {wrong!r} is {lists[wrong]!r}; a list of items is needed, the best first.")
