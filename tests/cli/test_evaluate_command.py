@@ -142,7 +142,7 @@ def test_a_file_of_groups_that_does_not_fit_is_refused(run, models, tmp_path, co
         (("evaluate", "{runs}/popular", "--at", "ten"), "--at is 'ten'"),
         (("evaluate", "{runs}/popular", "--at", "0"), "at least 1"),
         (("evaluate", "{runs}/popular", "--at", "5000"), "items to recommend; ask for fewer"),
-        (("evaluate", "{runs}/popular", "--per-user", "users.doc"), "end the name in .parquet or .tsv"),
+        (("evaluate", "{runs}/popular", "--per-user", "users.doc"), "end the name in .parquet, .csv, .tsv or .json"),
         (("compare", "{runs}/popular"), "two or more different models"),
         (("compare", "{runs}/popular", "{runs}/popular"), "two or more different models"),
         (("compare", "{runs}/popular", "{runs}/random", "--metrics", "nice"), "No metric is called 'nice'"),

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import federank as fr
 from federank.data.interactions import Interactions
-from federank.errors import BadFile
+from federank.errors import BadFile, DataError
 from federank.recommenders.recommendations import Recommendations, match_ids
 from federank.recommenders.stored.recommendation_files import read_recommendations, write_whole
 
@@ -162,3 +163,31 @@ def test_ids_are_matched_by_what_is_written(text_ids, text_known):
 
 def test_nothing_matches_where_nothing_is_known():
     assert match_ids(np.array([1, 2]), np.array([], dtype=np.int64)).tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("name", ["lists.csv", "lists.parquet", "lists.json", "lists.tsv", "lists"])
+def test_a_file_is_what_its_name_says_and_is_read_back(tmp_path, name):
+    model = fr.MostPopular().fit(fr.load([("ann", 1), ("ann", 2), ("bob", 2), ("bob", 3), ("cid", 4)]))
+    lists = model.recommend(n=3)
+    lists.write(tmp_path / name)
+    back = read_recommendations(tmp_path / name, known=model.training)
+    assert list(back.rows()) == [(user, item, pytest.approx(score)) for user, item, score in lists.rows()]
+    content = (tmp_path / name).read_bytes()
+    beginning = {".csv": b"user,item,score\n", ".parquet": b"PAR1", ".json": b"[{"}.get(
+        (tmp_path / name).suffix, b"ann\t"
+    )
+    assert content.startswith(beginning)
+
+
+def test_a_csv_that_an_earlier_version_wrote_with_tabs_is_read(tmp_path):
+    (tmp_path / "old.csv").write_text("ann\t3\t2.0\nbob\t1\t1.0\n")
+    assert list(read_recommendations(tmp_path / "old.csv").rows()) == [("ann", 3, 2.0), ("bob", 1, 1.0)]
+
+
+def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path):
+    (tmp_path / "lists.parquet").write_text("ann\t3\t2.0\n")
+    with pytest.raises(BadFile, match=r"lists.parquet cannot be read as its name says"):
+        read_recommendations(tmp_path / "lists.parquet")
+    (tmp_path / "lists.csv").write_text("user,item,score\nann,3,high\n")
+    with pytest.raises(DataError, match=r"lists.csv has a score that is no number"):
+        read_recommendations(tmp_path / "lists.csv")

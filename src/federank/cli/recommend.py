@@ -18,7 +18,12 @@ from federank.errors import SettingError
 )
 @click.option("--all", "everyone", is_flag=True, help="Everyone; needs --out.")
 @click.option("-n", "n", type=int, metavar="N", default=10, show_default=True, help="How many items.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write `user item score` lines to a file.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write `user item score` lines; .csv, .parquet or .json too.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def recommend(
     model: Path, user: str | None, likes: tuple[str, ...], everyone: bool, n: int, out: Path | None, as_json: bool

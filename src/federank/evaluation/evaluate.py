@@ -67,14 +67,17 @@ class Evaluation:
         return f"<evaluation of {self.means['users']:,} users: {', '.join(shown)}>"
 
     def write_per_user(self, path: str | os.PathLike[str]) -> None:
-        """Write the table of users as Parquet or, where the name ends in .tsv, as tab-separated text with a header."""
+        """Write the table of users as its name ends: .parquet, .json, or .tsv or .csv with a header."""
         kind = Path(path).suffix.lower()
-        if kind not in (".parquet", ".tsv"):
-            raise SettingError(f"{path} ends in {kind or 'nothing'!r}; end the name in .parquet or .tsv.")
+        if kind not in (".parquet", ".tsv", ".csv", ".json"):
+            raise SettingError(f"{path} ends in {kind or 'nothing'!r}; end the name in .parquet, .csv, .tsv or .json.")
         if kind == ".parquet":
             write_whole(path, self.per_user.write_parquet)
+        elif kind == ".json":
+            write_whole(path, self.per_user.write_json())
         else:
-            write_whole(path, lambda file: self.per_user.write_csv(file, separator="\t"))
+            separator = "\t" if kind == ".tsv" else ","
+            write_whole(path, lambda file: self.per_user.write_csv(file, separator=separator))
 
 
 def evaluate(

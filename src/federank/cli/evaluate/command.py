@@ -87,7 +87,10 @@ def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> t
     help="Groups of users, to tell the bias of each: lines of `user group`.",
 )
 @click.option(
-    "--per-user", type=click.Path(path_type=Path), metavar="FILE", help="Write each user's values as .parquet or .tsv."
+    "--per-user",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write each user's values as .parquet, .csv, .tsv or .json.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def evaluate(

@@ -1,5 +1,7 @@
 """Lists in the three-column files that toolkits exchange: `user item score`, tabs between, no header.
 
+A name that ends in .csv, .parquet or .json is a file of that kind, with the names of its columns.
+
 A file is read whole or refused: a line with other than three columns, a score that is no number, an item that one
 person gets twice, an id that the data does not know is named with its line. Within a person's list the higher
 score comes first, and of equal scores the earlier line; so what was written is read back in the same order.
@@ -8,8 +10,9 @@ score comes first, and of equal scores the earlier line; so what was written is 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
@@ -25,8 +28,16 @@ _NEEDED = "three columns separated by tabs (user, item, score) and no header are
 
 
 def write_recommendations(recommendations: Recommendations, path: str | os.PathLike[str]) -> None:
-    """Write the three-column file, whole or not at all."""
+    """Write the three-column file, or what its name says it is, whole or not at all."""
     table = recommendations.table()
+    kinds: dict[str, Callable[[IO[bytes]], object]] = {
+        ".parquet": table.write_parquet,
+        ".csv": table.write_csv,
+        ".json": lambda file: file.write(table.write_json().encode()),
+    }
+    if (kind := Path(path).suffix.lower()) in kinds:
+        write_whole(path, kinds[kind])
+        return
     for column in ("user", "item"):
         if table.schema[column] == pl.String and table[column].str.contains(r"[\t\r\n]").any():
             raise BadFile(f"The id of one {column} holds a tab or a line end, which a file of three columns cannot.")
@@ -39,37 +50,66 @@ def read_recommendations(path: str | os.PathLike[str], known: Interactions | Non
     Ids are whole numbers where all ids of their column are written so, and text otherwise.
     """
     path = Path(path)
-    rows = _rows(path)
-    _refuse_repeats(rows, path)
+    table = _table_by_name(path)
+    if table is None:
+        rows = _rows(path)
+        _refuse_repeats(rows, path)
+    else:
+        rows = _rows_of_frame(table, str(path))
     if known is not None:
         _refuse_unknown(rows, "user", known.user_ids, path)
         _refuse_unknown(rows, "item", known.item_ids, path)
     return _gathered(rows)
 
 
+def _table_by_name(path: Path) -> pl.DataFrame | None:
+    """The table in a file whose name says what it is; None for three columns of text.
+
+    Earlier versions wrote text with tabs whatever the name, so a .csv without a header is that.
+    """
+    kind = path.suffix.lower()
+    if kind not in (".parquet", ".csv", ".json") or not path.is_file():
+        return None
+    try:
+        if kind == ".parquet":
+            return pl.read_parquet(path)
+        if kind == ".json":
+            return pl.read_json(path)
+        with path.open("rb") as file:
+            named = {b"user", b"item"} <= {name.strip().strip(b'"') for name in file.readline().split(b",")}
+        return pl.read_csv(path, schema_overrides={"user": pl.String, "item": pl.String}) if named else None
+    except (pl.exceptions.PolarsError, OSError) as reason:
+        raise BadFile(f"{path} cannot be read as its name says ({str(reason).partition(chr(10))[0]}).") from reason
+
+
 def recommendations_of(frame: Any) -> Recommendations:
     """The lists in a pandas or Polars frame with the columns user, item and score; without a score, in their order."""
+    return _gathered(_rows_of_frame(frame, "The frame"))
+
+
+def _rows_of_frame(frame: Any, label: str) -> pl.DataFrame:
+    """The rows of a frame (line, user and item as text, score), once they can be lists."""
     names = [str(name) for name in frame.columns]
     if not {"user", "item"} <= set(names):
-        raise DataError(f"The frame has the columns {', '.join(names)}; user and item are needed, and score if any.")
+        raise DataError(f"{label} has the columns {', '.join(names)}; user and item are needed, and score if any.")
     columns = {name: pl.Series(name, list(frame[name])) for name in ("user", "item", "score") if name in names}
     empty = next((name for name, column in columns.items() if column.null_count()), None)
     if empty is not None:
-        raise DataError(f"The frame has an empty {empty} in row {int(columns[empty].is_null().arg_true()[0]) + 1}.")
+        raise DataError(f"{label} has an empty {empty} in row {int(columns[empty].is_null().arg_true()[0]) + 1}.")
     rows = pl.DataFrame(columns).with_columns(pl.col("user", "item").cast(pl.String)).with_row_index("line", offset=1)
     if "score" not in columns:
         rows = rows.with_columns(score=-pl.col("line").cast(pl.Float64))
     if rows["score"].cast(pl.Float64, strict=False).is_null().any() or rows["score"].cast(pl.Float64).is_nan().any():
-        raise DataError("The frame has a score that is no number; leave such rows out.")
+        raise DataError(f"{label} has a score that is no number; leave such rows out.")
     repeats = rows.filter(~pl.struct("user", "item").is_first_distinct())
     if len(repeats):
         raise DataError(
-            f"Row {repeats['line'][0]} of the frame recommends item {repeats['item'][0]} to user {repeats['user'][0]} "
+            f"Row {repeats['line'][0]} of {label} recommends item {repeats['item'][0]} to user {repeats['user'][0]} "
             "a second time; leave one row for each."
         )
     if not len(rows):
-        raise DataError("The frame has no rows; one for each recommended item is needed.")
-    return _gathered(rows.select("line", "user", "item", pl.col("score").cast(pl.Float64)))
+        raise DataError(f"{label} has no rows; one for each recommended item is needed.")
+    return rows.select("line", "user", "item", pl.col("score").cast(pl.Float64))
 
 
 def _gathered(rows: pl.DataFrame) -> Recommendations:
