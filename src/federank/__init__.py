@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from federank.engines.conduct import Conduct as Conduct
     from federank.engines.conduct import Progress as Progress
     from federank.errors import FedeRankError as FedeRankError
+    from federank.evaluation.card import model_card as model_card
     from federank.evaluation.evaluate import Evaluation as Evaluation
     from federank.evaluation.evaluate import evaluate as evaluate
     from federank.evaluation.fitting import fit as fit
@@ -89,6 +90,7 @@ _HOMES = {
     "Conduct": "federank.engines.conduct",
     "Progress": "federank.engines.conduct",
     "FedeRankError": "federank.errors",
+    "model_card": "federank.evaluation.card",
     "Evaluation": "federank.evaluation.evaluate",
     "evaluate": "federank.evaluation.evaluate",
     "fit": "federank.evaluation.fitting",

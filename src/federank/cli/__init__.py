@@ -23,6 +23,7 @@ COMMANDS = {
     "recommend": ("federank.cli.recommend", "Recommendations of a trained model, for one person or for all."),
     "predict": ("federank.cli.predict", "The rating that a person would give an item (pmf, svdpp and biases models)."),
     "evaluate": ("federank.cli.evaluate.command", "How good a model's recommendations are, or those in a file."),
+    "card": ("federank.cli.card", "A model card: data, settings, metrics, and what left the devices."),
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
     "audit": ("federank.cli.audit.command", "What a curious server would learn from a federation's messages."),
     "plan": ("federank.cli.plan", "What a federation of a size can promise, and the accuracy to expect."),
