@@ -65,8 +65,8 @@ def test_a_report_without_a_file_is_printed(tmp_path, in_this_process):
     asked("run", tmp_path / "tiny.toml", "--out", tmp_path / "r", "--quiet")
     told = asked("report", tmp_path / "r")
     assert told.exit_code == 0, told.output
-    assert told.output.startswith("Tiny\n")
-    assert "popular" in told.output
+    assert told.output.startswith("# Tiny\n")
+    assert "| popular |" in told.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r", "tiny.toml", "visits.csv"]
 
 

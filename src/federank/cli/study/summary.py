@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from federank.cli.tables import new_table, plain, show
+from federank.cli.tables import new_table, show
 from federank.studies.plan.plan import Plan
 from federank.studies.results.results import Results
 from federank.studies.run.estimate import case_seconds
@@ -72,19 +73,11 @@ def tell(results: Results) -> None:
 
 
 def show_report(report: Report) -> None:
-    """The tables of a report on the terminal; figures need a file."""
-    click.echo(report.title)
-    for warning in report.warnings:
-        click.echo(warning)
-    for table in report.tables:
-        click.echo(f"\n{table.title}")
-        heads = (" ".join(part for part in (column.bundle, column.name) if part) for column in table.columns)
-        shown = new_table(
-            *(f"{head}>" if column.number else head for head, column in zip(heads, table.columns, strict=True))
-        )
-        for row in table.rows:
-            shown.add_row(*(plain(f"{cell.text} {cell.mark}".rstrip()) for cell in row))
-        show(shown)
+    """The tables of a report on the terminal, as Markdown; figures need a file."""
+    from federank.studies.report.markdown import markdown_files
+
+    place = Path("report.md")
+    click.echo(markdown_files(replace(report, pictures=()), place)[place], nl=False)
     if report.pictures:
         figures = "1 figure" if len(report.pictures) == 1 else f"{len(report.pictures)} figures"
-        click.echo(f"And {figures}, with --html FILE or --markdown FILE.")
+        click.echo(f"\nAnd {figures}, with --html FILE or --markdown FILE.")
