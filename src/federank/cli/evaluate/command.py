@@ -198,10 +198,9 @@ def _read_files(
 def _show(found: Evaluation) -> None:
     from federank.cli.tables import new_table, plain, show
     from federank.evaluation.bias import EVERYBODY
-
-    table = new_table("", *(f"@{n}>" for n in found.at))
     from federank.evaluation.ranking import registered_metrics
 
+    table = new_table("", *(f"@{n}>" for n in found.at))
     for name, title in (ROWS | {name: name for name in registered_metrics()}).items():
         table.add_row(title, *(figure(found.means[f"{name}@{n}"]) for n in found.at))
     table.add_section()

@@ -52,7 +52,7 @@ class FCFSettings(OutwardSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole("factors", self.factors, 1)
+        checks.whole("factors", self.factors, 1, 1024)
         checks.whole("rounds", self.rounds, 1)
         checks.positive("regulariser", self.regulariser)
         self.as_squares()
