@@ -51,7 +51,7 @@ def test_help_says_that_nobody_s_history_is_kept():
         (("--messages", "0"), "messages is 0"),
         (("--alpha", "-1"), "alpha is -1"),
         (("--alpha", "nan"), "alpha is nan"),
-        (("--factors", "9999"), "ask for at most as many factors"),
+        (("--factors", "9999"), "from 1 to 1024"),
         (("--regulariser", "-3"), "regulariser is -3"),
         (("--triples", "5"), "method is frugal, which has no --triples"),
         (("--method", "fpl", "--messages", "5"), "method is fpl, which has no --messages"),
