@@ -39,6 +39,7 @@ COMMANDS = {
     "serve": ("federank.cli.serve", "A federation in the world: a server for devices and browsers."),
     "helper": ("federank.cli.helper", "The second server of sums: opens seeds, adds masks up, reads no message."),
     "verify": ("federank.cli.verify", "Recompute every version of a federation of sums from what was published."),
+    "admin": ("federank.cli.admin", "What an operator does to a running federation: versions, rollback, ban, export."),
     "demo": ("federank.cli.demo", "The whole story on a synthetic city, in about a minute."),
 }
 """Each command's file and its one line of help, so that the list needs no import."""

@@ -3,7 +3,8 @@
 A recommender, any object with `recommend(users, n)`, a `Recommendations`, a frame with the columns user, item and
 score, a dictionary of lists by user, or a file of another toolkit: all become one row of item numbers per evaluated
 user. Numbers differ between a model (which knows training only) and a split (which numbers the whole data set), so
-users and items are matched by their original ids.
+users and items are matched by their original ids. A model that knows nobody (one
+that a federation has exported) recommends to everybody as to somebody new.
 
 What would make a judgement worthless is refused: a model that has learnt from what it is tested on, an item
 nobody has heard of, an item twice in a list, an item that the person already has in training. A user without a
@@ -25,6 +26,7 @@ from federank.data.sources.memory.frames import is_pandas
 from federank.data.splits import Split
 from federank.errors import BadSplit, DataError, SettingError, UnknownId
 from federank.evaluation.ranking import find_hits
+from federank.recommenders.enrolling import can_enrol, recommend_to_strangers
 from federank.recommenders.recommendations import Recommendations, match_ids
 from federank.recommenders.recommender import Recommender
 from federank.recommenders.stored.recommendation_files import read_recommendations, recommendations_of
@@ -46,6 +48,9 @@ def lists_of(source: Any, split: Split, users: IntVector, n: int) -> IntMatrix:
     """The first n positions of each user's list, as the split numbers items; -1 where a list has ended."""
     if isinstance(source, Recommender):
         refuse_learnt_test(source.training, split)
+        if not source.training.n_users and can_enrol(source):
+            made = recommend_to_strangers(source, split.train, users[split.train.profiles.sizes[users] > 0], n)
+            return _arranged(made, split.train, users, n)
         numbers = match_ids(split.train.user_ids[users], source.user_ids)
         made = source.recommend_numbers(numbers[numbers >= 0].astype(np.int32), n)
     elif isinstance(source, Recommendations):

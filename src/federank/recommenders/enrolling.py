@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from federank.arrays import FloatVector, IntVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.checks import whole
-from federank.data.interactions import Profiles
+from federank.data.interactions import Interactions, Profiles
+from federank.engines.pairs.home import home_vectors
 from federank.errors import SettingError
 from federank.models.topn import top_n
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
@@ -26,7 +27,7 @@ from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.recipes import FPLSettings, recipe_for
 from federank.recommenders.factors import PairwiseFactors
 from federank.recommenders.few_messages import FewMessages
-from federank.recommenders.recommendations import Recommendations, Recommended
+from federank.recommenders.recommendations import Recommendations, Recommended, match_ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,39 @@ class Person:
         return self.model.scores_of(self.vector)[
             np.array([self.model.training.item_index(item) for item in items], dtype=np.int32)
         ]
+
+
+def can_enrol(model: Any) -> TypeGuard[PairwiseFactors | FewMessages]:
+    """Whether a model can take in somebody new."""
+    return isinstance(model, PairwiseFactors | FewMessages)
+
+
+def recommend_to_strangers(
+    model: PairwiseFactors | FewMessages, data: Interactions, users: IntVector, n: int
+) -> Recommendations:
+    """The n best items for people of other data, each with the vector that a device would work out at home."""
+    there = match_ids(data.item_ids, model.item_ids).astype(np.int32)
+    starts, items = [0], []
+    for user in users:
+        known = there[data.profiles.of(int(user))]
+        items.append(np.sort(known[known >= 0]))
+        starts.append(starts[-1] + len(items[-1]))
+    profiles = Profiles(np.array(starts, dtype=np.int64), np.concatenate(items) if items else np.zeros(0, np.int32))
+    vectors = _home_vectors(model, profiles)
+    numbers, n = np.arange(len(users), dtype=np.int32), min(n, len(model.item_ids))
+    scores = np.stack([model.scores_of(vector) for vector in vectors]) if len(users) else np.zeros((0, n), np.float32)
+    best, their_scores = top_n(scores, numbers, profiles, n)
+    return Recommendations(data.user_ids[users], best, their_scores, model.item_ids, model.training.titles)
+
+
+def _home_vectors(model: PairwiseFactors | FewMessages, profiles: Profiles) -> FloatMatrix:
+    if isinstance(model, FewMessages):
+        return np.stack([model.enrolled(profiles.of(user)) for user in range(len(profiles.sizes))])
+    settings = replace(model.pairs(), **_ALONE)
+    settings = replace(settings, triples=1, clients_per_round=1)
+    recipe = recipe_for(settings, profiles.sizes, len(model.item_biases), np.zeros(len(profiles.sizes)))
+    everybody = np.arange(len(profiles.sizes), dtype=np.int32)
+    return home_vectors(recipe, profiles, model.item_vectors, model.item_biases, everybody)
 
 
 _ALONE: dict[str, Any] = {

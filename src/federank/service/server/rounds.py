@@ -40,7 +40,7 @@ from federank.service.server.store.statements import (
     state_of_round,
     tallies,
 )
-from federank.service.server.store.versions import model_to_fold, publish
+from federank.service.server.store.versions import Overtaken, model_to_fold, publish
 from federank.service.server.sums.agreeing import Agreement
 from federank.service.server.sums.helper_line import HelperLine
 from federank.service.server.sums.rounds import RoundOfSums, Unfit, everything
@@ -270,6 +270,8 @@ class Leader:
                         self._lead(connection)
             except Stopped:
                 break
+            except Overtaken:
+                continue  # the operator has gone back, or another worker leads: read the store again
             except (StoreAway, OSError) as reason:
                 self._log.store_away(reason)
             except Exception as fault:
@@ -307,9 +309,9 @@ class Leader:
                 play_round(None, shared, fleet)
             except Abandoned:
                 self._log.say("round abandoned", "warning", round=shared.round_number)
-                shared.round_number += 1
                 self.mark_log_dirty()
                 self.announce()
+                shared = PublishedModel(self._charter, connection)  # the operator may have gone back meanwhile
                 continue
             except Unfit as reason:
                 number = shared.round_number

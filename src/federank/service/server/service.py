@@ -21,7 +21,7 @@ from federank.service.server.metrics import Metrics
 from federank.service.server.rounds import Leader
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
-from federank.service.server.store.statements import count_refusals, device_of
+from federank.service.server.store.statements import Owner, count_refusals, device_of
 from federank.service.server.store.writer import REFUSALS, Writer
 
 MOST_KNOWN = 200_000
@@ -59,7 +59,7 @@ class Service:
         self.enrolment_limit = TokenBuckets(trust.enrolment_rate, least_burst=20.0)
         self.admin_hash = charter.admin_hash
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="reader")
-        self._known: OrderedDict[bytes, str] = OrderedDict()
+        self._known: OrderedDict[bytes, Owner] = OrderedDict()
         self._departures = 0
         self._refusals: Counter[str] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
@@ -97,7 +97,7 @@ class Service:
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, ask)
 
-    async def device_of_token(self, token_hash: bytes) -> str | None:
+    async def device_of_token(self, token_hash: bytes) -> Owner | None:
         """Whose token this is; remembered while nobody has left."""
         if self.latest.departures != self._departures:
             self._departures = self.latest.departures
@@ -109,7 +109,7 @@ class Service:
                 self.remember(token_hash, device)
         return device
 
-    def remember(self, token_hash: bytes, device: str) -> None:
+    def remember(self, token_hash: bytes, device: Owner) -> None:
         """This token is a device's."""
         self._known[token_hash] = device
         if len(self._known) > MOST_KNOWN:

@@ -15,6 +15,8 @@ from federank.service.server.http.rate_limits import read_body
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.metrics import CONTENT_TYPE
 from federank.service.server.service import Service
+from federank.service.server.store.actions import note_action
+from federank.service.server.store.database import Connection
 from federank.service.server.store.overview import latest_rounds
 from federank.service.server.store.statements import ask_to_close, get_fact, put_fact
 from federank.service.server.store.writer import FACTS
@@ -32,7 +34,7 @@ async def check_operator(service: Service, request: Request) -> None:
         raise Refusal(
             401,
             "not-the-operator",
-            "This needs the operator's token, shown when the federation was founded.",
+            "This needs the operator's token, shown when the federation was established.",
             {"WWW-Authenticate": "Bearer"},
         )
 
@@ -68,7 +70,14 @@ async def close(service: Service, request: Request) -> Response:
     rounds = service.latest.rounds
     # A round below its minimum may be abandoned; what a buffer holds was acknowledged, and is kept until it is folded.
     least = rounds.minimum if rounds.mode == "buffered" else 0
-    few = await service.writer.write(lambda connection: ask_to_close(connection, now.number, least), FACTS)
+
+    def ask(connection: Connection) -> int | None:
+        few = ask_to_close(connection, now.number, least)
+        if few is None:
+            note_action(connection, "close", round=now.number)
+        return few
+
+    few = await service.writer.write(ask, FACTS)
     if few is not None:
         raise Refusal(
             409,
@@ -88,29 +97,40 @@ def _is_finite(value: Any) -> bool:
 async def publish_accuracy(service: Service, request: Request) -> Response:
     """Publish how good the model is, as measured elsewhere: names of metrics and their values."""
     await check_operator(service, request)
-    given = await _json(service, request)
+    given = await read_json(service, request)
     numbers = {name: value for name, value in given.items() if name != "version"}
     fine = all(len(name) <= 40 and _is_finite(value) for name, value in numbers.items())
     version = given.get("version", newest(service).version)
     if not numbers or len(numbers) > 20 or not fine or not isinstance(version, int):
         raise Refusal(422, "malformed", 'Give names of metrics with finite numbers, such as {"precision@10": 0.12}.')
     accuracy = numbers | {"version": version}
-    await service.writer.write(lambda connection: put_fact(connection, "accuracy", accuracy), FACTS)
+
+    def publish(connection: Connection) -> None:
+        put_fact(connection, "accuracy", accuracy)
+        note_action(connection, "accuracy", **{"of version": version})
+
+    await service.writer.write(publish, FACTS)
     return json_response(accuracy)
 
 
 async def pause(service: Service, request: Request) -> Response:
     """Pause the rounds after the open one, or go on."""
     await check_operator(service, request)
-    paused = (await _json(service, request)).get("paused")
+    paused = (await read_json(service, request)).get("paused")
     if not isinstance(paused, bool):
         raise Refusal(422, "malformed", 'Say {"paused": true} or {"paused": false}.')
-    await service.writer.write(lambda connection: put_fact(connection, "paused", paused), FACTS)
+
+    def remember(connection: Connection) -> None:
+        put_fact(connection, "paused", paused)
+        note_action(connection, "pause" if paused else "go on")
+
+    await service.writer.write(remember, FACTS)
     return json_response({"paused": paused})
 
 
-async def _json(service: Service, request: Request) -> dict[str, Any]:
-    body = await read_body(request, SMALL_BODY, service.trust.body_seconds)
+async def read_json(service: Service, request: Request, most_bytes: int = SMALL_BODY) -> dict[str, Any]:
+    """The JSON object that the operator has sent."""
+    body = await read_body(request, most_bytes, service.trust.body_seconds)
     try:
         given = json.loads(body)
         # What has half a character in it (an unpaired surrogate) could be kept, and never be told again.

@@ -18,7 +18,7 @@ from federank.service.server.http.rate_limits import bucket_of, enforce_rate_lim
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import Outcome, Upload, enrol, keep_upload, leave
+from federank.service.server.store.statements import Outcome, Owner, Upload, enrol, keep_upload, leave, withdraw
 from federank.service.server.store.writer import TALLIES
 from federank.service.server.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket
 
@@ -31,6 +31,7 @@ _REFUSED: dict[Outcome, tuple[int, str]] = {
     "reported": (409, "This device has an Update among those that are folded next; wait for the one after."),
     "late": (410, "The round has ended without this Update; wait for the next."),
     "gone": (401, "The device has left; enrol again to take part."),
+    "banned": (403, "The operator takes no Update of this device any more."),
 }
 
 
@@ -41,13 +42,16 @@ async def enrol_device(service: Service, request: Request) -> Response:
     device, token = new_device(), new_token()
     token_hash = hash_of_token(token)
     await service.writer.write(lambda connection: enrol(connection, device, token_hash), TALLIES)
-    service.remember(token_hash, device)
+    service.remember(token_hash, Owner(device, banned=False))
     return json_response({"device": device, "token": token}, 201)
 
 
 async def leave_federation(service: Service, request: Request) -> Response:
-    """Leave: the device is forgotten and its token dies."""
+    """Leave: the device is forgotten, its token dies, and an Update that is not folded yet is withdrawn."""
     device, token_hash = await who_asks(service, request)
+    key = service.charter.ticket_key
+    await service.writer.write(lambda connection: withdraw(connection, device, key))
+    service.leader.mark_log_dirty()
     await service.writer.write(lambda connection: leave(connection, device), TALLIES)
     service.forget(token_hash)
     return Response(None, 204)
@@ -144,11 +148,13 @@ async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
     if scheme.lower() != "bearer" or not 20 <= len(token) <= 100:
         raise _nobody()
     token_hash = hash_of_token(token)
-    device = await service.device_of_token(token_hash)
-    if device is None:
+    owner = await service.device_of_token(token_hash)
+    if owner is None:
         raise _nobody()
-    enforce_rate_limit(service.device_limit, device)
-    return device, token_hash
+    enforce_rate_limit(service.device_limit, owner.device)
+    if owner.banned:
+        raise Refusal(403, "banned", _REFUSED["banned"][1])
+    return owner.device, token_hash
 
 
 def _judge(service: Service, kind: str, body: bytes) -> int:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from federank.service.server.endpoints import admin, devices, public
+from federank.service.server.endpoints import admin, devices, operating, public
 from federank.service.server.service import Service
 from federank.service.server.sums import endpoints as sums
 
@@ -99,6 +99,21 @@ ADMIN_ROUTES: tuple[Entry, ...] = (
     Entry("POST", f"{ADMIN}/close", admin.close, who="operator", answers=((202, JSON),), refusals=(409,)),
     Entry("POST", f"{ADMIN}/accuracy", admin.publish_accuracy, who="operator", sends=JSON, refusals=(400, 413, 422)),
     Entry("POST", f"{ADMIN}/rounds", admin.pause, who="operator", sends=JSON, refusals=(400, 413, 422)),
+    Entry("GET", f"{ADMIN}/catalogue", public.catalogue, answers=((200, JSON), (304, ""))),
+    Entry("GET", f"{ADMIN}/versions", operating.versions, who="operator"),
+    Entry("POST", f"{ADMIN}/rollback", operating.rollback, who="operator", sends=JSON, refusals=(400, 404, 413, 422)),
+    Entry("POST", f"{ADMIN}/ban", operating.ban_device, who="operator", sends=JSON, refusals=(400, 404, 413, 422)),
+    Entry("POST", f"{ADMIN}/token", operating.rotate_token, who="operator"),
+    Entry("GET", f"{ADMIN}/log", operating.log, who="operator"),
+    Entry(
+        "GET",
+        f"{ADMIN}/export",
+        operating.export,
+        who="operator",
+        query=(("version", "Which version; the newest by default."),),
+        answers=((200, TENSORS),),
+        refusals=(404,),
+    ),
     Entry("GET", "/metrics", admin.metrics, answers=((200, "text/plain"),)),
     Entry("GET", "/health", public.health),
     Entry("GET", "/ready", public.ready),

@@ -21,7 +21,7 @@ from federank.protocol.messages import Broadcast, Update, decode_update, encode,
 from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.recipes import DEVICE_SETTINGS, FEDERATION_SETTINGS, FPLSettings, Recipe, recipe_for
 from federank.service.server.families.family import Family, Form, Kind
-from federank.service.server.federation.published import Content, Published
+from federank.service.server.federation.published import Content, Published, lowest_rows
 
 HEADER_ROOM = 1024
 """Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""
@@ -46,7 +46,10 @@ def settle(settings: FPLSettings, data: Interactions, trained: Any) -> FPLSettin
 
 
 def first_content(settings: FPLSettings, data: Interactions, trained: Any) -> Content:
-    """First vectors and biases, drawn as a simulation draws them; those of a trained model for the items it knows."""
+    """First vectors and biases, drawn as a simulation draws them; those of a trained model for the items it knows.
+
+    Items that the trained model lacks start low.
+    """
     vectors, biases = first_items(
         data.n_items,
         settings.factors,
@@ -57,7 +60,11 @@ def first_content(settings: FPLSettings, data: Interactions, trained: Any) -> Co
     )
     if trained is not None:
         here, there = known_items(data, trained)
-        vectors[here], biases[here] = trained.item_vectors[there], trained.item_biases[there]
+        known = Content({"vectors": trained.item_vectors[there], "biases": trained.item_biases[there]})
+        # Items that the model lacks start low: a drawn bias would put them first, beside those that were learnt.
+        low = lowest_rows(known, len(here) + 1).tables
+        vectors[:], biases[:] = low["vectors"][-1], low["biases"][-1]
+        vectors[here], biases[here] = known.tables["vectors"], known.tables["biases"]
     return Content({"vectors": vectors, "biases": biases})
 
 

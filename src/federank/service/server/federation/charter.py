@@ -7,6 +7,7 @@ what devices are told beside it: a suggested policy, and what an item is called.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from federank.arrays import IntVector
@@ -16,7 +17,7 @@ from federank.protocol.policy import Policy, default_basis
 from federank.service.server.families.family import Family
 from federank.service.server.families.registry import family_of
 from federank.service.server.federation.catalogue import Catalogue, read_catalogue
-from federank.service.server.federation.published import Published
+from federank.service.server.federation.published import Content, Published, lowest_rows
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_content, get_fact
 from federank.service.server.sums.agreeing import Agreement, get_agreement
@@ -63,6 +64,14 @@ class Charter(NamedTuple):
     def device_settings(self) -> dict[str, Any]:
         """The recipe as devices are told it."""
         return {name: getattr(self.settings, name) for name in self.family.device_settings}
+
+    def kept_settings(self) -> dict[str, Any]:
+        """All settings of the method, as the charter keeps them."""
+        return asdict(self.settings)
+
+    def extend(self, content: Content, n_items: int) -> Content:
+        """The content of an earlier version with rows for items that were added since."""
+        return lowest_rows(content, n_items)
 
     def encode(self, model: Published, rows: IntVector, round_number: int) -> bytes:
         """Some rows of the model as they are sent."""

@@ -17,6 +17,7 @@ from federank.service.server.federation.catalogue import catalogue_of
 from federank.service.server.federation.charter import founding_of
 from federank.service.server.federation.published import first_model, stored_content
 from federank.service.server.settings import RoundSettings
+from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_fact, lock_facts, put_content, put_fact
 from federank.service.server.store.versions import put_whole
@@ -69,6 +70,7 @@ def establish(
             put_agreement(connection, agreement)
             put_content(connection, "first content", stored_content(model.content))
         put_whole(connection, 0, model)
+        note_action(connection, "established", name=charter["name"], items=data.n_items)
     return token
 
 
@@ -77,4 +79,5 @@ def renew_admin_token(connection: Connection) -> str:
     token = new_token()
     with connection.transaction():
         put_fact(connection, "admin", hash_of_token(token).hex())
+        note_action(connection, "rotate-token")
     return token

@@ -20,6 +20,7 @@ from federank.service.server.federation.catalogue import catalogue_of
 from federank.service.server.federation.charter import Charter, read_charter, usual_noun
 from federank.service.server.federation.establishing import establish, renew_admin_token
 from federank.service.server.settings import RoundSettings
+from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.restoring import jump_ahead
 from federank.service.server.store.schema import migrate
@@ -109,8 +110,11 @@ def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
         rounds = _rounds_of(charter.family, get_fact(connection, "rounds") | demand.rounds)
         with connection.transaction():
             put_fact(connection, "rounds", asdict(rounds))
+            note_action(connection, "settings of rounds", **demand.rounds)
     if demand.restored:
-        jump_ahead(connection)
+        version = jump_ahead(connection)
+        with connection.transaction():
+            note_action(connection, "restored", version=version)
 
 
 def _rounds_of(family: Family, values: dict[str, Any]) -> RoundSettings:

@@ -16,9 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from safetensors.numpy import load
 
-from federank.arrays import FloatMatrix, IntVector, LongVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector
 from federank.protocol.wire import Array, encode_parts
 
+LOW = 0.1
+"""New items start where this share of the items is below them."""
 CACHE_BYTES = 64 * 2**20
 """Room for encoded messages, so that devices that ask for the same rows are handed the same bytes."""
 
@@ -33,6 +35,31 @@ class Content(NamedTuple):
     tables: Mapping[str, Array]  # one row per item in each; `vectors` is always among them
     overall: Mapping[str, Array] = _NOTHING  # what is told of the model as a whole, whichever rows are sent
     state: Mapping[str, Array] = _NOTHING  # what the next fold remembers of this one; only the leader reads it
+
+
+def lowest_rows(content: Content, n_items: int) -> Content:
+    """The same content for a catalogue of `n_items`: rows that it lacks start low, so that they are never first.
+
+    A new item has the bias that a tenth of the items stay below, and no vector; where a family has no biases, no vector
+    is a score of zero.
+    """
+    more = n_items - len(content.tables["vectors"])
+    if more <= 0:
+        return content
+    tables: dict[str, Array] = {}
+    for name, table in content.tables.items():
+        low = np.zeros((more, *table.shape[1:]), dtype=table.dtype)
+        if name == "biases":
+            low[:] = lowest_bias(table)
+        elif name == "weights":
+            low[:] = 1
+        tables[name] = np.concatenate((table, low))
+    return content._replace(tables=tables)
+
+
+def lowest_bias(biases: FloatVector) -> float:
+    """The bias that an item nobody knows yet starts with: a tenth of the items have a lower one."""
+    return float(np.quantile(biases, LOW)) if len(biases) else 0.0
 
 
 class Published(NamedTuple):

@@ -13,6 +13,7 @@
     refusals   how many uploads were refused in a round, by reason
     sums       where no single server reads uploads: a round's offer, its sum of shares, and what is published of it
     reports    which uploads of such a round the helper has looked at, until the round has ended
+    actions    what the operator did, in order (actions.py)
 
 A migration is never edited once it is released: a change is a new number at the end.
 """
@@ -58,6 +59,11 @@ MIGRATIONS: list[list[str]] = [
         " noisy {bytes} NOT NULL, record {bytes} NOT NULL)",
         "CREATE TABLE reports (ticket {bytes} PRIMARY KEY, round {whole} NOT NULL, identifier {bytes} NOT NULL,"
         " report {bytes} NOT NULL, stands {whole} NOT NULL, UNIQUE (round, identifier))",
+    ],
+    [
+        "ALTER TABLE devices ADD COLUMN banned {whole} NOT NULL DEFAULT 0",
+        "CREATE TABLE actions (number {whole} PRIMARY KEY, time TEXT NOT NULL, action TEXT NOT NULL,"
+        " detail TEXT NOT NULL, digest {bytes} NOT NULL)",
     ],
 ]
 """Each migration's statements, in order; the first is number 1."""

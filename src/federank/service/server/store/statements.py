@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 from federank.service.server.store.database import Connection, StoreAway
 from federank.service.server.tickets import Ticket, use_of
 
-Outcome = Literal["stored", "again", "repeated", "reported", "late", "gone"]
+Outcome = Literal["stored", "again", "repeated", "reported", "late", "gone", "banned"]
 
 
 class Upload(NamedTuple):
@@ -85,9 +85,24 @@ def enrol(connection: Connection, device: str, token_hash: bytes) -> None:
 
 
 def leave(connection: Connection, device: str) -> None:
-    """Forget a device; its token dies."""
-    if connection.run("DELETE FROM devices WHERE device = ?", device):
+    """Forget a device; its token dies. One that is banned stays known."""
+    if connection.run("DELETE FROM devices WHERE device = ? AND banned = 0", device):
         connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
+
+
+def ban(connection: Connection, device: str) -> bool | None:
+    """Take no Update of a device any more; whether it was not banned before, None if there is no such device."""
+    if connection.run("UPDATE devices SET banned = 1 WHERE device = ? AND banned = 0", device):
+        connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
+        return True
+    return None if connection.one("SELECT 1 FROM devices WHERE device = ?", device) is None else False
+
+
+def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
+    """Take a device's Update out of the round that is open, where it has one; one that is closed is being folded."""
+    now = connection.one(f"SELECT number FROM rounds WHERE state = 'open'{connection.share_lock()}")
+    if now is not None:
+        connection.run("DELETE FROM uploads WHERE reporter = ?", use_of(ticket_key, device, int(now[0])))
 
 
 class Tallies(NamedTuple):
@@ -105,10 +120,17 @@ def tallies(connection: Connection) -> Tallies:
     return Tallies(*map(int, row))
 
 
-def device_of(connection: Connection, token_hash: bytes) -> str | None:
+class Owner(NamedTuple):
+    """Whose token it is."""
+
+    device: str
+    banned: bool
+
+
+def device_of(connection: Connection, token_hash: bytes) -> Owner | None:
     """Whose token this is."""
-    row = connection.one("SELECT device FROM devices WHERE token = ?", token_hash)
-    return None if row is None else str(row[0])
+    row = connection.one("SELECT device, banned FROM devices WHERE token = ?", token_hash)
+    return None if row is None else Owner(str(row[0]), bool(row[1]))
 
 
 def newest_round(connection: Connection) -> Newest | None:
@@ -251,7 +273,7 @@ def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -
         return "late", upload.ticket.round_number
     inserted = connection.run(
         "INSERT INTO uploads (ticket, reporter, round, kind, digest, size, clipped, body)"
-        " SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ?)"
+        " SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ? AND banned = 0)"
         " ON CONFLICT DO NOTHING",
         upload.ticket.use,
         use_of(upload.ticket_key, upload.device, number),
@@ -271,8 +293,8 @@ def _why_not(connection: Connection, upload: Upload) -> Outcome:
     known = connection.one("SELECT digest FROM uploads WHERE ticket = ?", upload.ticket.use)
     if known is not None:
         return "again" if bytes(known[0]) == upload.digest else "repeated"
-    row = connection.one("SELECT 1 FROM devices WHERE device = ?", upload.device)
-    return "gone" if row is None else "reported"
+    row = connection.one("SELECT banned FROM devices WHERE device = ?", upload.device)
+    return "gone" if row is None else "banned" if row[0] else "reported"
 
 
 def state_of_round(connection: Connection, number: int) -> str | None:
@@ -305,7 +327,9 @@ def close_round(connection: Connection, number: int, minimum: int, *, opens_next
             connection.run(
                 "INSERT INTO grants (round, granted) VALUES (?, 0) ON CONFLICT (round) DO NOTHING", number + 1
             )
-        connection.run("UPDATE rounds SET state = 'closed' WHERE number = ? AND state = 'open'", number)
+        closed = connection.run("UPDATE rounds SET state = 'closed' WHERE number = ? AND state = 'open'", number)
+        if not closed and state_of_round(connection, number) == "abandoned":
+            return None  # the operator has gone back to an earlier version
         reports = count_reports(connection, number)
         if reports >= minimum:
             return reports

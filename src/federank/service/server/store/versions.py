@@ -2,7 +2,8 @@
 
 A fold and the end of its round are one transaction. A worker follows by reading the rows that each newer version has
 changed; one that begins anew reads the last whole model and what came after it. What the next fold has to remember
-besides is kept with the newest version alone, and read by the leader alone.
+besides is kept with the newest version and with whole ones, so that a rollback goes on as it was; the leader alone reads
+it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,15 @@ from federank.service.server.federation.published import Published, whole_model
 from federank.service.server.store.database import Connection, StoreAway
 
 WHOLE_EVERY = 64
-"""Every so many versions the whole model is stored, and what is older than the last but one is dropped."""
+"""Every so many versions the whole model is stored; what lies between whole ones is dropped behind the last but one."""
+KEPT_WHOLE, KEPT_EVERY = 16, 1024
+"""Whole versions that are kept to go back to: the latest so many, and of older ones the multiples of so many."""
 REMEMBERED_ROUNDS = 1000
 """For so many rounds a receipt is remembered, so that a late retry is told what became of its upload."""
+
+
+class Overtaken(StoreAway):
+    """The round was ended by somebody else; whoever leads reads the store again."""
 
 
 def publish(
@@ -42,12 +49,14 @@ def publish(
             number,
         )
         if folded != 1:
-            raise StoreAway(f"Round {number} is not closed: somebody else has folded it.")
+            raise Overtaken(f"Round {number} is not closed: it was folded, or given up, by somebody else.")
         connection.run("UPDATE rounds SET version = ? WHERE state = 'open'", model.version)  # a buffer's next round
         if also is not None:
             also(connection)
         _insert_version(connection, number, model, whole=False)
-        connection.run("UPDATE versions SET state = NULL WHERE version < ? AND state IS NOT NULL", model.version)
+        connection.run(
+            "UPDATE versions SET state = NULL WHERE version < ? AND whole = 0 AND state IS NOT NULL", model.version
+        )
         if model.version % WHOLE_EVERY == 0:
             put_whole(connection, number, model)
         if not keep_updates:
@@ -59,8 +68,14 @@ def put_whole(connection: Connection, number: int, model: Published) -> None:
     """Store the whole model, within the caller's transaction, and drop what nobody needs to start from."""
     connection.run("DELETE FROM versions WHERE version = ?", model.version)
     _insert_version(connection, number, model, whole=True)
-    # Version 0 stays: with kept Updates, the model can be worked out anew from it.
-    connection.run("DELETE FROM versions WHERE version > 0 AND version < ?", model.version - WHOLE_EVERY)
+    connection.run("DELETE FROM versions WHERE whole = 0 AND version < ?", model.version - WHOLE_EVERY)
+    # Version 0 is a multiple too, and stays: with kept Updates, the model can be worked out anew from it.
+    connection.run(
+        "DELETE FROM versions WHERE whole = 1 AND version % ? <> 0 AND version NOT IN"
+        " (SELECT version FROM versions WHERE whole = 1 ORDER BY version DESC LIMIT ?)",
+        KEPT_EVERY,
+        KEPT_WHOLE,
+    )
 
 
 def _insert_version(connection: Connection, number: int, model: Published, *, whole: bool) -> None:
@@ -102,6 +117,26 @@ def newest_model(connection: Connection, known: Published | None = None) -> Publ
         elif model is not None:
             model = model.after(int(version), bytes(body))
     return model
+
+
+def model_at(connection: Connection, version: int) -> Published | None:
+    """The model as of an earlier version, with what its fold left to remember; None where it was dropped."""
+    model: Published | None = None
+    state: bytes | None = None
+    for number, whole, body, changed, remembered in connection.all(
+        "SELECT version, whole, body, changed, state FROM versions WHERE version <= ? AND version >="
+        " (SELECT MAX(version) FROM versions WHERE whole = 1 AND version <= ?) ORDER BY version",
+        version,
+        version,
+    ):
+        if whole:
+            model = whole_model(int(number), bytes(body), bytes(changed))
+        elif model is not None and model.version + 1 == int(number):
+            model = model.after(int(number), bytes(body))
+        state = None if remembered is None else bytes(remembered)
+    if model is None or model.version != version:
+        return None
+    return model if state is None else model._replace(content=model.content._replace(state=load(state)))
 
 
 def model_to_fold(connection: Connection) -> Published:

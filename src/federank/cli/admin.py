@@ -1,0 +1,141 @@
+"""`federank admin`: what an operator does to a running federation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from federank.errors import SettingError
+
+TOKEN = "FEDERANK_ADMIN_TOKEN"
+
+
+class Operator:
+    """Where the federation is and who asks; a connection is made when a command needs one."""
+
+    def __init__(self, **where: Any) -> None:
+        self._where = where
+
+    def client(self) -> Any:
+        """A connection with the operator's token."""
+        from federank.service.operator.client import OperatorClient
+
+        if not self._where["token"]:
+            raise SettingError(f"The operator's token is needed: --token, or {TOKEN} in the environment.")
+        server, token = self._where["server"], self._where["token"]
+        return OperatorClient(server, token, ca=self._where["ca"], insecure=self._where["insecure"])
+
+
+@click.group()
+@click.option(
+    "--server",
+    metavar="ADDRESS",
+    default="http://127.0.0.1:8471",
+    show_default=True,
+    help="The operator's address, as `federank serve` prints it.",
+)
+@click.option("--token", metavar="TOKEN", envvar=TOKEN, help=f"The operator's token.  [default: {TOKEN}]")
+@click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's.")
+@click.option("--insecure", is_flag=True, help="Allow plain http to another machine.")
+@click.pass_context
+def admin(context: click.Context, /, **where: Any) -> None:
+    """What an operator does to a running federation; every action is a line of its log.
+
+    \b
+    Examples:
+      federank admin versions
+      federank admin rollback 1200
+      federank admin export runs/federation
+    """
+    context.obj = Operator(**where)
+
+
+@admin.command()
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.pass_obj
+def versions(operator: Operator, as_json: bool) -> None:
+    """The versions that can be gone back to."""
+    from federank.cli.tables import new_table, show
+
+    with operator.client() as client:
+        found = client.get("/versions")
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    table = new_table("Version>", "Round>", "Reports>", "Drift>")
+    for entry in found["versions"]:
+        reports = "-" if entry["reports"] is None else f"{entry['reports']:,}"
+        drift = "-" if entry["drift"] is None else f"{entry['drift']:.4f}"
+        table.add_row(f"{entry['version']:,}", f"{entry['round']:,}", reports, drift)
+    show(table)
+
+
+@admin.command()
+@click.argument("version", type=int)
+@click.pass_obj
+def rollback(operator: Operator, version: int) -> None:
+    """Publish an earlier VERSION as a new one; the round that is under way is given up."""
+    with operator.client() as client:
+        done = client.post("/rollback", {"version": version})
+    click.echo(f"Version {done['version']:,} is published, with the content of version {done['content_of']:,}.")
+
+
+@admin.command()
+@click.argument("device")
+@click.pass_obj
+def ban(operator: Operator, device: str) -> None:
+    """Take no Update of DEVICE (its name) any more; one that is not folded yet is withdrawn."""
+    with operator.client() as client:
+        done = client.post("/ban", {"device": device})
+    click.echo("The device was banned before." if done["was_banned"] else "The device is banned.")
+
+
+@admin.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--version", type=int, metavar="N", help="Which version.  [default: the newest]")
+@click.pass_obj
+def export(operator: Operator, folder: Path, version: int | None) -> None:
+    """Write the model to DIR, for `federank recommend`, `evaluate` and `serve --start-from`."""
+    from federank.recommenders.stored.model_folder import refuse_place
+    from federank.service.operator.export import exported_model
+
+    refuse_place(folder)
+    with operator.client() as client:
+        model, number = exported_model(client, version)
+    model.save(folder)
+    click.echo(f"Version {number:,} is in {folder}: {len(model.item_ids):,} items, and nobody's history.")
+
+
+@admin.command("rotate-token")
+@click.pass_obj
+def rotate_token(operator: Operator) -> None:
+    """Make and show a new operator's token; the old one dies."""
+    with operator.client() as client:
+        token = client.post("/token")["token"]
+    click.echo(f"admin token  {token}  (shown this once; the store keeps only its hash)")
+
+
+@admin.command()
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.pass_obj
+def log(operator: Operator, as_json: bool) -> None:
+    """Everything that operators did, oldest first."""
+    from federank.cli.tables import new_table, plain, show
+
+    with operator.client() as client:
+        found = client.get("/log")
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    table = new_table("Line>", "Time", "Action", "Of what")
+    for entry in found["actions"]:
+        detail = {name: value for name, value in entry.items() if name not in ("number", "time", "action")}
+        said = ", ".join(f"{name} {value}" for name, value in detail.items())
+        table.add_row(str(entry["number"]), entry["time"], plain(entry["action"]), plain(said))
+    show(table)
+    if not found["unbroken"]:
+        click.echo("federank: the log was changed: a line is missing or is not as it was written.", err=True)
+        raise SystemExit(1)

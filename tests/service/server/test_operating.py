@@ -1,0 +1,288 @@
+"""What an operator does to a running federation: a way back, bans, a new token, a log that only grows, an export."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from safetensors.numpy import load
+from tests.service.federations import (
+    ITEMS,
+    KEEP,
+    PATIENT,
+    Served,
+    establish_small,
+    in_a_loop,
+    same_bits,
+    serving,
+    small_world,
+    some_update,
+    stored,
+)
+
+from federank.cli import federank
+from federank.recommenders.stored.model_folder import load_model
+from federank.service.server.families.pairs import PAIRS
+from federank.service.server.federation.published import first_model, lowest_rows
+from federank.service.server.store import versions as store_versions
+from federank.service.server.store.actions import all_actions, is_unbroken, note_action
+from federank.service.server.store.database import Database
+from federank.service.server.store.rollback import kept_versions, roll_back
+from federank.service.server.store.statements import close_round, open_round
+from federank.service.server.store.versions import model_at, model_to_fold, publish
+
+ADMIN = "/admin/api/v1"
+ONE = {"target": 1} | PATIENT
+
+
+async def ask(running, method, path, **values):
+    answer = await running.admin.request(method, f"{ADMIN}{path}", headers=running.operator, **values)
+    return answer.status_code, answer.json()
+
+
+async def play(running, rounds, seed=0):
+    device = await running.device()
+    for number in range(rounds):
+        before = running.service.latest.model.version
+        assert (await device.take_part(some_update(seed + number))).status_code == 201
+        await running.version(before + 1)
+    return device
+
+
+@in_a_loop
+async def test_an_earlier_version_is_published_as_a_new_one_and_devices_follow(store):
+    async with serving(store, ONE, KEEP) as running:
+        await play(running, 2)
+        earlier = running.service.latest.model
+        await play(running, 2, seed=10)
+        later = running.service.latest.model
+        number = running.service.latest.round.number
+        status, done = await ask(running, "POST", "/rollback", json={"version": 2})
+        assert (status, done) == (200, {"version": 5, "content_of": 2})
+        await running.version(5)
+        now = running.service.latest.model
+        assert same_bits(now.vectors, earlier.vectors)
+        assert same_bits(now.content.tables["biases"], earlier.content.tables["biases"])
+        differing = np.flatnonzero((later.vectors != earlier.vectors).any(axis=1))
+        assert set(now.rows_since(4)) == set(differing), "who has the newest is sent what differs from it"
+        await running.until(lambda view: view.round.number > number and view.round.state == "open")
+        await play(running, 1, seed=20)
+        learnt = running.service.latest.model
+        assert learnt.version == 6
+        assert not same_bits(learnt.vectors, earlier.vectors), "rounds go on from the version gone back to"
+        await running.until(lambda view: view.folded == 5)
+
+
+@in_a_loop
+async def test_what_was_under_way_is_given_up_by_a_rollback(store):
+    async with serving(store, {"target": 2} | PATIENT) as running:
+        device = await running.device()
+        ticket = await device.ticket()
+        assert (await device.send(ticket, some_update(1))).status_code == 201
+        assert (await ask(running, "POST", "/rollback", json={"version": 0}))[0] == 200
+        await running.until(lambda view: view.round.number == 1 and view.round.state == "open")
+        assert stored(store, "SELECT state, reports FROM rounds WHERE number = 0") == [("abandoned", 1)]
+        assert [bytes(body) for (body,) in stored(store, "SELECT body FROM uploads")] == [b""]
+        assert stored(store, "SELECT abandoned FROM tallies") == [(1,)]
+        assert (await device.send(await device.ticket(), some_update(2))).status_code == 201
+
+
+@in_a_loop
+async def test_a_buffer_is_given_up_by_a_rollback_and_the_next_one_learns(sqlite_store):
+    async with serving(sqlite_store, {"mode": "buffered", "fold_every": 2} | PATIENT, KEEP) as running:
+        devices = [await running.device() for _ in range(3)]
+        assert (await devices[0].take_part(some_update(1))).status_code == 201
+        assert (await ask(running, "POST", "/rollback", json={"version": 0}))[0] == 200
+        await running.version(1)
+        for seed, device in enumerate(devices[1:]):
+            await running.until(lambda view: view.round.state == "open" and view.round.version == 1)
+            assert (await device.take_part(some_update(seed))).status_code == 201
+        await running.version(2)
+        assert stored(sqlite_store, "SELECT COUNT(*) FROM rounds WHERE state = 'folded'") == [(1,)]
+
+
+@in_a_loop
+async def test_a_version_that_is_not_kept_cannot_be_gone_back_to(sqlite_store):
+    async with serving(sqlite_store, ONE) as running:
+        for wanted, expected in ((7, 404), ("0", 422), (True, 422), (None, 422)):
+            assert (await ask(running, "POST", "/rollback", json={"version": wanted}))[0] == expected
+        assert [entry["version"] for entry in (await ask(running, "GET", "/versions"))[1]["versions"]] == [0]
+        assert running.service.latest.model.version == 0
+
+
+def fold(connection, number, version_of):
+    open_round(connection, number, version_of.version)
+    close_round(connection, number, 0)
+    rows = {name: table + 1 for name, table in version_of.content.tables.items()}
+    model = version_of.followed_by(version_of.content._replace(tables=rows))
+    publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
+    return model
+
+
+def test_versions_are_kept_by_the_stated_rule_and_each_of_them_can_be_worked_out(sqlite_store, monkeypatch):
+    monkeypatch.setattr(store_versions, "WHOLE_EVERY", 4)
+    monkeypatch.setattr(store_versions, "KEPT_WHOLE", 3)
+    monkeypatch.setattr(store_versions, "KEPT_EVERY", 16)
+    establish_small(sqlite_store)
+    database = Database(sqlite_store)
+    with database.connection() as connection:
+        first = model = model_to_fold(connection)
+        for number in range(42):
+            model = fold(connection, number, model)
+        kept = [entry["version"] for entry in kept_versions(connection)]
+        whole = [0, 16, 32, 36, 40]
+        assert kept == sorted({*whole, *range(36, 43)}, reverse=True)
+        for version in kept:
+            found = model_at(connection, version)
+            assert np.allclose(found.vectors, first.vectors + version, atol=1e-4), version
+        assert model_at(connection, 20) is None
+        assert roll_back(connection, 20, lowest_rows) is None
+    database.release()
+
+
+@in_a_loop
+async def test_an_update_that_is_not_folded_is_withdrawn_when_its_device_leaves(store):
+    async with serving(store, {"target": 2} | PATIENT, KEEP) as running:
+        leaving, staying, other = [await running.device() for _ in range(3)]
+        before = running.service.latest.model
+        assert (await leaving.take_part(some_update(1))).status_code == 201
+        answer = await running.client.delete("/api/v1/devices/me", headers=leaving.headers)
+        assert answer.status_code == 204
+        assert stored(store, "SELECT COUNT(*) FROM uploads") == [(0,)]
+        for seed, device in ((2, staying), (3, other)):
+            assert (await device.take_part(some_update(seed))).status_code == 201
+        await running.version(1)
+        rate, sums = np.float32(0.5), np.zeros_like(before.vectors)
+        for seed in (2, 3):
+            update = some_update(seed)
+            sums[update.items] += update.vectors
+        assert np.allclose(running.service.latest.model.vectors, before.vectors + rate * sums, atol=1e-6)
+
+
+@in_a_loop
+async def test_a_banned_device_is_refused_and_its_update_withdrawn(store):
+    async with serving(store, {"target": 2} | PATIENT) as running:
+        banned, other = [await running.device() for _ in range(2)]
+        ticket = await banned.ticket()
+        assert (await banned.send(ticket, some_update(1))).status_code == 201
+        status, done = await ask(running, "POST", "/ban", json={"device": banned.name})
+        assert (status, done["was_banned"]) == (200, False)
+        assert stored(store, "SELECT COUNT(*) FROM uploads") == [(0,)]
+        answer = await banned.send(ticket, some_update(1))
+        assert (answer.status_code, answer.json()["error"]) == (403, "banned")
+        await running.until(lambda view: view.departures == 1)
+        answer = await banned.work(wait=0)
+        assert (answer.status_code, answer.json()["error"]) == (403, "banned")
+        assert (await running.client.delete("/api/v1/devices/me", headers=banned.headers)).status_code == 403
+        assert (await other.take_part(some_update(2))).status_code == 201
+        assert (await ask(running, "POST", "/ban", json={"device": banned.name}))[1]["was_banned"] is True
+        assert (await ask(running, "POST", "/ban", json={"device": "nobody"}))[0] == 404
+        assert stored(store, "SELECT devices FROM tallies") == [(1,)]
+
+
+@in_a_loop
+async def test_a_new_token_takes_the_old_one_s_place_at_every_worker(sqlite_store):
+    async with serving(sqlite_store, ONE) as running:
+        status, done = await ask(running, "POST", "/token")
+        assert status == 200
+        assert (await ask(running, "GET", "/log"))[0] == 401, "the old token has died"
+        running.operator = {"Authorization": f"Bearer {done['token']}"}
+        assert (await ask(running, "GET", "/log"))[0] == 200
+        assert done["token"] not in json.dumps(stored(sqlite_store, "SELECT action, detail FROM actions"))
+
+
+@in_a_loop
+async def test_every_action_is_a_line_of_the_log_and_none_can_be_taken_out_unseen(store):
+    async with serving(store, ONE) as running:
+        device = await play(running, 1)
+        await ask(running, "POST", "/rounds", json={"paused": True})
+        await ask(running, "POST", "/rounds", json={"paused": False})
+        await ask(running, "POST", "/accuracy", json={"precision@10": 0.5})
+        await ask(running, "POST", "/rollback", json={"version": 0})
+        await ask(running, "POST", "/ban", json={"device": device.name})
+        _, found = await ask(running, "GET", "/log")
+        actions = [line["action"] for line in found["actions"]]
+        assert actions == ["established", "pause", "go on", "accuracy", "rollback", "ban"]
+        assert found["unbroken"] is True
+    database = Database(store)
+    with database.connection() as connection:
+        for damage in ("DELETE FROM actions WHERE number = 2", "UPDATE actions SET detail = '{}' WHERE number = 4"):
+            connection.raw.execute("BEGIN")
+            connection.run(damage)
+            assert not is_unbroken(all_actions(connection)), damage
+            connection.raw.execute("ROLLBACK")
+        with connection.transaction():
+            note_action(connection, "another")
+        assert is_unbroken(all_actions(connection))
+    database.release()
+
+
+def test_items_that_a_trained_model_lacks_start_low():
+    """They led every list: their drawn biases stood beside those that were learnt, which are mostly lower."""
+    from types import SimpleNamespace
+
+    data = small_world()
+    known = np.arange(ITEMS - 2)
+    trained = SimpleNamespace(
+        name="fpl",
+        training=SimpleNamespace(item_ids=data.item_ids[known]),
+        item_vectors=np.full((len(known), 3), 0.5, dtype=np.float32),
+        item_biases=np.linspace(-6, -2, len(known)).astype(np.float32),
+    )
+    settings = PAIRS.settings(factors=3, triples=2)
+    model = first_model(PAIRS.first_content(settings, data, trained))
+    biases = model.content.tables["biases"]
+    assert same_bits(biases[known], trained.item_biases)
+    assert (biases[ITEMS - 2 :] < np.median(trained.item_biases)).all()
+    assert (model.vectors[ITEMS - 2 :] == 0).all()
+
+
+@pytest.mark.slow
+def test_the_commands_of_an_operator_work_on_a_running_federation(tmp_path):
+    store = f"sqlite:///{tmp_path / 'federation.sqlite'}"
+    token = establish_small(store, ONE)
+    with Served(store, "--quiet", folder=tmp_path) as server:
+        server.until_ready()
+
+        def admin(*words, given=token):
+            command = ["admin", "--server", server.admin_address, "--token", given, *words]
+            return CliRunner().invoke(federank, command)
+
+        def versions():
+            return json.loads(admin("versions", "--json").output)["versions"]
+
+        assert [entry["version"] for entry in versions()] == [0]
+        assert "content of version 0" in admin("rollback", "0").output
+        assert [entry["version"] for entry in versions()] == [1, 0]
+        done = admin("export", str(tmp_path / "model"))
+        assert "12 items, and nobody's history" in done.output, done.output
+        assert len(load_model(tmp_path / "model").item_ids) == ITEMS
+        listed = CliRunner().invoke(federank, ["recommend", str(tmp_path / "model"), "--like", "item-01", "--json"])
+        assert len(json.loads(listed.output)) == 10
+        new = admin("rotate-token").output.split()[2]
+        lines = json.loads(admin("log", "--json", given=new).output)["actions"]
+        assert [line["action"] for line in lines] == ["established", "rollback", "export", "rotate-token"]
+        refused = admin("versions")
+        assert "operator's token" in str(refused.exception)
+
+
+@in_a_loop
+async def test_an_exported_model_starts_a_new_federation_and_is_judged_as_devices_would_be(sqlite_store, tmp_path):
+    from federank.data.splits import split_random
+    from federank.evaluation.evaluate import evaluate
+    from federank.service.operator.export import recommender_of
+
+    async with serving(sqlite_store, ONE) as running:
+        await play(running, 3)
+        answer = await running.admin.get(f"{ADMIN}/export?version=2", headers=running.operator)
+        about = json.loads(answer.headers["X-Export"])
+        catalogue = (await running.admin.get(f"{ADMIN}/catalogue")).json()
+        model = recommender_of(about, load(answer.content), catalogue["items"])
+        assert about["version"] == 2
+        model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.user_ids.tolist() == []
+    content = PAIRS.first_content(PAIRS.settle(PAIRS.settings(triples=2), small_world(), loaded), small_world(), loaded)
+    assert same_bits(content.tables["vectors"], model.item_vectors)
+    split = split_random(small_world(), 0.3, seed=1)
+    assert evaluate(loaded, split, at=3).means["user_coverage"] == 1.0
