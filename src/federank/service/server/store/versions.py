@@ -2,7 +2,7 @@
 
 A fold and the end of its round are one transaction. A worker follows by reading the rows that each newer version has
 changed; one that begins anew reads the last whole model and what came after it. What the next fold has to remember
-besides is kept with the newest version and with whole ones, so that a rollback goes on as it was; the leader alone reads
+besides is kept with the newest version and with whole ones, so that a rollback goes on as it was; only the leader reads
 it.
 """
 
