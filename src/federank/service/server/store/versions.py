@@ -71,8 +71,9 @@ def put_whole(connection: Connection, number: int, model: Published) -> None:
     connection.run("DELETE FROM versions WHERE whole = 0 AND version < ?", model.version - WHOLE_EVERY)
     # Version 0 is a multiple too, and stays: with kept Updates, the model can be worked out anew from it.
     connection.run(
-        "DELETE FROM versions WHERE whole = 1 AND version % ? <> 0 AND version NOT IN"
+        "DELETE FROM versions WHERE whole = 1 AND version / ? * ? <> version AND version NOT IN"
         " (SELECT version FROM versions WHERE whole = 1 ORDER BY version DESC LIMIT ?)",
+        KEPT_EVERY,
         KEPT_EVERY,
         KEPT_WHOLE,
     )
