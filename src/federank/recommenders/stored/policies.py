@@ -45,7 +45,12 @@ def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choice
         return Choices.alike(if_none, pi)
     try:
         of_user, kinds = arrays["policy_of_user"], tuple(_kinds(arrays))
-        if of_user.shape != (n_users,) or of_user.dtype != np.int32 or of_user.min() < 0 or of_user.max() >= len(kinds):
+        if (
+            of_user.shape != (n_users,)
+            or of_user.dtype != np.int32
+            or of_user.min(initial=0) < 0
+            or of_user.max(initial=-1) >= len(kinds)
+        ):
             raise ModelError("The model's folder has policies of other users.")
         return Choices(kinds, of_user, pi)
     except (KeyError, IndexError, ValueError, TypeError, SettingError) as reason:
