@@ -35,7 +35,16 @@ ITEMS, FACTORS, TRIPLES = 12, 3, 4
 TENSORS = {"Content-Type": "application/octet-stream"}
 KEEP = {"keep_updates": True}
 PATIENT = {"deadline": 600.0}
-NO_LIMITS = {"device_rate": 0, "address_rate": 0, "enrolment_rate": 0}
+NO_LIMITS = {
+    "device_rate": 0,
+    "address_rate": 0,
+    "enrolment_rate": 0,
+    "address_connections": 0,
+    # Tests send what they like, and compare the model with the plain sum; test_defences.py has the defences on.
+    "refuse_implausible": False,
+    "row_quantile": 1.0,
+    "move_quantile": 1.0,
+}
 
 
 def in_a_loop(test):
@@ -77,7 +86,9 @@ def some_update(seed, rows=3, items=ITEMS, factors=FACTORS):
     """An Update of random rows."""
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.choice(items, rows, replace=False)).astype(np.int32)
-    return Update(chosen, rng.normal(size=(rows, factors)).astype(np.float32), rng.normal(size=rows).astype(np.float32))
+    biases = np.clip(rng.normal(size=rows), -1, 1) / 2
+    biases -= max(0.0, biases.mean())  # what a pair gives one item it takes from another
+    return Update(chosen, rng.normal(size=(rows, factors)).astype(np.float32), biases.astype(np.float32))
 
 
 class Device:

@@ -20,7 +20,7 @@ from federank.service.server.settings import TrustSettings
 def main(store):
     public, admin = bind("127.0.0.1", 0), bind("127.0.0.1", 0)
     print(json.dumps([bound.getsockname()[1] for bound in (public, admin)]), flush=True)  # noqa: T201
-    trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0, keep_updates=True)
+    trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0, keep_updates=True, refuse_implausible=False)
     for _ in sys.stdin:
         child = os.fork()
         if not child:

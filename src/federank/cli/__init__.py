@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
     "audit": ("federank.cli.audit.command", "What a curious server would learn from a federation's messages."),
     "plan": ("federank.cli.plan", "What a federation of a size can promise, and the accuracy to expect."),
+    "attack": ("federank.cli.attack", "Devices that lie: attacks on a federation in a rehearsal, and what stops them."),
     "device": (
         "federank.cli.device.command",
         "One person's device in a federation: take part, ledger, recommend, policy.",

@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from federank.arrays import FloatMatrix
+from federank.protocol.defences import NO_DEFENCES, Defences, Rows, defend
 from federank.protocol.round import play_round
 from federank.service.server.families.family import Family, Form
 from federank.service.server.federation.charter import Charter
-from federank.service.server.federation.published import Published
+from federank.service.server.federation.published import Content, Published
 from federank.service.server.logs import Log
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
@@ -62,8 +63,9 @@ class Stopped(Exception):
 class PublishedModel:
     """The shared model as the world knows it: a version of it is what devices fetch."""
 
-    def __init__(self, charter: Charter, connection: Connection) -> None:
-        self._charter, self._connection = charter, connection
+    def __init__(self, charter: Charter, connection: Connection, defences: Defences = NO_DEFENCES) -> None:
+        self._charter, self._connection, self._defences = charter, connection, defences
+        self.held = self.capped = 0  # rows that the last fold would have moved or lengthened too much
         self.published, self.round_number = model_to_fold(connection), next_round(connection)
         self.people = 0  # to whom the last fold was scaled
 
@@ -82,12 +84,21 @@ class PublishedModel:
         self.people = tallies(self._connection).devices
         now = family.recipe(settings, self._charter.n_items, self.people)
         if self._charter.sums is None or family.sums is None:
-            content = family.fold(now, self.published, self.round_number, updates)
+            content = self._bounded(family.fold(now, self.published, self.round_number, updates))
         else:
             [summed] = updates
             content = family.sums.fold(now, self.published, summed.values, summed.messages)
         self.published = self.published.followed_by(content)
         self.round_number += 1
+
+    def _bounded(self, content: Content) -> Content:
+        """What a fold has made, held to what one fold may do."""
+        before, after = (
+            Rows(tables["vectors"], tables.get("biases")) for tables in (self.published.content.tables, content.tables)
+        )
+        rows, self.held, self.capped = defend(self._defences, before, after)
+        biases = {} if rows.biases is None else {"biases": rows.biases}
+        return content._replace(tables={**content.tables, "vectors": rows.vectors, **biases})
 
 
 class OpenRound(NamedTuple):
@@ -213,11 +224,12 @@ class Leader:
         keep_updates: bool,
         log: Log,
         announce: Callable[[], None],
+        defences: Defences = NO_DEFENCES,
     ) -> None:
         self._database, self._charter, self._form, self._keep = database, charter, form, keep_updates
         self._lock = LeaderLock(database)
         self._log = log
-        self.announce = announce
+        self.announce, self._defences = announce, defences
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._stand_by, name="rounds", daemon=True)
@@ -300,7 +312,7 @@ class Leader:
         return fleet.sums.record(number, model, shared.people)
 
     def _lead(self, connection: Connection) -> None:
-        shared = PublishedModel(self._charter, connection)
+        shared = PublishedModel(self._charter, connection, self._defences)
         self.mark_log_dirty()  # whoever led before may have been cut off
         while True:
             before = shared.published
@@ -311,7 +323,9 @@ class Leader:
                 self._log.say("round abandoned", "warning", round=shared.round_number)
                 self.mark_log_dirty()
                 self.announce()
-                shared = PublishedModel(self._charter, connection)  # the operator may have gone back meanwhile
+                shared = PublishedModel(
+                    self._charter, connection, self._defences
+                )  # the operator may have gone back meanwhile
                 continue
             except Unfit as reason:
                 number = shared.round_number
@@ -328,13 +342,19 @@ class Leader:
             publish(connection, number, model, measured, self._keep, self._record(fleet, shared, number))
             self.mark_log_dirty()
             self.truncate_log(connection)
-            self._log.say("round folded", "info", round=number, version=model.version, **measured)
+            bounded = {"held_rows": shared.held, "capped_rows": shared.capped}
+            self._log.say("round folded", "info", round=number, version=model.version, **measured, **bounded)
             self.announce()
 
 
 def _drift(before: Published, after: Published) -> float:
-    """How far a fold has moved the model, as a share of its size."""
-    return _length(after.vectors - before.vectors) / (_length(before.vectors) or 1.0)
+    """How far a fold has moved the model, vectors and biases, as a share of its size."""
+    return _length(_rows(after) - _rows(before)) / (_length(_rows(before)) or 1.0)
+
+
+def _rows(model: Published) -> FloatMatrix:
+    biases = model.content.tables.get("biases")
+    return model.vectors if biases is None else np.column_stack((model.vectors, biases))
 
 
 def _length(vectors: FloatMatrix) -> float:

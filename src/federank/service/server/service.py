@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from federank.errors import SettingError
+from federank.protocol.defences import Defences
 from federank.protocol.sums.offer import message_length
 from federank.protocol.sums.upload import upload_bytes
 from federank.service.server.dispatcher import Dispatcher
@@ -50,7 +51,9 @@ class Service:
         self.metrics = Metrics()
         self.encoded = EncodedRows(charter.encode)
         self.latest = Latest(database, log)
-        self.leader = Leader(database, charter, self.form, trust.keep_updates, log, self.latest.wake)
+        self.leader = Leader(
+            database, charter, self.form, trust.keep_updates, log, self.latest.wake, defences_of(charter, trust)
+        )
         self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
         invitations = charter.family.invitations(charter.settings)
         self.dispatcher = Dispatcher(self.latest, self.writer, charter.ticket_key, log, invitations)
@@ -135,6 +138,15 @@ class Service:
                 await self.writer.write(_counting(number, counts), REFUSALS)
             except StoreAway:
                 self._refusals.update(counts)  # told when the store is back
+
+
+def defences_of(charter: Charter, trust: TrustSettings) -> Defences:
+    """What one fold may do: as the operator says, or as the method has it."""
+    row, move = charter.family.defences
+    return Defences(
+        row if trust.row_quantile is None else trust.row_quantile,
+        move if trust.move_quantile is None else trust.move_quantile,
+    )
 
 
 def _counting(number: int, counts: dict[str, int]) -> Any:

@@ -66,6 +66,14 @@ class TrustSettings:
     most_norm: float = 100.0
     """Longest row of an Update, vector and bias together (fpl), or longest message as a whole (frugal); longer ones are
     shortened to it, and counted."""
+    row_quantile: float | None = None
+    """After a fold no row that it moved is longer, and no bias higher, than this share of the catalogue (1: no bound).
+    By default 0.8 for fpl and 0.98 for frugal; catalogues below 100 items are left alone."""
+    move_quantile: float | None = None
+    """A fold moves no row farther than this share of the rows that it moves (1: no bound). By default 0.9 for fpl."""
+    refuse_implausible: bool = True
+    """Refuse an Update that no device can have sent, whatever its history: its numbers are not those of the
+    equations."""
     device_rate: float = 10.0
     """Requests a second of one device, over time (0: no limit)."""
     address_rate: float = 100.0
@@ -83,6 +91,9 @@ class TrustSettings:
 
     def __post_init__(self) -> None:
         positive("most_norm", self.most_norm)
+        for name in ("row_quantile", "move_quantile"):
+            if getattr(self, name) is not None:
+                within(name, getattr(self, name), 0.5, 1)
         for name in ("device_rate", "address_rate", "enrolment_rate"):
             within(name, getattr(self, name), 0, math.inf)
         whole("address_connections", self.address_connections, 0)

@@ -121,6 +121,7 @@ async def upload(service: Service, request: Request) -> Response:
             raise Refusal(415, "type", f"An Update is safetensors, sent as {TYPES[0]}.")
         body = await read_body(request, service.form.most_bytes, service.trust.body_seconds)
         clipped = _judge(service, service.charter.kind, body)
+        _refuse_implausible(service, ticket, body)
     except Refusal as refusal:
         service.refused(refusal.slug)
         raise
@@ -162,6 +163,16 @@ def _judge(service: Service, kind: str, body: bytes) -> int:
         return service.charter.family.kinds[kind].judge(body, service.form)
     except BadMessage as reason:
         raise Refusal(422, "malformed", str(reason)) from reason
+
+
+def _refuse_implausible(service: Service, ticket: Ticket, body: bytes) -> None:
+    """Refuse what no device can have computed from the version of its ticket."""
+    model = service.latest.models.get(ticket.version)
+    if model is None or not service.trust.refuse_implausible or service.charter.kind != "plain":
+        return
+    reason = service.charter.family.implausible(service.charter.settings, model, body)
+    if reason is not None:
+        raise Refusal(422, "implausible", reason)
 
 
 def _ticket(service: Service, request: Request, device: str) -> Ticket:

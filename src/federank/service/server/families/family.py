@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from federank.arrays import IntVector, RealVector
 from federank.data.interactions import Interactions
+from federank.protocol.defences import NO_DEFENCES, Defences
 from federank.service.server.federation.published import Content, Published
 
 
@@ -54,6 +55,12 @@ class SumsOf(NamedTuple):
     """(settings, model) -> the digest of the model as devices read it."""
     fold: Callable[[Any, Published, RealVector, int], Content]
     """(recipe, model, the noisy sum of all messages, how many they are) -> the next version."""
+
+
+def _never(settings: Any, model: Published, body: bytes) -> str | None:
+    """Whatever is of the right form may have been sent."""
+    del settings, model, body
+    return None
 
 
 def _without_end(settings: Any) -> int | None:
@@ -96,6 +103,10 @@ class Family:
     """Where a federation's defaults of `RoundSettings` are not the record's."""
     sharing: tuple[str, ...] = ("as-published", "sticky", "deniable")
     """The ways of sharing that its devices can follow."""
+    defences: Defences = NO_DEFENCES
+    """What one fold may do to the model, unless the operator says otherwise (protocol/defences.py)."""
+    implausible: Callable[[Any, Published, bytes], str | None] = _never
+    """(settings, model that it was computed from, plain upload) -> why no device can have sent it; None if one can."""
     modes: tuple[str, ...] = ("rounds", "buffered")
     """The modes of `RoundSettings` in which its fold makes sense."""
     sums: SumsOf | None = None

@@ -6,7 +6,6 @@ is the shared part of a model that was trained before. The recipe, the messages 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -16,10 +15,13 @@ import numpy as np
 from federank.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
+from federank.protocol.defences import PAIRS_DEFENCES
 from federank.protocol.initial import first_items, normal_columns
 from federank.protocol.messages import Broadcast, Update, decode_update, encode, update_bytes, update_of_ours
 from federank.protocol.pairs.aggregation import Shared
+from federank.protocol.pairs.plausibility import why_implausible
 from federank.protocol.pairs.recipes import DEVICE_SETTINGS, FEDERATION_SETTINGS, FPLSettings, Recipe, recipe_for
+from federank.protocol.pairs.shortening import is_short, shortened, squared_norms
 from federank.service.server.families.family import Family, Form, Kind
 from federank.service.server.federation.published import Content, Published, lowest_rows
 
@@ -114,9 +116,9 @@ def judge(body: bytes, form: Form) -> int:
     update = decode_update(body, form.factors, form.n_items)
     if len(update.items) > form.most_rows:
         raise BadMessage(f"The Update has {len(update.items)} rows; the task allows {form.most_rows} at most.")
-    if _is_short(update, form.most_norm):
+    if is_short(update, form.most_norm):
         return 0
-    return int(np.count_nonzero(_squared_norms(update) > np.float64(form.most_norm) ** 2))
+    return int(np.count_nonzero(squared_norms(update) > np.float64(form.most_norm) ** 2))
 
 
 def summand(body: bytes, form: Form) -> Update:
@@ -124,33 +126,10 @@ def summand(body: bytes, form: Form) -> Update:
     return shortened(update_of_ours(body), form.most_norm)
 
 
-def shortened(update: Update, most_norm: float) -> Update:
-    """The same Update with every row (vector and bias together) at most this long."""
-    if _is_short(update, most_norm):
-        return update
-    squared = _squared_norms(update)
-    long = squared > np.float64(most_norm) ** 2
-    if not long.any():
-        return update
-    factor = np.ones(len(update.items), dtype=np.float64)
-    factor[long] = most_norm / np.sqrt(squared[long])
-    scale = factor.astype(np.float32)
-    return update._replace(vectors=update.vectors * scale[:, None], biases=update.biases * scale)
-
-
-def _is_short(update: Update, most_norm: float) -> bool:
-    """Whether no row can be too long, by the largest of all numbers: one look that settles nearly every Update."""
-    if not len(update.items):
-        return True
-    largest = max(float(np.abs(update.vectors).max()), float(np.abs(update.biases).max()))
-    return largest * math.sqrt(update.vectors.shape[1] + 1) < 0.999 * most_norm
-
-
-def _squared_norms(update: Update) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    # In double precision: the square of a large float32 would overflow.
-    vectors, biases = update.vectors.astype(np.float64), update.biases.astype(np.float64)
-    squares: np.ndarray[tuple[int], np.dtype[np.float64]] = np.einsum("ij,ij->i", vectors, vectors) + biases * biases
-    return squares
+def implausible(settings: FPLSettings, model: Published, body: bytes) -> str | None:
+    """Why no device can have sent this Update: its biases are not those of pairs."""
+    del model
+    return why_implausible(update_of_ours(body), int(settings.triples))
 
 
 PAIRS = Family(
@@ -166,4 +145,6 @@ PAIRS = Family(
     fold=fold,
     encode=encode_rows,
     kinds={"plain": Kind(judge, summand)},
+    defences=PAIRS_DEFENCES,
+    implausible=implausible,
 )

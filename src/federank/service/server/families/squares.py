@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from federank.arrays import IntVector, RealMatrix, RealVector
+from federank.arrays import FloatMatrix, IntVector, RealMatrix, RealVector
 from federank.data.interactions import Interactions
 from federank.errors import Diverged, ModelError, SettingError
+from federank.protocol.defences import SQUARES_DEFENCES
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.initial import normal_columns
 from federank.protocol.squares.aggregation import SquaresShared, first_shared
@@ -28,6 +29,7 @@ from federank.protocol.squares.aggregation import fold as fold_summed
 from federank.protocol.squares.codec import decode_squares_update, encode_squares_broadcast, squares_update_bytes
 from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
 from federank.protocol.squares.messages import SquaresUpdate
+from federank.protocol.squares.plausibility import why_implausible_squares
 from federank.protocol.squares.recipes import SquaresRecipe, factors_for, squares_recipe
 from federank.protocol.squares.server_steps import SummedMessages, item_weights
 from federank.protocol.squares.transmission import message_norm
@@ -231,6 +233,27 @@ def _unread(body: bytes, form: Form) -> SquaresUpdate:
     raise AssertionError("uploads of sums are added up by service/server/sums")
 
 
+def implausible(settings: FrugalSettings, model: Published, body: bytes) -> str | None:
+    """Why no device can have sent this message: it is not what a history gives with this model."""
+    tables, overall, _ = model.content
+    now = recipe(settings, len(tables["vectors"]), 1)
+    update = decode_squares_update(body, now.factors, len(tables["vectors"]))
+    told, gram = _as_devices_see(now, model)
+    return why_implausible_squares(now, update, told, tables["weights"], gram, float(overall["regulariser"][0]))
+
+
+def _as_devices_see(recipe: SquaresRecipe, model: Published) -> tuple[FloatMatrix, RealMatrix]:
+    """The item vectors as published, and their Y'DY; kept for the version at hand, as all of a round ask for it."""
+    if not _SEEN or _SEEN[0][0] is not model.content:
+        told = published(recipe, model.vectors)
+        gram = told.T.astype(np.float64) @ (told * model.content.tables["weights"][:, None])
+        _SEEN[:] = [(model.content, told, gram)]
+    return _SEEN[0][1], _SEEN[0][2]
+
+
+_SEEN: list[tuple[Content, FloatMatrix, RealMatrix]] = []
+
+
 def invitations(settings: FrugalSettings) -> int | None:
     """How often a device is invited in its life: its messages."""
     return settings.messages
@@ -251,6 +274,8 @@ SQUARES = Family(
     kinds={"plain": Kind(judge, summand), "sums": Kind(judge_sealed, _unread)},
     sums=SumsOf(columns, digest_of_model, fold_sum),
     invitations=invitations,
+    defences=SQUARES_DEFENCES,
+    implausible=implausible,
     # Whoever is invited spends a message, so nobody is invited to spare; and the sums of a round belong to one version.
     rounds={"over_selection": 1.0},
     sharing=("sticky", "deniable"),

@@ -1,0 +1,10 @@
+"""The other enemy: devices that lie. A rehearsal of poisoned federations, with the defences and without.
+
+    world       honest people, liars, and a cold item that the liars want to see on everybody's list
+    measure     what honest people get: exposure of the item, its median rank, precision
+    pairs       rounds of FPL with liars in them, and what they send
+    squares     the same for Frugal
+    rehearsal   the same federation honest, attacked without defences, and attacked with them
+
+It calls engines and protocol; the defences are the protocol's own (protocol/defences.py), as a server uses them.
+"""

@@ -1,0 +1,61 @@
+"""`federank attack poison`: the attacks on a federation, in a rehearsal, before somebody else tries them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from federank.audit.poisoning.world import PoisonSettings
+from federank.cli.reading import Reading, reads_data_option
+from federank.cli.settings_flags import given_settings, settings_options
+
+
+@click.group()
+def attack() -> None:
+    """Attack a federation in a rehearsal, with its defences and without.
+
+    \b
+    Example:
+      federank attack poison --data city --share 0.05 --aim push
+    """
+
+
+@attack.command(params=[*settings_options(PoisonSettings)])
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@reads_data_option
+def poison(reading: Reading, as_json: bool, **values: Any) -> None:
+    """Devices that lie: show everybody an item that nobody likes, or spoil everybody's lists.
+
+    The federation is played honest, attacked as published, and attacked with the defences that `federank serve` has by
+    default. Exposure is the share of honest people who have the item among their first ten.
+
+    \b
+    Examples:
+      federank attack poison --data city --share 0.05 --aim push
+      federank attack poison --data city --method frugal --attack loud --sees sums --json
+    """
+    from federank.audit.poisoning.rehearsal import rehearse_poisoning
+    from federank.data.splits import split_random
+
+    settings = PoisonSettings(**given_settings(PoisonSettings, values))
+    split = split_random(reading.interactions(), 0.2, seed=settings.seed)
+    found = rehearse_poisoning(split, settings)
+    if as_json:
+        click.echo(json.dumps(asdict(settings) | found.figures(), indent=2))
+        return
+    from federank.cli.tables import new_table, show
+
+    click.echo(f"{found.liars:,} of {split.train.n_users + found.liars:,} devices lie; they aim at {found.target}.\n")
+    table = new_table("", "Exposure>", "Median rank>", "P@10>")
+    rows = {
+        "Nobody lies": found.honest,
+        "Nobody lies, defended": found.honest_defended,
+        "Attacked": found.undefended,
+        "Attacked, defended": found.defended,
+    }
+    for name, (exposure, rank, precision) in rows.items():
+        table.add_row(name, f"{exposure:.3f}", f"{rank:,.0f}", f"{precision:.4f}")
+    show(table)

@@ -1,0 +1,32 @@
+"""What the equations of a pair can give: an Update that they cannot is a lie, and is refused where it is readable.
+
+A device trains on T pairs. Each adds g to the bias of the item it likes and takes g off the other's, with g from 0 to 1
+(models/bpr.py); what its owner holds back is missing on the liked side alone. So whatever the history and the policy:
+
+    the biases add up to 0 at most           no bias is above T           what is above 0 adds up to T at most
+
+A liar that keeps to this still chooses T pairs; what those can do is bounded by the defences around aggregation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from federank.protocol.messages import Update
+
+SLACK = 1e-3
+"""Of T: sums of 32-bit floats are not exact."""
+
+
+def why_implausible(update: Update, triples: int) -> str | None:
+    """Why no device can have sent this Update, in a sentence; None if one can have."""
+    biases = update.biases.astype(np.float64)
+    slack = SLACK * triples
+    raised = float(biases[biases > 0].sum())
+    if float(biases.sum()) > slack:
+        return (
+            "The biases of an Update cannot add up to more than 0: each pair takes from one item what it gives another."
+        )
+    if raised > triples + slack:
+        return f"The biases of an Update cannot be raised by more than {triples} together: one for each pair."
+    return None

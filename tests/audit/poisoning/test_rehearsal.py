@@ -1,0 +1,98 @@
+"""Poisoned federations in a rehearsal: lies work without the defences, and are stopped by them."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from federank.audit.poisoning.measure import measured
+from federank.audit.poisoning.pairs import LIES, Lie
+from federank.audit.poisoning.rehearsal import rehearse_poisoning
+from federank.audit.poisoning.world import ATTACKS, PoisonSettings, make_world
+from federank.cli import federank
+from federank.data.city.city import city
+from federank.data.splits import split_random
+from federank.errors import SettingError
+from federank.protocol.pairs.plausibility import why_implausible
+from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+
+
+@pytest.fixture(scope="module")
+def town():
+    return split_random(city(people=200, places=300, checkins=4000), 0.2, seed=1)
+
+
+def test_the_target_is_in_no_honest_history_and_liars_come_on_top(town):
+    settings = PoisonSettings(share=0.1)
+    world = make_world(town, settings)
+    assert (world.honest, world.liars) == (200, 22)
+    honest = world.profiles.items[: world.profiles.starts[world.honest]]
+    assert world.target not in honest
+    assert world.target not in world.test.items
+    assert world.target in world.profiles.items[world.profiles.starts[world.honest] :]
+    assert make_world(town, settings, liars=False).liars == 0
+
+
+def test_exposure_rank_and_precision_are_those_of_the_lists(town):
+    world = make_world(town, PoisonSettings())
+    scores = np.zeros((world.honest, world.n_items), dtype=np.float32)
+    scores[:, world.target] = 1.0
+    assert measured(world, scores)[:2] == (1.0, 1.0)
+    truth = np.zeros_like(scores)
+    for person in range(world.honest):
+        truth[person, world.test.of(person)] = 1.0
+    found = measured(world, truth)
+    assert found.exposure < 0.5
+    assert found.precision > 0.3
+
+
+@pytest.mark.parametrize("aim", ["push", "sabotage"])
+def test_an_adaptive_lie_is_one_that_the_equations_give(aim):
+    rng = np.random.default_rng(0)
+    recipe = recipe_for(FPLSettings(factors=3), np.full(5, 4), 80, np.ones(5))
+    vectors, biases = rng.normal(size=(80, 3)).astype(np.float32), rng.normal(size=80).astype(np.float32)
+    lie = Lie(recipe, vectors, biases, 7, 12, 2.0, 100.0, np.ones(3, np.float32), rng)
+    assert why_implausible(LIES["adaptive", aim](lie), 12) is None
+    assert why_implausible(LIES["loud", "push"](lie), 12) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", ["loud", "histories", "adaptive"])
+def test_a_push_works_without_defences_and_is_stopped_by_them(town, attack):
+    settings = PoisonSettings(attack=attack, share=0.05, rounds=60, reports=50)
+    found = rehearse_poisoning(town, settings).figures()
+    assert found["exposure_undefended"] > 0.5
+    assert found["exposure"] <= 0.1
+    assert found["precision@10_honest_defended"] >= 0.9 * found["precision@10_honest"]
+
+
+@pytest.mark.slow
+def test_frugal_is_pushed_by_loud_messages_alone_and_those_are_refused_where_they_are_readable(town):
+    loud = rehearse_poisoning(town, PoisonSettings(method="frugal", attack="loud")).figures()
+    assert loud["exposure_undefended"] > 0.5
+    assert loud["exposure"] == 0.0
+    for attack in ("histories", "adaptive"):
+        assert rehearse_poisoning(town, PoisonSettings(method="frugal", attack=attack)).figures()["exposure"] <= 0.1
+
+
+@pytest.mark.slow
+def test_the_command_prints_what_a_script_needs():
+    command = ["attack", "poison", "--data", "city", "--rounds", "2", "--reports", "20", "--share", "0.05", "--json"]
+    done = CliRunner().invoke(federank, command)
+    assert done.exit_code == 0, done.output
+    figures = json.loads(done.stdout)
+    names = ("exposure", "exposure_undefended", "precision@10", "precision@10_undefended", "precision@10_honest")
+    assert all(0 <= figures[name] <= 1 for name in names)
+    table = CliRunner().invoke(federank, [word for word in command if word != "--json"])
+    assert "Attacked, defended" in table.output
+
+
+@pytest.mark.parametrize("wrong", [{"share": 1.5}, {"attack": "rude"}, {"aim": "fame"}, {"rounds": 0}])
+def test_settings_that_cannot_be_are_refused(wrong):
+    with pytest.raises(SettingError):
+        PoisonSettings(**wrong)
+
+
+def test_every_attack_but_histories_has_a_lie_for_each_aim():
+    assert set(LIES) == {(attack, aim) for attack in ATTACKS if attack != "histories" for aim in ("push", "sabotage")}

@@ -1,0 +1,150 @@
+"""Defences around aggregation: what a fold may do to the model, and what no device can have sent."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federank.data.interactions import Interactions
+from federank.engines.pairs.clients import room_for_clients, sum_of_updates
+from federank.engines.pairs.federation import Federation
+from federank.models.squares import Objective, gram_matrix, pulls, solve_person
+from federank.protocol.defences import LEAST_ITEMS, NO_DEFENCES, Defences, Rows, defend
+from federank.protocol.frugal import FrugalSettings
+from federank.protocol.messages import Update
+from federank.protocol.pairs.plausibility import why_implausible
+from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.protocol.squares.messages import SquaresUpdate
+from federank.protocol.squares.plausibility import why_implausible_squares
+from federank.protocol.squares.recipes import squares_recipe
+
+ITEMS = 300
+
+
+def model(seed=0, items=ITEMS):
+    rng = np.random.default_rng(seed)
+    return Rows(rng.normal(size=(items, 4)).astype(np.float32), rng.normal(size=items).astype(np.float32))
+
+
+def moved(before, seed=1, size=0.1):
+    rng = np.random.default_rng(seed)
+    steps = rng.normal(size=(len(before.biases), 5)).astype(np.float32) * np.float32(size)
+    return Rows(before.vectors + steps[:, :-1], before.biases + steps[:, -1])
+
+
+def pushed(after, item, by=100.0):
+    vectors, biases = after.vectors.copy(), after.biases.copy()
+    vectors[item] += by
+    biases[item] += by
+    return Rows(vectors, biases)
+
+
+@given(by=st.floats(0.5, 1e6), item=st.integers(0, ITEMS - 1))
+def test_a_pushed_row_ends_no_farther_than_others_and_no_higher_than_its_share(by, item):
+    before = model()
+    after = pushed(moved(before), item, by)
+    found, held, capped = defend(Defences(0.8, 0.9), before, after)
+    lengths = np.linalg.norm(found.vectors, axis=1)
+    moves = np.linalg.norm(found.vectors - before.vectors, axis=1)
+    honest = np.delete(np.arange(ITEMS), item)
+    assert moves[item] <= np.quantile(np.linalg.norm(after.vectors - before.vectors, axis=1)[honest], 0.95)
+    assert found.biases[item] <= np.quantile(after.biases, 0.81)
+    assert lengths[item] <= np.quantile(np.linalg.norm(after.vectors, axis=1), 0.82)
+    assert held > 0
+    assert capped > 0
+
+
+def test_rows_that_a_fold_has_not_moved_stay_as_they_are():
+    before = model()
+    after = Rows(before.vectors.copy(), before.biases.copy())
+    after.vectors[:50] += 0.1
+    found = defend(Defences(), before, after).rows
+    assert np.array_equal(found.vectors[50:], before.vectors[50:])
+    assert np.array_equal(found.biases[50:], before.biases[50:])
+
+
+def test_a_row_in_the_midst_of_the_others_is_not_touched():
+    before = model()
+    after = moved(before)
+    found = defend(Defences(), before, after).rows
+    lengths, moves = np.linalg.norm(after.vectors, axis=1), np.linalg.norm(after.vectors - before.vectors, axis=1)
+    calm = (lengths < np.quantile(lengths, 0.5)) & (after.biases < np.quantile(after.biases, 0.5))
+    calm &= moves < np.quantile(moves, 0.5)
+    assert calm.any()
+    assert np.array_equal(found.vectors[calm], after.vectors[calm])
+    assert np.array_equal(found.biases[calm], after.biases[calm])
+
+
+@pytest.mark.parametrize("defences", [NO_DEFENCES, Defences()])
+def test_nothing_is_bounded_where_nothing_is_asked_for_or_the_catalogue_is_small(defences):
+    before = model(items=ITEMS if defences.are_off else LEAST_ITEMS - 1)
+    after = pushed(moved(before), 3)
+    found = defend(defences, before, after)
+    assert found.rows is after
+    assert (found.held, found.capped) == (0, 0)
+
+
+def test_a_model_without_biases_is_capped_by_its_lengths():
+    before = Rows(model().vectors)
+    after = Rows(pushed(moved(model()), 7).vectors)
+    found = defend(Defences(0.98, 1.0), before, after)
+    assert np.linalg.norm(found.rows.vectors[7]) <= np.quantile(np.linalg.norm(after.vectors, axis=1), 0.98) + 1e-4
+    assert found.rows.biases is None
+
+
+@pytest.mark.parametrize("pi", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("order", ["as-published", "summed"])
+def test_what_devices_send_is_plausible_whatever_they_hold_back(pi, order):
+    rng = np.random.default_rng(3)
+    users, items = np.repeat(np.arange(20), 9), rng.integers(0, 60, 180)
+    data = Interactions.from_columns(users, items)
+    settings = FPLSettings(triples=7, clients_per_round=20, order=order, learning_rate=0.5)
+    recipe = recipe_for(settings, data.profiles.sizes, data.n_items, np.full(data.n_users, pi))
+    federation = Federation.established(settings, recipe, data.profiles, data.n_items)
+    room = room_for_clients(*federation.item_vectors.shape)
+    for number in range(3):
+        for user in range(data.n_users):
+            update = sum_of_updates(federation.run, number, np.array([user], dtype=np.int32), room)
+            assert why_implausible(update, 7) is None
+
+
+def update_of(*biases):
+    count = len(biases)
+    items = np.arange(count, dtype=np.int32)
+    return Update(items, np.zeros((count, 2), np.float32), np.array(biases, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("biases", "sentence"),
+    [((100.0,), "more than 0"), ((1.0, -0.5), "more than 0"), ((8.0, -8.0), "more than 7"), ((5.0, 5.0, -10.0), "7")],
+)
+def test_an_update_that_no_pairs_give_is_implausible(biases, sentence):
+    assert sentence in why_implausible(update_of(*biases), 7)
+
+
+@pytest.mark.parametrize("biases", [(7.0, -7.0), (-7.0,), (), (3.5, 3.5, -1.0, -6.0)])
+def test_an_update_that_some_pairs_give_is_plausible(biases):
+    assert why_implausible(update_of(*biases), 7) is None
+
+
+@pytest.mark.parametrize("alpha", [0.0, 5.0])
+def test_every_number_of_a_message_of_squares_is_checked(alpha):
+    rng = np.random.default_rng(1)
+    vectors, weights = rng.normal(size=(50, 4)).astype(np.float32), np.ones(50, np.float32)
+    recipe = squares_recipe(FrugalSettings(alpha=alpha, factors=4), np.ones(3, np.int64), 50)
+    gram, profile = gram_matrix(vectors, weights), np.array([3, 8, 21, 40], np.int32)
+    assert isinstance(recipe.objective, Objective)
+    vector = solve_person(recipe.objective, 0.7, vectors, weights, gram, profile)
+    honest = SquaresUpdate(pulls(recipe.objective, vectors, vector, profile), vector, np.float32(4**-recipe.activity))
+
+    def why(update):
+        return why_implausible_squares(recipe, update, vectors, weights, gram, 0.7)
+
+    assert why(honest) is None
+    loud = honest.strengths.copy()
+    loud[11] += 3.0
+    assert "history" in why(honest._replace(strengths=loud))
+    assert why(honest._replace(vector=vector * 2)) is not None
+    assert why(SquaresUpdate(pulls(recipe.objective, vectors, 2 * vector, profile), 2 * vector, honest.scale))
+    assert "counts less" in why(honest._replace(scale=np.float32(1.5 * 4**-recipe.activity)))
+    assert "no item" in why(SquaresUpdate(np.zeros(50, np.float32), np.zeros(4, np.float32), np.float32(0.1)))
