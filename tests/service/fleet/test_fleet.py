@@ -338,7 +338,8 @@ def test_a_fleet_of_processes_in_the_city_is_as_accurate_as_the_simulation(tmp_p
     data = fr.load(path)
     split = fr.split_temporal(data, 0.2)
     options = ("--data", path, "--target", data.n_users, "--minimum", data.n_users, "--over-selection", 1)
-    with served(tmp_path, *options, "--triples", 20) as address:
+    plain = ("--row-quantile", 1, "--move-quantile", 1)  # the simulation has no defences
+    with served(tmp_path, *options, *plain, "--triples", 20) as address:
         told = fleet_of_processes(address, path, "--processes", 2, "--rounds", 10, "--test", 0.2, "--pi", 0.5)
         expected = simulated_precision(address, split, 10, data.n_users, {"pi": 0.5})
     assert told["devices"] == data.n_users
