@@ -67,7 +67,10 @@ def open_store(address: str, demand: Demand) -> str | None:
     """Make a store ready to be served; the operator's token if there is a new one."""
     database = Database(address)
     if database.dialect == "sqlite" and not database.path.exists():
-        RoundSettings(**demand.rounds)  # refused before there is a file; with those of an old store they may make sense
+        # Refused before there is a file; with what an old store holds they may make sense.
+        RoundSettings(**demand.rounds)
+        if demand.start_from is None or demand.method is not None:
+            _chosen(demand, DEFAULT_METHOD)
     try:
         with database.connection() as connection:
             migrate(connection)
@@ -87,17 +90,22 @@ def open_store(address: str, demand: Demand) -> str | None:
 
 def _begin(connection: Connection, demand: Demand) -> str | None:
     trained = None if demand.start_from is None else load_model(demand.start_from)
-    learnt_by = getattr(trained, "name", DEFAULT_METHOD)
+    family, settings, rounds = _chosen(demand, getattr(trained, "name", DEFAULT_METHOD))
+    data = demand.data()
+    return establish(
+        connection, settings, data, rounds, family=family, name=demand.name, trained=trained, sums=demand.sums
+    )
+
+
+def _chosen(demand: Demand, learnt_by: str) -> tuple[Family, Any, RoundSettings]:
+    """The method of a new federation, its settings and those of its rounds, or a refusal."""
     family = FAMILIES[demand.method or (learnt_by if learnt_by in FAMILIES else DEFAULT_METHOD)]
     _refuse_settings_of_others(family, demand)
     _refuse_sharing(family, demand)
     usual = {**family.defaults, **({"clip": USUAL_CLIP} if demand.sums else {})}
     settings = family.settings(**{**usual, **demand.settings})
-    chosen = {**family.rounds, **(rounds_of_sums(demand.sums, demand.rounds) if demand.sums else demand.rounds)}
-    rounds, data = _rounds_of(family, chosen), demand.data()
-    return establish(
-        connection, settings, data, rounds, family=family, name=demand.name, trained=trained, sums=demand.sums
-    )
+    wanted = {**family.rounds, **(rounds_of_sums(demand.sums, demand.rounds) if demand.sums else demand.rounds)}
+    return family, settings, _rounds_of(family, wanted)
 
 
 def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
