@@ -7,7 +7,7 @@ the defences look at the model before and after a fold, and at nothing else:
 2. a row that it moved may afterwards be no longer than `row_quantile` of all rows, and no bias higher than that share.
 
 An item that people like is at the bound together with many others; one that is pushed cannot get above them. What it
-costs and what it stops is measured in audit/poisoning/ (docs/results/poisoning.md). Quantiles of a handful of items
+costs and what it stops is measured in audit/poisoning/ (docs/operating.md). Quantiles of a handful of items
 mean nothing, so a small catalogue, or a fold that moves few rows, is left alone.
 """
 

@@ -332,7 +332,24 @@ def test_a_device_that_runs_while_the_federation_is_begun_anew_goes_on_in_the_ne
     assert home.take_part(2) == 2
     assert any("begun anew" in told for told in home.told)
     assert home.read(DeviceStore.identity).token == "t2"
+
+
+def test_a_device_that_a_restored_store_does_not_know_enrols_again_and_keeps_all_that_it_has(home):
+    home.take_part(3)
+    federation, before = home.federation, home.everything()
+    nobody = (401, {}, json.dumps({"error": "unknown-device", "message": "Nobody."}).encode())
     federation.fault("GET", "/work", nobody)
+    federation.fault("POST", "/devices", (201, {}, json.dumps({"device": "d3", "token": "t3"}).encode()))
+    asked = len(federation.asked)
+    assert home.take_part(1) == 1
+    assert any("enrols again" in told for told in home.told)
+    assert home.read(DeviceStore.identity).token == "t3"
+    after = home.everything()
+    assert (after["profile"], after["person"][0][1]) == (before["profile"], before["person"][0][1])
+    assert {row[0] for row in before["ledger"]} <= {row[0] for row in after["ledger"]}
+    assert home.read(DeviceStore.rounds) == 4, "its vector goes on from where it was"
+    assert ("GET", "/api/v1/model") not in federation.asked[asked:], "and so does its model"
+    federation.fault("GET", "/work", nobody, nobody)
     with pytest.raises(Refused, match="Nobody"):
         home.take_part(1)
 

@@ -72,6 +72,7 @@ class Client:
         self._httpx = needed_httpx()
         self.address = checked_address(address, insecure)
         self.token, self.note, self.sleep, self.jitter = token, note, sleep, jitter
+        self.has_enrolled_again = False  # a server that forgets a device twice is not asked a third time
         secure = self.address.startswith("https")
         self._http = self._httpx.Client(
             verify=trusted_certificates(ca) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),

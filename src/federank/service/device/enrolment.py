@@ -123,12 +123,26 @@ def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> I
 def settle_again(
     store: DeviceStore, client: Client, identity: Identity, refusal: Refused, note: Callable[[str], None]
 ) -> Identity:
-    """Who this device is after its token was refused: another, if the federation was begun anew; else it is refused."""
+    """Who this device is after its token was refused: another, if the federation was begun anew or has forgotten it.
+
+    A server whose store was restored from a backup does not know the devices that came since. It is the same
+    federation: the device enrols again and keeps what it has, its vector, its ledger and what it chose for life. It
+    does so once.
+    """
     if refusal.status != 401:
         raise refusal
     renewed = settle(store, client, note)
-    if renewed.token == identity.token:
+    if renewed.token != identity.token:
+        return renewed
+    if refusal.slug != "unknown-device" or client.has_enrolled_again:
         raise refusal
+    note("The server does not know this device any more (its store was restored, perhaps): it enrols again.")
+    client.token = None
+    device, token = register(client)
+    client.has_enrolled_again = True
+    renewed = replace(renewed, device=device, token=token)
+    store.write_new_token(device, token)
+    client.token = token
     return renewed
 
 

@@ -298,6 +298,13 @@ class DeviceStore:
             )
             self.write_model(model)
 
+    def write_new_token(self, device: str, token: str) -> None:
+        """Another name and token in the same federation; an Update on its way was for the old ones."""
+        with self.transaction():
+            self._sql.execute("UPDATE identity SET device = ?, token = ?", (device, token))
+            self._sql.execute("DELETE FROM pending")
+            self._sql.execute("UPDATE person SET last_ticket = NULL")
+
     def write_policy(self, policy: Policy, chosen_by: str = "owner") -> None:
         """Keep another policy; a device that is running follows it from its next round.
 

@@ -5,13 +5,21 @@ are counted, those come first who were invited least often: so everybody is hear
 newcomer is heard soon. All that wait at a moment are served by one transaction. A device that has reported in a round
 waits for the next one; one that has been invited as often as the federation's method allows is told so, and waits for
 nothing.
+
+Some never answer. A ticket that has had three times what an answer usually takes is given to somebody else, so that a
+round does not wait for its deadline; whoever answers first counts. A device that misses rounds in a row is asked last.
+All of this is a worker's own memory of devices' random names, and is gone when it ends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import statistics
+import time
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from federank.service.server.latest import Latest
@@ -21,6 +29,11 @@ from federank.service.server.store.statements import Granted, grant
 from federank.service.server.store.writer import Writer
 from federank.service.server.tickets import Ticket, make_ticket
 
+PATIENCE_SHARE, LEAST_PATIENCE = 0.25, 0.5
+"""A ticket is given to somebody else after a share of the deadline at most, and so many seconds at least."""
+SILENT_AFTER = 2
+"""Who has missed so many rounds in a row is asked last: when a round has waited and nobody else is there."""
+LOOK_SECONDS, REMEMBERED_ANSWERS, MOST_MISSED = 0.25, 200, 100_000
 LEAST_WAVE, MOST_WAVE = 64, 1024
 """How many of those who wait are served by one transaction."""
 
@@ -51,6 +64,11 @@ class Dispatcher:
         self._reported: set[str] = set()
         self._no_room = False
         self._chance = random.Random()
+        self._began = 0.0  # when this worker first saw the round
+        self._given_at: dict[str, float] = {}
+        self._expired = 0  # tickets of this round that are given to others too, as nothing has come of them
+        self._answer_seconds: deque[float] = deque(maxlen=REMEMBERED_ANSWERS)
+        self._missed: OrderedDict[str, int] = OrderedDict()  # rounds in a row that a device took a ticket of and missed
 
     @property
     def waiting(self) -> int:
@@ -65,6 +83,33 @@ class Dispatcher:
         """A device has done its part of a round."""
         if round_number == self._round:
             self._reported.add(device)
+            given = self._given_at.get(device)
+            if given is not None:
+                self._answer_seconds.append(time.monotonic() - given)
+        self._missed.pop(device, None)
+
+    def _patience(self) -> float:
+        """Seconds after which a ticket is given to somebody else: three times what an answer usually takes."""
+        longest = PATIENCE_SHARE * self._latest.rounds.deadline
+        if not self._answer_seconds:
+            return longest
+        return min(max(3 * statistics.median(self._answer_seconds), LEAST_PATIENCE), longest)
+
+    def _late(self) -> list[str]:
+        """Who has had a ticket of this round for too long."""
+        too_old = time.monotonic() - self._patience()
+        return [device for device, at in self._given_at.items() if at < too_old and device not in self._reported]
+
+    def _begin(self, number: int) -> None:
+        """Another round: who took a ticket of the last one and has not answered is remembered as silent."""
+        for device in self._late():
+            self._missed[device] = self._missed.get(device, 0) + 1
+            self._missed.move_to_end(device)
+        while len(self._missed) > MOST_MISSED:
+            self._missed.popitem(last=False)
+        self._round, self._given, self._reported, self._no_room = number, {}, set(), False
+        self._given_at, self._expired, self._began = {}, 0, time.monotonic()
+        self._hoping = set(self._waiting)
 
     async def wait(self, device: str, seconds: float, gone: Callable[[], Awaitable[None]]) -> Answer:
         """A ticket for this device, or that it is spent; None if there is none in this time or the device has gone."""
@@ -94,7 +139,9 @@ class Dispatcher:
     async def hand_out(self) -> None:
         """Serve those who wait, for as long as the server runs."""
         while True:
-            await self._news.wait()
+            with suppress(TimeoutError):  # tickets grow old without any news
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._news.wait()
             self._news.clear()
             try:
                 await self._serve_all()
@@ -112,14 +159,17 @@ class Dispatcher:
         if self._latest.paused and self._latest.rounds.mode == "buffered":
             return  # a buffer's next round is open already: the pause is kept here
         if now.number != self._round:
-            self._round, self._given, self._reported, self._no_room = now.number, {}, set(), False
-            self._hoping = set(self._waiting)
-        devices = self._next_devices(self._latest.rounds.most_tickets - now.granted)
+            self._begin(now.number)
+        late = len(self._late())
+        if late > self._expired:
+            self._expired, self._no_room, self._hoping = late, False, set(self._waiting)
+        most = self._latest.rounds.most_tickets + self._expired
+        devices = self._next_devices(most - now.granted)
         tickets = {make_ticket(self._key, device, now.number, now.version): device for device in devices}
         if not tickets:
             return
         again = {ticket for ticket, device in tickets.items() if self._given.get(device) == ticket}
-        most, invitations = self._latest.rounds.most_tickets, self._invitations
+        invitations = self._invitations
 
         def take(connection: Connection) -> Granted:
             return grant(connection, now.number, tickets, again, most, invitations)
@@ -136,8 +186,9 @@ class Dispatcher:
         for ticket in given:
             device = tickets[ticket]
             self._given[device] = ticket
+            self._given_at.setdefault(device, time.monotonic())
             self._answer(device, ticket)
-        if self._hoping:
+        if any(self._missed.get(device, 0) < SILENT_AFTER for device in self._hoping):
             self._news.set()
 
     def _answer(self, device: str, told: Answer) -> None:
@@ -153,6 +204,9 @@ class Dispatcher:
             self._hoping.clear()
             return devices
         wave = max(LEAST_WAVE, min(room + LEAST_WAVE, MOST_WAVE))
-        devices = self._chance.sample(tuple(self._hoping), min(wave, len(self._hoping)))
+        asked = [device for device in self._hoping if self._missed.get(device, 0) < SILENT_AFTER]
+        if not asked and time.monotonic() - self._began >= self._patience():
+            asked = list(self._hoping)  # nobody else has come
+        devices = self._chance.sample(asked, min(wave, len(asked)))
         self._hoping.difference_update(devices)
         return devices

@@ -192,7 +192,7 @@ async function finish(device, identity, ticket, outcome, say) {
 /** Whether the server no longer knows this device.
  * @type {(fault: Refused) => boolean} */
 function isUnknown({ status }) {
-  return status === 401 || status === 403;
+  return status === 401; // a device that is banned (403) is known, and does not join again
 }
 
 /** Say what went wrong; how many seconds to wait before the next try.

@@ -1,0 +1,83 @@
+"""Devices that take a ticket and never answer: others get their turn, and the silent ones are asked last."""
+
+import asyncio
+
+import pytest
+from tests.service.federations import PATIENT, in_a_loop, serving, some_update
+
+from federank.service.server import dispatcher
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(dispatcher, "PATIENCE_SHARE", 0.0005)  # of 600 seconds
+    monkeypatch.setattr(dispatcher, "LEAST_PATIENCE", 0.01)
+
+
+@in_a_loop
+async def test_a_ticket_that_is_not_answered_is_given_to_somebody_else_before_the_deadline(sqlite_store):
+    async with serving(sqlite_store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
+        silent = [await running.device() for _ in range(2)]
+        for device in silent:
+            await device.ticket()
+        others = [await running.device() for _ in range(2)]
+        answers = await asyncio.gather(*(other.take_part(some_update(seed)) for seed, other in enumerate(others)))
+        assert [answer.status_code for answer in answers] == [201, 201]
+        await running.version(1)
+
+
+@in_a_loop
+async def test_who_answers_after_all_is_counted_if_the_round_is_open(sqlite_store):
+    async with serving(sqlite_store, {"target": 2, "over_selection": 1.0} | PATIENT) as running:
+        slow, quick, other = [await running.device() for _ in range(3)]
+        ticket = await slow.ticket()
+        await other.ticket()
+        assert (await quick.take_part(some_update(1))).status_code == 201
+        assert (await slow.send(ticket, some_update(2))).status_code == 201
+        await running.version(1)
+
+
+@in_a_loop
+async def test_devices_that_miss_rounds_in_a_row_are_asked_last(sqlite_store):
+    async with serving(sqlite_store, {"target": 1, "over_selection": 1.0} | PATIENT) as running:
+        silent, lively = await running.device(), await running.device()
+        for number in range(2):
+            await silent.ticket()  # and no answer
+            assert (await lively.take_part(some_update(number))).status_code == 201
+            await running.version(number + 1)
+        await running.open_round(2)
+        assert running.service.dispatcher._missed[silent.name] == 2
+        hoping = [asyncio.create_task(device.work(wait=20)) for device in (silent, lively)]
+        assert (await hoping[1]).status_code == 200
+        ticket = (await hoping[1]).json()["ticket"]
+        assert (await lively.send(ticket, some_update(9))).status_code == 201
+        hoping[0].cancel()
+        answer = await silent.work(wait=30)
+        assert answer.status_code == 200, "who is asked last is asked when nobody else has come"
+        assert (await silent.send(answer.json()["ticket"], some_update(10))).status_code == 201
+        assert silent.name not in running.service.dispatcher._missed, "one answer is enough to be asked like others"
+
+
+@in_a_loop
+async def test_a_federation_goes_on_though_most_of_its_devices_are_silent(sqlite_store):
+    async with serving(sqlite_store, {"target": 5, "over_selection": 1.3} | PATIENT) as running:
+        ending = asyncio.Event()
+
+        async def takes_tickets_only():
+            device = await running.device()
+            while not ending.is_set():
+                await device.work(wait=1)
+
+        async def answers(seed):
+            device = await running.device()
+            while not ending.is_set():
+                answer = await device.work(wait=1)
+                if answer.status_code == 200:
+                    await device.send(answer.json()["ticket"], some_update(seed))
+
+        tasks = [asyncio.create_task(takes_tickets_only()) for _ in range(30)]
+        tasks += [asyncio.create_task(answers(seed)) for seed in range(20)]
+        await running.version(6)
+        ending.set()
+        await asyncio.gather(*tasks)
+        assert running.service.latest.abandoned == 0
