@@ -312,7 +312,7 @@ def test_the_table_of_users_is_written_and_read_back(tmp_path, name):
 
 
 def test_a_table_of_users_of_another_kind_is_refused_and_nothing_written(tmp_path):
-    with pytest.raises(SettingError, match=r"end the name in \.parquet or \.tsv"):
+    with pytest.raises(SettingError, match=r"end the name in \.parquet, \.csv, \.tsv or \.json"):
         evaluate(lists(**GIVEN), world(), at=2).write_per_user(tmp_path / "users.xlsx")
     assert not list(tmp_path.iterdir())
 
