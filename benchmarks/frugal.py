@@ -20,13 +20,12 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from implicit.cpu.als import AlternatingLeastSquares
 from scipy.sparse import csr_matrix
 
 import federank as fr
@@ -36,6 +35,9 @@ from federank.engines.squares.federation import SquaresFederation
 from federank.models.topn import top_n
 from federank.recommenders.people.choosing import choices_for
 from federank.recommenders.recommendations import Recommendations
+
+if TYPE_CHECKING:
+    from implicit.cpu.als import AlternatingLeastSquares
 
 FACTORS, MESSAGES, ITERATIONS, N = 64, 5, 15, 10
 LARGE = {"people": 1_000_000, "places": 100_000, "checkins": 50_000_000}
@@ -49,6 +51,8 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def als(iterations: int) -> AlternatingLeastSquares:
+    from implicit.cpu.als import AlternatingLeastSquares  # not needed for --large
+
     return AlternatingLeastSquares(factors=FACTORS, iterations=iterations, num_threads=1, random_state=1)
 
 
