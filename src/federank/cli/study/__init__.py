@@ -1,4 +1,4 @@
-"""`federank study`: list, run, status, report; what they say is in told.py.
+"""`federank study`: list, run, status, report; what they say is in summary.py.
 
 Everything they do is in studies/.
 """
