@@ -40,6 +40,7 @@ from federank.errors import SettingError
 @click.option("--min-interactions", type=int, metavar="N", help="Keep people with at least N items.")
 @click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's.")
 @click.option("--insecure", is_flag=True, help="Allow plain http to another machine.")
+@click.option("--helper-ca", metavar="FILE", help="Where two servers take part: the helper's own certificate.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def fleet(
     server: str,
@@ -55,6 +56,7 @@ def fleet(
     min_interactions: int | None,
     ca: str | None,
     insecure: bool,
+    helper_ca: str | None,
     as_json: bool,
     **wishes: Any,
 ) -> None:
@@ -101,6 +103,7 @@ def fleet(
         wishes={name: value for name, value in wishes.items() if value is not None},
         ca=ca,
         insecure=insecure,
+        helper_ca=helper_ca,
     )
     with Client(address, ca=ca, insecure=insecure, note=lambda text: click.echo(text, err=True)) as client:
         federation = fetch_federation(client)

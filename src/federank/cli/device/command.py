@@ -32,6 +32,7 @@ from federank.errors import SettingError
 @click.option("--rounds", type=int, metavar="N", help="Take part in N rounds.  [default: until Ctrl-C]")
 @click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's.")
 @click.option("--insecure", is_flag=True, help="Allow plain http to another machine.")
+@click.option("--helper-ca", metavar="FILE", help="Where two servers take part: the helper's own certificate.")
 @click.pass_context
 def device(context: click.Context, /, **given: Any) -> None:
     """Take part in a federation with your own history, which stays in one file on this machine.
@@ -58,6 +59,7 @@ def _take_part(
     rounds: int | None,
     ca: str | None,
     insecure: bool,
+    helper_ca: str | None,
     **wishes: Any,
 ) -> None:
     from federank.checks import whole
@@ -69,7 +71,7 @@ def _take_part(
         whole("--rounds", rounds, 0)
     path = state_path(state)
     if not path.exists():
-        _enrol(path, server, profile, ca, insecure, wishes)
+        _enrol(path, server, profile, ca, insecure, helper_ca, wishes)
     else:
         _refuse_second_enrolment(path, server, wishes)
         if profile is not None:
@@ -80,7 +82,13 @@ def _take_part(
 
 
 def _enrol(
-    path: Path, server: str | None, profile: Path | None, ca: str | None, insecure: bool, wishes: dict[str, Any]
+    path: Path,
+    server: str | None,
+    profile: Path | None,
+    ca: str | None,
+    insecure: bool,
+    helper_ca: str | None,
+    wishes: dict[str, Any],
 ) -> None:
     from federank.service.device.client import Client
     from federank.service.device.enrolment import enrol
@@ -91,7 +99,8 @@ def _enrol(
             "your history."
         )
 
-    ca = None if ca is None else str(Path(ca).absolute())  # the device may be started from another folder next time
+    # The device may be started from another folder next time.
+    ca, helper_ca = (None if file is None else str(Path(file).absolute()) for file in (ca, helper_ca))
     with Client(server, ca=ca, insecure=insecure, note=note) as client:
         matched, chosen, facts = enrol(
             client,
@@ -100,14 +109,30 @@ def _enrol(
             lambda facts, catalogue: chosen_policy(facts, catalogue, wishes),
             ca=ca,
             insecure=insecure,
+            helper_ca=helper_ca,
         )
     note(f"Enrolled in {facts.name or 'a federation'} of {facts.n_items:,} items; the device's file is {path}.")
     _tell_matched(matched)
     who = "you chose" if chosen.chosen_by == "owner" else "the federation suggests, as you named none"
     note(f"Policy ({who}): {policy_line(chosen.policy)}. `federank device policy` shows and changes it.")
+    if facts.is_summed:
+        _tell_helper(path)
     allowed = facts.rules.messages(facts.settings, chosen.policy)
     if allowed is not None:
         note(f"At most {allowed} {'message leaves' if allowed == 1 else 'messages leave'} this device in its life.")
+
+
+def _tell_helper(path: Path) -> None:
+    """Who the second server is, for its owner to compare with what the helper's people say."""
+    from federank.service.device.store import DeviceStore
+
+    with DeviceStore(path) as store:
+        pinned = store.identity().sums
+    if pinned is not None:
+        note(
+            f"No single server can read a message: the second one is {pinned.charter.helper_origin}, fingerprint "
+            f"{pinned.helper}. Both together could."
+        )
 
 
 def _refuse_second_enrolment(path: Path, server: str | None, wishes: dict[str, Any]) -> None:

@@ -42,6 +42,7 @@ from federank.service.device.federation import (
 from federank.service.device.history import Matched, read_profile
 from federank.service.device.state import ChosenPolicy, Identity
 from federank.service.device.store import DeviceStore, created, taking_part
+from federank.service.device.sums import pin, pin_anew
 
 _ATTEMPTS = 5
 
@@ -54,6 +55,7 @@ def enrol(
     *,
     ca: str | None = None,
     insecure: bool = False,
+    helper_ca: str | None = None,
     random_bits: Callable[[int], int] = secrets.randbits,
 ) -> tuple[Matched, ChosenPolicy, Facts]:
     """Make a device of this history at this path; what of the history the federation knows, and the policy.
@@ -68,6 +70,7 @@ def enrol(
     refuse_empty(profile, matched, facts)
     chosen = choose(facts, catalogue)
     facts.rules.outward_policy(chosen.policy)  # what the method cannot keep is refused before anything begins
+    pinned = pin(client, facts, helper_ca) if facts.is_summed else None
     model = fetch_model(client, facts, _ATTEMPTS)
     seed, user = random_bits(32), random_bits(31)
     vector = facts.rules.first_vector(facts.settings, seed, user)
@@ -82,6 +85,7 @@ def enrol(
             facts=facts,
             ca=ca,
             insecure=insecure,
+            sums=pinned,
         )
         store.write_first(identity, chosen, matched.profile, vector, catalogue)
         store.write_model(model)
@@ -148,8 +152,9 @@ def settle_again(
 
 def refuse_another_catalogue(before: Facts, now: Facts) -> None:
     """A catalogue or vectors of another shape make a federation that this device can take no part in."""
-    if (now.method, now.catalogue, now.n_items, now.factors) != (
+    if (now.method, now.is_summed, now.catalogue, now.n_items, now.factors) != (
         before.method,
+        before.is_summed,
         before.catalogue,
         before.n_items,
         before.factors,
@@ -157,6 +162,11 @@ def refuse_another_catalogue(before: Facts, now: Facts) -> None:
         raise BadAnswer(
             "The server's federation is not the one that this device enrolled in: its method, its catalogue or the "
             "size of its vectors has changed. Enrol anew with another --state."
+        )
+    if before.is_summed and before.founding == now.founding and before.settings != now.settings:
+        raise BadAnswer(
+            "The server's settings are not those of the charter that this device has pinned. Nothing was sent; ask the "
+            "operator."
         )
     promised, asked = (getattr(facts.settings, "messages", 0) for facts in (before, now))
     if asked > promised:
@@ -168,11 +178,12 @@ def refuse_another_catalogue(before: Facts, now: Facts) -> None:
 
 def enrol_again(store: DeviceStore, client: Client, identity: Identity, facts: Facts) -> Identity:
     """Enrol in a federation that was begun anew; everything of the old one is replaced at once, or nothing is."""
+    pinned = None if identity.sums is None else pin_anew(identity.sums, client, facts)
     model = fetch_model(client, facts)
     vector = facts.rules.first_vector(facts.settings, identity.seed, identity.user)
     client.token = None  # the old federation's is nobody's business here
     device, token = register(client)
-    renewed = replace(identity, device=device, token=token, facts=facts)
+    renewed = replace(identity, device=device, token=token, facts=facts, sums=pinned)
     store.write_new_federation(renewed, vector, model)
     client.token = token
     return renewed

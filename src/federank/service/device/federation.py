@@ -40,6 +40,9 @@ from federank.service.device.rules import (
     MOST_VERSION,
 )
 
+SUMMED = "frugal-sums"
+"""What a federation calls its method whose uploads no single server can read."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
@@ -47,6 +50,7 @@ class Facts:
 
     name: str
     method: str  # what it learns by
+    is_summed: bool = False  # whether uploads are such that no single server can read one (sums.py)
     settings: Any  # as its recipe says, of the method's record
     n_items: int
     catalogue: str  # digest of the catalogue
@@ -168,16 +172,17 @@ def _task_path(ticket: str) -> str:
 def read_facts(content: bytes) -> Facts:
     """The answer to GET /federation."""
     answer = json_object(content, "about the federation")
-    if answer.get("api") != API or answer.get("method") not in METHODS:
+    if answer.get("api") != API or answer.get("method") not in (*METHODS, SUMMED):
         raise BadAnswer(
             f"The server speaks version {answer.get('api')!r} of the interface and method {answer.get('method')!r}; "
-            f"this device speaks version {API} and {' or '.join(map(repr, METHODS))}. Another version of federank may "
+            f"this device speaks version {API} and {' or '.join(map(repr, (*METHODS, SUMMED)))}. Another version may "
             "be needed."
         )
     recipe = answer.get("recipe")
     if not isinstance(recipe, dict):
         raise BadAnswer("The server says nothing about its recipe; a federation's address is needed.")
-    method = str(answer["method"])
+    told = str(answer["method"])
+    method = "frugal" if told == SUMMED else told
     n_items = whole(answer.get("items"), 2, MOST_ITEMS)
     try:
         settings = METHOD_OF[method].settings_of(recipe, n_items)
@@ -193,6 +198,7 @@ def read_facts(content: bytes) -> Facts:
     return Facts(
         name=shown(answer.get("name", "")),
         method=method,
+        is_summed=told == SUMMED,
         settings=settings,
         n_items=n_items,
         catalogue=text(answer.get("catalogue")),

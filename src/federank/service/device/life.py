@@ -35,6 +35,7 @@ from federank.service.device.round import can_take_part, messages_left, outward_
 from federank.service.device.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
 from federank.service.device.state import Identity, Pending
 from federank.service.device.store import DeviceStore
+from federank.service.device.sums import fetch_offer, split
 
 SECONDS_BETWEEN_LOOKS = 5.0
 """How often a device that takes no part looks whether it may go on."""
@@ -162,6 +163,13 @@ def prepare(
         note(f"Round {ticket.round_number}: not taken part ({reason})")
         return None
     model = merged(rows, have, facts.n_items)
+    offer = None
+    if identity.sums is not None:
+        try:
+            offer = fetch_offer(client, identity.sums, model, ticket.round_number, deadline)
+        except (Refused, NoAnswer) as reason:
+            note(f"Round {ticket.round_number}: not taken part ({reason})")
+            return None
     with store.transaction():
         ledger = store.ledger()
         # Inside the transaction: a policy that its owner changes now is either followed here or changed after.
@@ -176,7 +184,10 @@ def prepare(
                 f"The server takes at most {ticket.most_rows:,} rows and its own recipe makes "
                 f"{played.rows:,}; nothing was sent."
             )
-        pending = Pending(ticket.ticket, ticket.round_number, played.body)
+        body = played.body
+        if identity.sums is not None and offer is not None:
+            body = split(body, identity.sums.charter, offer)
+        pending = Pending(ticket.ticket, ticket.round_number, body)
         store.write_round(pending, played.vector, ledger, played.recorded)
     return pending
 

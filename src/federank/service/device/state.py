@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from federank.errors import BadState, FedeRankError, SettingError
 from federank.protocol.policy import Policy, default_basis
 from federank.service.device.federation import Facts
+from federank.service.device.sums import Pinned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,7 @@ class Identity:
     facts: Facts
     ca: str | None
     insecure: bool
+    sums: Pinned | None = None  # where uploads are such that no single server can read one
 
 
 class Pending(NamedTuple):

@@ -12,6 +12,7 @@ either all of a step or none of it. It holds
     pending     an Update that is recorded as sent and whose receipt has not come yet: the very bytes
     model       the shared model as last received, and its version
     catalogue   the items' ids, titles and categories
+    sums        where no single server reads uploads: the charter that the device has pinned
 
 A round is one transaction: the new vector, the ledger's lines, the model and the pending Update are written
 together, before a byte is sent. A second one removes the pending Update when its receipt or a definite refusal has
@@ -35,9 +36,10 @@ from typing import Any
 import numpy as np
 
 from federank.arrays import FloatVector, IntVector
-from federank.errors import BadState
+from federank.errors import BadMessage, BadState
 from federank.protocol.ledger import Ledger, SentMessage
 from federank.protocol.policy import Policy
+from federank.protocol.sums.charter import charter_from
 from federank.service.device.federation import Catalogue, Facts, read_facts
 from federank.service.device.methods.method import Model, RoundVector
 from federank.service.device.private_file import (
@@ -55,10 +57,11 @@ from federank.service.device.state import (
     policy_as_text,
     policy_from_text,
 )
+from federank.service.device.sums import Pinned
 
-FORMAT = 3
-"""Format 1 did not say what the vector of rounds was learnt from; format 2 knew of one method, and counted no messages.
-Such a file is brought up to date when opened."""
+FORMAT = 4
+"""Format 1 did not say what the vector of rounds was learnt from; format 2 knew of one method, and counted no messages;
+format 3 pinned no charter of sums. Such a file is brought up to date when opened."""
 _APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
 
 _SCHEMA = """
@@ -78,6 +81,7 @@ CREATE TABLE model (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT
 CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT NULL);
 CREATE TABLE messages (number INTEGER PRIMARY KEY, allowed INTEGER NOT NULL, round INTEGER NOT NULL,
     items INTEGER NOT NULL);
+CREATE TABLE sums (one INTEGER PRIMARY KEY CHECK (one = 1), charter BLOB NOT NULL, helper_ca TEXT);
 """
 _SINCE_1 = ("ALTER TABLE person ADD COLUMN learnt_from TEXT",)
 _SINCE_2 = (
@@ -86,7 +90,10 @@ _SINCE_2 = (
     "ALTER TABLE model ADD COLUMN weights BLOB",
     "ALTER TABLE model ADD COLUMN regulariser REAL",
 )
-_CHANGES = {1: (*_SINCE_1, *_SINCE_2), 2: _SINCE_2}
+_SINCE_3 = (
+    "CREATE TABLE IF NOT EXISTS sums (one INTEGER PRIMARY KEY CHECK (one = 1), charter BLOB NOT NULL, helper_ca TEXT)",
+)
+_CHANGES = {1: (*_SINCE_1, *_SINCE_2, *_SINCE_3), 2: (*_SINCE_2, *_SINCE_3), 3: _SINCE_3}
 """What brings a file of an earlier format up to date."""
 
 
@@ -176,7 +183,21 @@ class DeviceStore:
             facts=read_facts(document.encode()),
             ca=ca,
             insecure=bool(insecure),
+            sums=self._pinned(),
         )
+
+    def _pinned(self) -> Pinned | None:
+        row = self._one("SELECT charter, helper_ca FROM sums")
+        if row is None:
+            return None
+        try:
+            return Pinned(charter_from(row[0]), row[1])
+        except BadMessage as reason:
+            raise BadState(f"{self.path} is damaged: the charter in it cannot be read ({reason}).") from reason
+
+    def _write_pinned(self, pinned: Pinned | None) -> None:
+        if pinned is not None:
+            self._sql.execute("REPLACE INTO sums VALUES (1, ?, ?)", (pinned.charter.to_bytes(), pinned.helper_ca))
 
     def policy(self) -> ChosenPolicy:
         """What the owner allows, and who chose it."""
@@ -276,6 +297,7 @@ class DeviceStore:
                 (*own, facts.document, identity.ca, identity.insecure),
             )
             self._sql.execute("INSERT INTO person VALUES (1, ?, ?, ?, NULL, NULL, 0, NULL, NULL)", person)
+            self._write_pinned(identity.sums)
             packed = zlib.compress(json.dumps(catalogue._asdict()).encode())
             self._sql.execute("INSERT INTO catalogue VALUES (1, ?)", (packed,))
             self._insert_profile(profile)
@@ -290,6 +312,7 @@ class DeviceStore:
         joined = (identity.device, identity.token, identity.facts.document)
         with self.transaction():
             self._sql.execute("UPDATE identity SET device = ?, token = ?, federation = ?", joined)
+            self._write_pinned(identity.sums)
             self._sql.execute("DELETE FROM pending")
             self._sql.execute(
                 "UPDATE person SET vector = ?, learnt_from = NULL, home = NULL, home_version = NULL, rounds = 0,"

@@ -17,6 +17,7 @@ from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.service.device.client import Client, trusted_certificates
 from federank.service.device.federation import Facts, fetch_catalogue, fetch_facts
+from federank.service.device.sums import Pinned, pin
 from federank.service.fleet.devices import Models
 from federank.service.fleet.frugal import virtual_devices
 from federank.service.fleet.rehearsal import Fleet, Plan
@@ -40,6 +41,7 @@ class Rehearsal:
     """Everybody's policy, as settings of the method: pi, sharing, epsilon, basis, budget."""
     ca: str | None = None
     insecure: bool = False
+    helper_ca: str | None = None
 
 
 class Federation(NamedTuple):
@@ -95,8 +97,16 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     if plan.address.startswith("https"):
         plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        tally = runner.run(Fleet(plan, devices, Models(facts), users).play())
+        tally = runner.run(Fleet(plan, devices, Models(facts), users, _pinned(rehearsal, facts)).play())
     return Played(tally, users, devices.vectors())
+
+
+def _pinned(rehearsal: Rehearsal, facts: Facts) -> Pinned | None:
+    """What every device of the fleet pins, where no single server reads uploads: they enrol in the same moment."""
+    if not facts.is_summed:
+        return None
+    with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
+        return pin(client, facts, rehearsal.helper_ca)
 
 
 def _loop_factory() -> Any:

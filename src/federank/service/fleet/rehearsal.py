@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from federank.errors import BadAnswer, FedeRankError, NoAnswer
+from federank.protocol.sums.offer import Offer
 from federank.service.device.client import read_refusal
 from federank.service.device.federation import (
     Ticket,
@@ -29,6 +30,7 @@ from federank.service.device.federation import (
 )
 from federank.service.device.methods.method import Model
 from federank.service.device.rules import LONG_POLL, MOST_OLDER_OFFERS
+from federank.service.device.sums import Pinned, checked_offer, split
 from federank.service.fleet.connection import Connection, Reply
 from federank.service.fleet.devices import Devices, Models
 from federank.service.fleet.tally import Tally
@@ -61,8 +63,12 @@ class Plan:
 class Fleet:
     """Devices of one process, and the server they talk to."""
 
-    def __init__(self, plan: Plan, devices: Devices, models: Models, users: list[int]) -> None:
+    def __init__(
+        self, plan: Plan, devices: Devices, models: Models, users: list[int], pinned: Pinned | None = None
+    ) -> None:
         self.plan, self.devices, self.models, self.users = plan, devices, models, users
+        self._pinned = pinned
+        self._offers: dict[int, Offer] = {}  # of the newest round: every device is offered the same
         self.tally = Tally()
         self._facts = models.facts
         self._turn = 0.0
@@ -215,6 +221,11 @@ class Fleet:
             self.tally.counts["vanished"] += 1
             await self._stay_away(ticket.round_number)
             return model
+        if self._pinned is not None:
+            offer = await self._offer(connection, self._pinned, ticket.round_number, model)
+            if offer is None:
+                return model
+            body = split(body, self._pinned.charter, offer)
         sending = time.monotonic()
         reply = await self._request(connection, "POST", f"{path}/update", body)
         now = time.monotonic()
@@ -228,6 +239,17 @@ class Fleet:
         self.tally.took["upload"].append(now - sending)
         self.tally.took["interaction"].append(now - began)
         return model
+
+    async def _offer(self, connection: Connection, pinned: Pinned, number: int, model: Model) -> Offer | None:
+        """A round's offer, checked as a person's device checks it; nothing where the round is over."""
+        if number not in self._offers:
+            reply = await self._request(connection, "GET", f"/sums/offer?round={number}")
+            if reply.status != 200:
+                self.tally.counts[_slug(reply)] += 1
+                return None
+            own = model._replace(vectors=model.vectors[:, : self._facts.factors])
+            self._offers = {number: checked_offer(reply.content, pinned, own, number)}
+        return self._offers[number]
 
     async def _stay_away(self, round_number: int) -> None:
         """Until a round is over: asked again before, the server would hand out the same ticket."""

@@ -34,14 +34,14 @@ def settings_of(**given):
     return FrugalSettings(**({"factors": FACTORS, "messages": 5, "clip": 3.0} | given))
 
 
-def establish_sums(store, helper, rounds=None, sigma=0.0, **given):
+def establish_sums(store, helper, rounds=None, sigma=0.0, least=LEAST, **given):
     """Establish a federation of sums in a store."""
     database = Database(store)
     with database.connection() as connection:
         migrate(connection)
         usual = {"target": LEAST, "minimum": LEAST, "over_selection": 1.0}
         chosen = RoundSettings(**(usual | PATIENT | (rounds or {})))
-        demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=LEAST)
+        demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=least)
         establish(connection, settings_of(**given), small_world(), chosen, family=SQUARES, sums=demand)
     database.close()
 

@@ -1,0 +1,166 @@
+"""Messages that no single server can read, on a device: what it pins, what it checks, and how a message is split.
+
+When it enrols, a device reads the charter of sums from the leader and the helper's key from the helper's own address;
+it keeps the charter, and from then on trusts no other. Before it makes a message it checks the round's offer: signed by
+the helper, about this charter, about the very model that it holds. Only then is the message rounded and split; what
+is kept until it is sent is already the upload, which the leader cannot read.
+
+A federation that is begun anew has another charter. It must name the same helper and be no weaker: no more messages,
+no less noise, no smaller cohorts. Messages that were sent count for life.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from federank.errors import BadAnswer, BadMessage
+from federank.protocol.squares.codec import decode_squares_update
+from federank.protocol.squares.messages import dense, flat
+from federank.protocol.sums.canonical import digest, hexadecimal, read_canonical
+from federank.protocol.sums.charter import SumsCharter, charter_from
+from federank.protocol.sums.identities import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow
+from federank.protocol.sums.offer import Offer, check_offer, model_digest, read_offer
+from federank.protocol.sums.rounding import round_message
+from federank.protocol.sums.upload import encode_upload, make_upload, new_secrets, rounding_chances
+from federank.service.device.answers import json_object
+from federank.service.device.client import Client
+from federank.service.device.methods.method import Model
+
+if TYPE_CHECKING:
+    from federank.service.device.federation import Facts
+
+_ATTEMPTS = 5
+_TOLD = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip")
+
+
+class Pinned(NamedTuple):
+    """What a device keeps of a federation of sums."""
+
+    charter: SumsCharter
+    helper_ca: str | None
+
+    @property
+    def helper(self) -> str:
+        """The helper's fingerprint, for people to compare."""
+        return fingerprint(self.charter.helper_public())
+
+
+def pin(client: Client, facts: Facts, helper_ca: str | None = None) -> Pinned:
+    """The charter of a federation to enrol in, once it fits what the leader says and who the helper is."""
+    charter = _agreed(client, facts)
+    helper_key(charter, helper_ca)
+    return Pinned(charter, helper_ca)
+
+
+def pin_anew(before: Pinned, client: Client, facts: Facts) -> Pinned:
+    """The charter of a federation that was begun anew, if it is no weaker than the one that this device knows."""
+    charter, known = _agreed(client, facts), before.charter
+    if charter.helper_origin != known.helper_origin or (
+        charter.helper_public() not in (known.helper_public(), helper_key(known, before.helper_ca))
+    ):
+        raise BadAnswer(
+            "The federation was begun anew with another helper than the one that this device knows. Nothing was sent; "
+            "ask the operator, compare fingerprints, and enrol anew with another --state."
+        )
+    weaker = [
+        name
+        for name, is_weaker in (
+            ("more messages", charter.messages > known.messages),
+            ("less noise", charter.noise < known.noise),
+            ("smaller cohorts", charter.least_cohort < known.least_cohort),
+        )
+        if is_weaker
+    ]
+    if weaker:
+        raise BadAnswer(
+            f"The federation was begun anew with {' and '.join(weaker)} than it promised this device. Nothing was "
+            "sent; ask the operator, or enrol anew with another --state."
+        )
+    helper_key(charter, before.helper_ca)
+    return before._replace(charter=charter)
+
+
+def helper_key(charter: SumsCharter, helper_ca: str | None) -> bytes:
+    """The helper's key of now, from the helper's own address: the charter's, or one that it has signed for."""
+    with Client(charter.helper_origin, ca=helper_ca) as line:
+        told = json_object(line.request("GET", "/identity", attempts=_ATTEMPTS).content, "about the helper")
+    try:
+        key = hexadecimal(told.get("key"), PUBLIC_BYTES, "The helper's key")
+        steps = [
+            (
+                hexadecimal(step.get("old"), PUBLIC_BYTES, "A helper's old key"),
+                hexadecimal(step.get("new"), PUBLIC_BYTES, "A helper's new key"),
+                hexadecimal(step.get("signature"), SIGNATURE_BYTES, "A helper's signature"),
+            )
+            for step in told.get("successions", [])
+        ]
+        now = follow(charter.helper_public(), steps)
+    except (BadMessage, AttributeError, TypeError) as reason:
+        raise BadAnswer(f"The helper at {charter.helper_origin} does not say who it is ({reason}).") from reason
+    if now != key:
+        raise BadAnswer(
+            f"The leader names a helper whose key is {fingerprint(charter.helper_public())}, and the helper at "
+            f"{charter.helper_origin} has {fingerprint(key)}. One of them is not who it says; nothing was sent."
+        )
+    return now
+
+
+def fetch_offer(client: Client, pinned: Pinned, model: Model, round_number: int, deadline: float) -> Offer:
+    """The offer of a round, if the helper has signed it and it is about this charter and this very model."""
+    content = client.request("GET", f"/sums/offer?round={round_number}", deadline=deadline).content
+    return checked_offer(content, pinned, model, round_number)
+
+
+def checked_offer(content: bytes, pinned: Pinned, model: Model, round_number: int) -> Offer:
+    """The same of bytes that have come."""
+    charter = pinned.charter
+    try:
+        try:
+            offer = read_offer(content, charter.helper_public())
+        except BadMessage:  # perhaps the helper has a new key by now
+            offer = read_offer(content, helper_key(charter, pinned.helper_ca))
+        held = model_digest(model.version, model.regulariser, model.weights, model.vectors)
+        check_offer(offer, charter, held, np.arange(charter.items, dtype=np.int32), time.time())
+        if (offer.round, offer.version) != (round_number, model.version):
+            raise BadMessage("The offer is of another round than the ticket; nothing is sent.")
+    except BadMessage as reason:
+        raise BadAnswer(f"The round's offer cannot be taken: {reason}") from reason
+    return offer
+
+
+def split(body: bytes, charter: SumsCharter, offer: Offer, random: Callable[[int], bytes] = os.urandom) -> bytes:
+    """The upload of a message: rounded, split in two, sealed. The message itself goes no further than this."""
+    update = decode_squares_update(body, charter.columns - 1, charter.items)
+    values = flat(dense(update))
+    try:
+        whole = round_message(values, charter.length_of_clip(), rounding_chances(len(values), random))
+        return encode_upload(make_upload(offer, whole, new_secrets(random)))
+    except BadMessage as reason:
+        raise BadAnswer(f"The message cannot be split: {reason} Nothing was sent.") from reason
+
+
+def _agreed(client: Client, facts: Facts) -> SumsCharter:
+    """The leader's charter, if it is of the federation that the leader says this is."""
+    try:
+        charter = charter_from(client.request("GET", "/sums/charter", attempts=_ATTEMPTS).content)
+        content = client.request("GET", "/sums/settings", attempts=_ATTEMPTS).content
+        settings = read_canonical(content, "The settings of a federation")
+    except BadMessage as reason:
+        raise BadAnswer(f"The leader's charter of sums cannot be used: {reason}") from reason
+    told = {name: getattr(facts.settings, name) for name in _TOLD}
+    promised = {name: repr(value) if isinstance(value, float) else value for name, value in told.items()}
+    fits = (
+        digest("settings", content).hex() == charter.settings
+        and {name: settings.get(name) for name in _TOLD} == promised
+        and (charter.founding, charter.items, charter.columns) == (facts.founding, facts.n_items, facts.factors + 1)
+        and (charter.messages, charter.clip) == (told["messages"], repr(told["clip"]))
+        and charter.blocks == 1
+    )
+    if not fits:
+        raise BadAnswer("The leader's charter of sums is not of the federation that the leader says this is.")
+    return charter

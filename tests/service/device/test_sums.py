@@ -1,0 +1,254 @@
+"""A person's device where no single server reads an upload: what it pins, what it checks, and what never leaves it."""
+
+import asyncio
+import json
+import random
+import sqlite3
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from tests.service.federations import ITEMS, NO_LIMITS
+from tests.service.helper.helpers import ThreadedHelper
+from tests.service.server.sums.federations import LEAST, establish_sums
+
+from federank.errors import BadAnswer, NoAnswer
+from federank.protocol.policy import Policy
+from federank.protocol.sums.charter import charter_from
+from federank.protocol.sums.upload import decode_upload
+from federank.service.device import life, sums
+from federank.service.device.client import Client
+from federank.service.device.enrolment import enrol
+from federank.service.device.federation import fetch_facts
+from federank.service.device.life import take_part
+from federank.service.device.state import ChosenPolicy
+from federank.service.device.store import DeviceStore
+from federank.service.fleet.processes import Rehearsal, rehearse
+from federank.service.fleet.rehearsal import Plan
+from federank.service.server.http.app import public_app
+from federank.service.server.http.connections import ConnectionLimits
+from federank.service.server.http.listening import bind, uvicorn_server
+from federank.service.server.logs import Log
+from federank.service.server.service import open_service
+from federank.service.server.settings import TrustSettings
+
+ALL_OF_IT = Policy(sharing="sticky", pi=1.0, basis="shared")
+HISTORIES = [["item-00", "item-01", "item-02"], ["item-00", "item-03"], ["item-04", "item-05", "item-06"]]
+
+
+class Leader:
+    """A leader's worker with its real parts, on a port of this machine, in a thread."""
+
+    def __init__(self, store, port=0):
+        self.socket = bind("127.0.0.1", port)
+        self.port = self.socket.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.store, self.ready, self.ending = store, threading.Event(), None
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self.thread.start()
+        assert self.ready.wait(60)
+
+    async def _serve(self):
+        service = open_service(self.store, TrustSettings(**NO_LIMITS), Log(None))
+        await service.start()
+        self.server = uvicorn_server(public_app(service), ConnectionLimits(header_timeout=10, reading_timeout=30))
+        self.ready.set()
+        await self.server.serve(sockets=[self.socket])
+        service.dispatcher.end()
+        await service.stop()
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join()
+        self.socket.close()
+
+
+@contextmanager
+def two_servers(tmp_path, **given):
+    store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        establish_sums(store, helper.origin, **given)
+        leader = Leader(store)
+        try:
+            yield leader, helper
+        finally:
+            leader.stop()
+
+
+@pytest.fixture
+def servers(tmp_path):
+    with two_servers(tmp_path) as both:
+        yield both
+
+
+class Home:
+    """A device at home: its file, its line, and what it told its owner."""
+
+    def __init__(self, address, folder, number=0):
+        self.address, self.path, self.told = address, folder / f"device-{number}.sqlite", []
+        profile = folder / f"me-{number}.csv"
+        profile.write_text("item\n" + "\n".join(HISTORIES[number % 3]) + "\n")
+        with Client(address, note=self.told.append) as client:
+            chosen = ChosenPolicy(ALL_OF_IT, "owner")
+            enrol(client, self.path, profile, lambda *_: chosen, random_bits=random.Random(number).getrandbits)
+
+    def take_part(self, rounds=1):
+        with DeviceStore(self.path) as store:
+            identity = store.identity()
+            with Client(self.address, token=identity.token, note=self.told.append) as client:
+                return take_part(store, client, rounds, self.told.append)
+
+    def read(self, reader):
+        with DeviceStore(self.path) as store:
+            return reader(store)
+
+
+def everybody_once(homes):
+    """All of them take part in one round, at the same time, as a cohort needs them all."""
+    stored = []
+    threads = [threading.Thread(target=lambda home=home: stored.append(home.take_part())) for home in homes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return stored
+
+
+def test_devices_take_part_and_the_model_follows(servers, tmp_path):
+    leader, helper = servers
+    homes = [Home(leader.address, tmp_path, number) for number in range(LEAST)]
+    assert everybody_once(homes) == [1] * LEAST
+    with Client(leader.address) as client:
+        for _ in range(200):
+            if fetch_facts(client).version == 1:
+                break
+            threading.Event().wait(0.05)
+        assert fetch_facts(client).version == 1
+    for home in homes:
+        assert home.read(lambda store: store.ledger()).spent == 1
+        pinned = home.read(lambda store: store.identity().sums)
+        assert pinned.charter.helper_public() == helper.service.helper.identity.public
+
+
+def test_what_waits_to_be_sent_is_the_upload_and_never_the_message(servers, tmp_path, monkeypatch):
+    leader, _ = servers
+    home = Home(leader.address, tmp_path)
+    monkeypatch.setattr(life, "send_pending", lambda *_: False)
+    home.take_part()
+    pending = home.read(lambda store: store.pending())
+    upload = decode_upload(pending.body, (ITEMS + 5) * 5)
+    assert len(upload.share) == (ITEMS + 5) * 5
+    assert home.read(lambda store: store.ledger()).spent == 1  # written before the first byte leaves
+    assert b"strengths" not in home.path.read_bytes()
+
+
+def test_attack_another_key_in_the_helpers_place(servers, tmp_path):
+    """The leader cannot pretend to be both: the key is fetched from the helper's own address."""
+    leader, helper = servers
+    real = helper.service.helper.identities
+    kept = list(real)
+    real[:] = [kept[0]._replace(public=bytes.fromhex(_other_key()))]
+    with pytest.raises(BadAnswer, match="not who it says"):
+        Home(leader.address, tmp_path)
+    real[:] = kept
+    assert not list(tmp_path.glob("device-*"))
+
+
+def _other_key():
+    from federank.protocol.sums.identities import new_private_key, public_key_of
+
+    return public_key_of(new_private_key()).hex()
+
+
+def test_a_device_does_not_enrol_where_the_helper_cannot_be_asked(servers, tmp_path, monkeypatch):
+    leader, helper = servers
+    monkeypatch.setattr(sums, "_ATTEMPTS", 1)
+    helper.stop()
+    try:
+        with pytest.raises(NoAnswer):
+            Home(leader.address, tmp_path)
+    finally:
+        helper.start()
+
+
+@pytest.mark.parametrize("change", ["model", "key", "round", "charter"])
+def test_attack_another_offer_for_one_person(servers, tmp_path, monkeypatch, change):
+    """Whatever the leader says of a round that the helper has not signed, or signed for something else, is refused."""
+    leader, _ = servers
+    home = Home(leader.address, tmp_path)
+    real = sums.checked_offer
+
+    def tampered(content, pinned, model, number):
+        told = json.loads(content)
+        if change == "model":
+            return real(content, pinned, model._replace(vectors=model.vectors + np.float32(1)), number)
+        if change == "round":
+            return real(content, pinned, model, number + 1)
+        if change == "charter":
+            noisier = json.loads(pinned.charter.to_bytes()) | {"noise": 128}
+            other = charter_from(json.dumps(noisier, sort_keys=True, separators=(",", ":")).encode())
+            return real(content, pinned._replace(charter=other), model, number)
+        told["offer"]["key"] = _other_key()
+        return real(json.dumps(told, sort_keys=True, separators=(",", ":")).encode(), pinned, model, number)
+
+    monkeypatch.setattr(sums, "checked_offer", tampered)
+    with pytest.raises(BadAnswer, match="offer cannot be taken"):
+        home.take_part()
+    assert home.read(lambda store: store.ledger()).spent == 0
+
+
+def test_attack_founding_anew_to_reset_the_count(servers, tmp_path):
+    """Another founding at the same address, with the same helper: messages count for life; a weaker one is refused."""
+    leader, helper = servers
+    home = Home(leader.address, tmp_path)
+    sql = sqlite3.connect(home.path)
+    sql.executemany("INSERT INTO messages VALUES (?, 5, ?, 3)", [(number + 1, number) for number in range(5)])
+    sql.commit()
+    sql.close()
+    leader.stop()
+    (tmp_path / "anew").mkdir()
+    store = f"sqlite:///{tmp_path / 'anew' / 'leader.sqlite'}"
+    establish_sums(store, helper.origin)
+    again = Leader(store, leader.port)
+    try:
+        assert home.take_part() == 0
+        assert any("begun anew" in line for line in home.told)
+        assert any("may send none more in its life" in line for line in home.told)
+    finally:
+        again.stop()
+
+
+def test_attack_founding_anew_with_less_noise_or_another_helper(tmp_path):
+    with two_servers(tmp_path, sigma=1.0) as (leader, helper):
+        home = Home(leader.address, tmp_path)
+        leader.stop()
+        for name, origin_of, sentence in (
+            ("quieter", lambda: helper.origin, "less noise"),
+            ("other", None, "another helper"),
+        ):
+            (tmp_path / name).mkdir()
+            store = f"sqlite:///{tmp_path / name / 'leader.sqlite'}"
+            other = None
+            if origin_of is None:
+                other = ThreadedHelper(f"sqlite:///{tmp_path / name / 'helper.sqlite'}", tmp_path / name).start()
+            establish_sums(store, other.origin if other else origin_of(), sigma=1.0 if other else 0.0)
+            again = Leader(store, leader.port)
+            try:
+                with pytest.raises(BadAnswer, match=sentence):
+                    home.take_part()
+            finally:
+                again.stop()
+                if other:
+                    other.stop()
+
+
+def test_a_fleet_plays_it_until_everybody_has_sent_all(tmp_path):
+    from tests.service.federations import small_world
+
+    data = small_world()
+    with two_servers(tmp_path, rounds={"target": 2, "minimum": 2}, messages=2, least=2) as (leader, _):
+        played = rehearse(Rehearsal(plan=Plan(address=leader.address, seconds=60), data=data, wishes={"pi": 1.0}), 1)
+        assert played.tally.interactions == 4
+        with Client(leader.address) as client:
+            assert fetch_facts(client).version == 2
