@@ -14,6 +14,7 @@
     ├── BadMessage           a message breaks the protocol
     ├── StoreError           the server's store cannot be used as it was asked for
     ├── StoreAway            the server's database does not answer now
+    │   └── Overtaken        a round was ended by somebody else
     ├── TLSError             a certificate or its key cannot be used
     ├── BadState             a device's file is missing, in use, damaged, or cannot be written
     ├── BadAnswer            a server answered a device with something that it must not take
@@ -83,6 +84,10 @@ class StoreAway(FedeRankError):
 
     is_full = False
     """Whether the reason is that there is no room on the disk."""
+
+
+class Overtaken(StoreAway):
+    """A round was folded, or given up, by somebody else; whoever leads reads the store again."""
 
 
 class TLSError(FedeRankError):

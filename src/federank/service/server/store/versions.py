@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 from safetensors.numpy import load
 
+from federank.errors import Overtaken as Overtaken
 from federank.protocol.wire import encode_parts
 from federank.service.server.federation.published import Published, whole_model
-from federank.service.server.store.database import Connection, StoreAway
+from federank.service.server.store.database import Connection
 
 WHOLE_EVERY = 64
 """Every so many versions the whole model is stored; what lies between whole ones is dropped behind the last but one."""
@@ -22,10 +23,6 @@ KEPT_WHOLE, KEPT_EVERY = 16, 1024
 """Whole versions that are kept to go back to: the latest so many, and of older ones the multiples of so many."""
 REMEMBERED_ROUNDS = 1000
 """For so many rounds a receipt is remembered, so that a late retry is told what became of its upload."""
-
-
-class Overtaken(StoreAway):
-    """The round was ended by somebody else; whoever leads reads the store again."""
 
 
 def publish(
