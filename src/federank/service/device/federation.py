@@ -189,7 +189,7 @@ def read_facts(content: bytes) -> Facts:
     except FedeRankError as reason:
         raise BadAnswer(f"The server's recipe cannot be followed: {reason}") from reason
     suggested = answer.get("suggested_policy")
-    if method in METHODS and answer.get("uploads", "plain") != "plain":
+    if told in METHODS and answer.get("uploads", "plain") != "plain":
         # A message that the server could read must never go where people were promised that it cannot.
         raise BadAnswer(
             "This federation takes only messages that no single server can read, and this device cannot make them. "
