@@ -35,15 +35,16 @@ def settings_of(**given):
 
 
 def establish_sums(store, helper, rounds=None, sigma=0.0, least=LEAST, **given):
-    """Establish a federation of sums in a store."""
+    """Establish a federation of sums in a store; the operator's token."""
     database = Database(store)
     with database.connection() as connection:
         migrate(connection)
         usual = {"target": LEAST, "minimum": LEAST, "over_selection": 1.0}
         chosen = RoundSettings(**(usual | PATIENT | (rounds or {})))
         demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=least)
-        establish(connection, settings_of(**given), small_world(), chosen, family=SQUARES, sums=demand)
+        token = establish(connection, settings_of(**given), small_world(), chosen, family=SQUARES, sums=demand)
     database.close()
+    return token
 
 
 @asynccontextmanager
@@ -51,8 +52,8 @@ async def federation(tmp_path, store=None, rounds=None, sigma=0.0, **given):
     """A helper and a leader that have agreed; the helper, and the leader's worker."""
     store = store or f"sqlite:///{tmp_path / 'leader.sqlite'}"
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
-        establish_sums(store, helper.origin, rounds, sigma, **given)
-        async with serving(store) as running:
+        token = establish_sums(store, helper.origin, rounds, sigma, **given)
+        async with serving(store, token=token) as running:
             yield helper, running
 
 

@@ -90,6 +90,31 @@ async def test_no_upload_is_kept_and_none_can_be_read(sqlite_store, tmp_path):
 
 
 @in_a_loop
+async def test_a_share_that_is_in_the_sum_stays_when_its_device_leaves(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (_, running):
+        people = [await running.device() for _ in range(3)]
+        first = await take_part(people[0], HISTORIES[0])
+        while stored(sqlite_store, "SELECT COUNT(*) FROM reports WHERE stands = 1") != [(1,)]:
+            await asyncio.sleep(0.01)
+        answer = await running.client.delete("/api/v1/devices/me", headers=people[0].headers)
+        assert answer.status_code == 204
+        rest = [await take_part(*one) for one in zip(people[1:], HISTORIES[1:], strict=False)]
+        await running.version(1)
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[first, *rest]], 2).vectors)
+
+
+@in_a_loop
+async def test_a_version_that_no_sum_leads_to_is_not_published(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (_, running):
+        for device, history in zip([await running.device() for _ in range(3)], HISTORIES, strict=False):
+            await take_part(device, history)
+        await running.version(1)
+        rolled = await running.admin.post("/admin/api/v1/rollback", headers=running.operator, json={"version": 0})
+        assert (rolled.status_code, rolled.json()["error"]) == (409, "sums")
+        assert running.service.latest.model.version == 1
+
+
+@in_a_loop
 async def test_noise_of_both_servers_is_on_the_published_sums(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store, sigma=1.0) as (_, running):
         people = [await running.device() for _ in range(3)]

@@ -37,6 +37,13 @@ async def rollback(service: Service, request: Request) -> Response:
     wanted = (await read_json(service, request)).get("version")
     if not isinstance(wanted, int) or isinstance(wanted, bool):
         raise Refusal(422, "malformed", 'Say which version to go back to: {"version": 1200}.')
+    if service.charter.sums is not None:
+        raise Refusal(
+            409,
+            "sums",
+            "This federation's versions follow from its published sums alone, so that anybody can recompute them; a "
+            "version that no sum leads to cannot be published. Begin a new federation in its place.",
+        )
 
     def go_back(connection: Connection) -> Published | None:
         model = roll_back(connection, wanted, service.charter.extend)

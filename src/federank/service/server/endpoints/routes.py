@@ -101,7 +101,9 @@ ADMIN_ROUTES: tuple[Entry, ...] = (
     Entry("POST", f"{ADMIN}/rounds", admin.pause, who="operator", sends=JSON, refusals=(400, 413, 422)),
     Entry("GET", f"{ADMIN}/catalogue", public.catalogue, answers=((200, JSON), (304, ""))),
     Entry("GET", f"{ADMIN}/versions", operating.versions, who="operator"),
-    Entry("POST", f"{ADMIN}/rollback", operating.rollback, who="operator", sends=JSON, refusals=(400, 404, 413, 422)),
+    Entry(
+        "POST", f"{ADMIN}/rollback", operating.rollback, who="operator", sends=JSON, refusals=(400, 404, 409, 413, 422)
+    ),
     Entry("POST", f"{ADMIN}/ban", operating.ban_device, who="operator", sends=JSON, refusals=(400, 404, 413, 422)),
     Entry("POST", f"{ADMIN}/token", operating.rotate_token, who="operator"),
     Entry("GET", f"{ADMIN}/log", operating.log, who="operator"),

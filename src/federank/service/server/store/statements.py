@@ -99,10 +99,16 @@ def ban(connection: Connection, device: str) -> bool | None:
 
 
 def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
-    """Take a device's Update out of the round that is open, where it has one; one that is closed is being folded."""
+    """Take a device's Update out of the round that is open, where it has one; one that is closed is being folded.
+
+    In a federation of sums a share that was prepared is in its round's sum already, and stays there.
+    """
     now = connection.one(f"SELECT number FROM rounds WHERE state = 'open'{connection.share_lock()}")
     if now is not None:
-        connection.run("DELETE FROM uploads WHERE reporter = ?", use_of(ticket_key, device, int(now[0])))
+        connection.run(
+            "DELETE FROM uploads WHERE reporter = ? AND ticket NOT IN (SELECT ticket FROM reports)",
+            use_of(ticket_key, device, int(now[0])),
+        )
 
 
 class Tallies(NamedTuple):
