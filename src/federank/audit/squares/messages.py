@@ -3,8 +3,6 @@
 The run is played once more by the engine itself; when a round's messages are in, those of the followed are worked out
 from what their devices take part with, as the devices do it, and read. Kept are what was ever read of an item, what the
 last message alone says (a server that links nothing has no more), and the catalogue scored with that message's vector.
-
-    6 x people x items bytes
 """
 
 from __future__ import annotations
@@ -14,23 +12,16 @@ import numpy as np
 from federank.arrays import FloatMatrix, IntVector
 from federank.audit.judging import in_blocks
 from federank.audit.squares.attacks import read_message
+from federank.audit.squares.notes import Notes
 from federank.audit.squares.view import UNSEEN, WITH, WITHOUT
 from federank.data.interactions import Profiles
 from federank.engines.squares.compiled import vectors_at_home
-from federank.engines.squares.federation import SquaresFederation
 from federank.models.squares import Objective
 from federank.protocol.squares.distribution import published
 
 
-class MessageReader:
-    """Notes about the messages of the people that are followed."""
-
-    def __init__(self, federation: SquaresFederation, people: IntVector) -> None:
-        shape = len(people), federation.recipe.n_items
-        self.people, self._federation = people, federation
-        self.seen = np.full(shape, UNSEEN, dtype=np.uint8)
-        self.seen_last = np.full(shape, UNSEEN, dtype=np.uint8)
-        self.tastes = np.zeros(shape, dtype=np.float32)
+class MessageReader(Notes):
+    """Reads the messages of the people that are followed, round by round."""
 
     def watch(self, answering: IntVector, block: IntVector) -> None:
         """Read the messages of a round before it is folded: the model is still as its devices were told it."""

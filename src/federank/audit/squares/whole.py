@@ -3,8 +3,6 @@
 A message of the first round is p / sqrt(n): every number above zero is an item, so one message tells everything that it
 was made from. A later one is c x' / (|c| |x|), a matrix of rank one: its strongest column points where the history
 does, and gives the taste.
-
-    6 x people x items bytes
 """
 
 from __future__ import annotations
@@ -12,22 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from federank.arrays import IntVector
-from federank.audit.squares.view import UNSEEN, WITH, WITHOUT
-from federank.engines.squares.federation import SquaresFederation
+from federank.audit.squares.notes import Notes
+from federank.audit.squares.view import WITH, WITHOUT
 from federank.protocol.squares.aggregation import private_columns
 from federank.protocol.squares.distribution import published
 from federank.protocol.squares.private.message import directions_of, new_scratch, private_message
 
 
-class WholeReader:
-    """Notes about the messages of the people that are followed."""
-
-    def __init__(self, federation: SquaresFederation, people: IntVector) -> None:
-        shape = len(people), federation.recipe.n_items
-        self.people, self._federation = people, federation
-        self.seen = np.full(shape, UNSEEN, dtype=np.uint8)
-        self.seen_last = np.full(shape, UNSEEN, dtype=np.uint8)
-        self.tastes = np.zeros(shape, dtype=np.float32)
+class WholeReader(Notes):
+    """Reads the messages of the people that are followed, round by round."""
 
     def watch(self, answering: IntVector, block: IntVector) -> None:
         """Read the messages of a round before it is folded."""

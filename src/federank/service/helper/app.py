@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from federank.errors import BadMessage, StoreAway
 from federank.service.helper.endpoints import ROUTES, Endpoint
@@ -21,13 +21,13 @@ from federank.service.helper.rounds import NotNow
 from federank.service.helper.service import HelperService
 from federank.service.server.http.rate_limits import bucket_of, enforce_rate_limit
 from federank.service.server.http.responses import Refusal, unavailable
+from federank.service.server.http.safe_send import Headers, SafeSend
 
-SAFETY: list[tuple[bytes, bytes]] = [
+SAFETY: Headers = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 ]
-_ONLY_TLS = (b"strict-transport-security", b"max-age=31536000")
 _STATUS = {"unknown": 404, "full": 507}
 
 
@@ -44,18 +44,8 @@ class HelperApp:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        began, status = time.perf_counter(), 0
+        began, send_safely = time.perf_counter(), SafeSend(scope, send, SAFETY)
         name, act = self._find(scope)
-
-        async def send_safely(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message["headers"], *SAFETY]
-                if scope.get("scheme") == "https":
-                    message["headers"].append(_ONLY_TLS)
-            await send(message)
-
         try:
             client = scope.get("client")
             enforce_rate_limit(self._service.address_limit, bucket_of(client[0]) if client else "unknown")
@@ -67,7 +57,7 @@ class HelperApp:
         try:
             await answer(scope, receive, send_safely)
         finally:
-            self._service.metrics.request(name, status, time.perf_counter() - began)
+            self._service.metrics.request(name, send_safely.status, time.perf_counter() - began)
 
     def _find(self, scope: Scope) -> tuple[str, Callable[[Request], Awaitable[Response]]]:
         """The route of a request, by its name; or what refuses it."""

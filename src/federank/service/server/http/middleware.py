@@ -12,20 +12,21 @@ import time
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from federank.errors import StoreAway
 from federank.service.server.endpoints.openapi import openapi_document
 from federank.service.server.endpoints.routes import PUBLIC, Endpoint, Entry
 from federank.service.server.http.rate_limits import bucket_of, enforce_rate_limit
 from federank.service.server.http.responses import Refusal, json_response, unavailable
+from federank.service.server.http.safe_send import Headers, SafeSend
 from federank.service.server.service import Service
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-SAFETY: list[tuple[bytes, bytes]] = [
+SAFETY: Headers = [
     (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -33,7 +34,6 @@ SAFETY: list[tuple[bytes, bytes]] = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"geolocation=(), camera=(), microphone=()"),
 ]
-_ONLY_TLS = (b"strict-transport-security", b"max-age=31536000")
 
 
 class Table:
@@ -76,27 +76,17 @@ class Middleware:
             return
         began = time.perf_counter()
         found = self.table.template(scope["path"])
-        status = 0
-
-        async def send_safely(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message["headers"], *SAFETY]
-                if scope.get("scheme") == "https":
-                    message["headers"].append(_ONLY_TLS)
-            await send(message)
-
+        send_safely = SafeSend(scope, send, SAFETY)
         try:
             await self._respond(found, scope, receive, send_safely)
         except Exception as reason:
-            if status:  # the answer was under way: all that is left is to cut it off
+            if send_safely.status:  # the answer was under way: all that is left is to cut it off
                 self._service.log.fault("answer", reason)
                 raise
             await self._refusal(reason).response()(scope, receive, send_safely)
         finally:
             route = found[0] if found else "unknown" if scope["path"].startswith(("/api/", "/admin/api/")) else "page"
-            self._service.metrics.request(route, status, time.perf_counter() - began)
+            self._service.metrics.request(route, send_safely.status, time.perf_counter() - began)
 
     async def _respond(
         self, found: tuple[str, dict[str, str]] | None, scope: Scope, receive: Receive, send: Send
