@@ -311,7 +311,7 @@ import time
 from pathlib import Path
 
 from ray.cluster_utils import Cluster
-from tests.engines.test_cluster import assert_same_bits, founded
+from tests.engines.test_cluster import assert_same_bits, established
 from tests.two_nodes import STORE
 
 from federank.engines.pairs import compiled
@@ -321,7 +321,7 @@ from federank.engines.training import train
 
 head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": STORE}
 nodes = Cluster(initialize_head=True, head_node_args=head)
-checkpoint, one, other = Path(sys.argv[1]), founded(), founded()
+checkpoint, one, other = Path(sys.argv[1]), established(), established()
 
 def lose_head(epoch):
     if epoch == 1:

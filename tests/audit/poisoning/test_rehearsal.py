@@ -59,12 +59,11 @@ def test_an_adaptive_lie_is_one_that_the_equations_give(aim):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ["loud", "histories", "adaptive"])
-def test_a_push_works_without_defences_and_is_stopped_by_them(town, attack):
-    settings = PoisonSettings(attack=attack, share=0.05, rounds=60, reports=50)
-    found = rehearse_poisoning(town, settings).figures()
-    assert found["exposure_undefended"] > 0.5
-    assert found["exposure"] <= 0.1
-    assert found["precision@10_honest_defended"] >= 0.9 * found["precision@10_honest"]
+def test_a_push_works_without_defences_and_is_stopped_by_them(attack):
+    found = rehearse_poisoning(split_random(city(), 0.2, seed=1), PoisonSettings(attack=attack, share=0.05)).figures()
+    assert found["exposure_undefended"] > 0.9
+    assert found["exposure"] <= 0.05
+    assert found["precision@10_honest_defended"] >= 0.98 * found["precision@10_honest"]
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from tests.service.helper.helpers import HelperProcess, Leader, Played, helping
 from federank.errors import SettingError
 from federank.protocol.sums.asking import decode_answer
 from federank.protocol.sums.identities import new_private_key, public_key_of
+from federank.protocol.sums.offer import read_offer
 from federank.protocol.sums.rounding import centred
 from federank.service.helper import rounds, store
 from federank.service.helper.round_keys import RoundKeys, refuse_a_disk
@@ -208,8 +209,8 @@ async def test_killed_again_and_again_it_answers_every_round_once(tmp_path, memo
                     process.kill()
                     return await asking
 
-                await killing(leader.ask_offer, after=0.001 * number)
-                played = Played(await leader.offer(number), people=40, seed=number)
+                offered = await killing(leader.ask_offer, after=0.001 * number)
+                played = Played(read_offer(offered.content, leader.key), people=40, seed=number)
                 answer = await killing(leader.answer, played.reports, after=0.004 * number)
                 _, masks = decode_answer(answer.content, LENGTH)
                 np.testing.assert_array_equal(centred(played.shares + masks), played.messages.sum(axis=0))

@@ -284,9 +284,8 @@ def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite
     others = np.arange(ITEMS) != 3
     assert np.array_equal(model.vectors[others], trained.item_vectors)
     assert np.array_equal(model.content.tables["biases"][others], trained.item_biases)
-    assert np.array_equal(
-        model.vectors[3], PAIRS.first_content(FPLSettings(factors=2), small_world(), None).tables["vectors"][3]
-    )
+    assert not model.vectors[3].any()
+    assert model.content.tables["biases"][3] <= np.quantile(trained.item_biases, 0.25)  # it starts low, never first
 
 
 @pytest.mark.parametrize(
