@@ -15,6 +15,8 @@ from federank.engines.training import Stopped
 from federank.recommenders.methods.frugal import Frugal
 from federank.recommenders.stored.model_folder import load_model
 
+pytestmark = pytest.mark.slow
+
 DATA = fr.city(400, 60, 8_000, seed=3)
 SPLIT = fr.split_temporal(DATA, test=0.2)
 

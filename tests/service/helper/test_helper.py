@@ -273,7 +273,8 @@ async def test_anybody_sees_who_it_is_and_how_it_is(sqlite_store, tmp_path):
 async def test_a_new_identity_is_signed_by_the_old_one_and_rounds_go_on(sqlite_store, tmp_path):
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client, noise=0)
-        played = Played(await leader.offer(0))
+        first = await leader.offer(0)
+        played = Played(first)
     renewed = open_helper(sqlite_store, ORIGIN, tmp_path / "keys", HelperSettings(), Log(None), new_identity=True)
     renewed.stop()
     async with helping(sqlite_store, tmp_path) as (_, client):
@@ -282,6 +283,8 @@ async def test_a_new_identity_is_signed_by_the_old_one_and_rounds_go_on(sqlite_s
         now = follow(leader.key, steps)
         assert now == bytes.fromhex(told["key"]) != leader.key
         leader.client = client
+        again = await leader.ask_offer(0)  # a leader that never got it asks again, and knows the new key alone
+        assert read_offer(again.content, now).digest() == first.digest()
         answer = await leader.answer(0, played.reports)
         record, _ = decode_answer(answer.content, LENGTH)
         assert read_record(record, now).messages == 5

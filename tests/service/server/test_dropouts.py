@@ -7,6 +7,8 @@ from tests.service.federations import PATIENT, in_a_loop, serving, some_update
 
 from federank.service.server import dispatcher
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):

@@ -35,6 +35,8 @@ from federank.service.server.store.versions import model_to_fold
 from federank.service.server.sums.agreeing import SumsDemand, get_agreement, settings_from, settings_text
 from federank.service.server.sums.plausible import implausible
 
+pytestmark = pytest.mark.slow
+
 
 def simulated(rounds, devices):
     """What the simulation's fold makes of these rounds' whole messages."""
