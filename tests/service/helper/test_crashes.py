@@ -204,6 +204,8 @@ async def test_killed_again_and_again_it_answers_every_round_once(tmp_path, memo
                     raise AssertionError("the helper did not come back")
 
                 async def killing(act, *values, after):
+                    if process.process.poll() is not None:  # killed after its last answer
+                        await asyncio.to_thread(process.start)
                     asking = asyncio.create_task(stubborn(act, *values))
                     await asyncio.sleep(after)
                     process.kill()
