@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from federank.errors import BadState
+from federank.service.device.file_format import FORMAT
 from federank.service.device.methods.method import Model
-from federank.service.device.store import FORMAT, DeviceStore, created, taking_part
+from federank.service.device.store import DeviceStore, created, taking_part
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A device's store: everything private in one file that only its owner can read. All of the device's SQL is here.
+"""A device's store: everything private in one file that only its owner can read. The device's SQL is here.
 
 The file is an SQLite database (rollback journal, every commit flushed to the disk), so a crash or a power cut leaves
 either all of a step or none of it. It holds
@@ -19,7 +19,8 @@ together, before a byte is sent. A second one removes the pending Update when it
 come. So whatever happens, what may have left is in the ledger, and an interrupted upload is sent again with the same
 bytes: never a second Update for the same ticket.
 
-How the file is made, locked and kept from others' eyes is in private_file.py.
+Its tables, and how files of earlier versions are brought up to date, are in file_format.py; how the file is made,
+locked and kept from others' eyes is in private_file.py.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from federank.protocol.ledger import Ledger, SentMessage
 from federank.protocol.policy import Policy
 from federank.protocol.sums.charter import charter_from
 from federank.service.device.federation import Catalogue, Facts, read_facts
+from federank.service.device.file_format import FORMAT, bring_up_to_date, checked_format, make_tables
 from federank.service.device.methods.method import Model, RoundVector
 from federank.service.device.private_file import (
     SECONDS_TO_WAIT,
@@ -59,43 +61,6 @@ from federank.service.device.state import (
 )
 from federank.service.device.sums import Pinned
 
-FORMAT = 4
-"""Format 1 did not say what the vector of rounds was learnt from; format 2 knew of one method, and counted no messages;
-format 3 pinned no charter of sums. Such a file is brought up to date when opened."""
-_APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
-
-_SCHEMA = """
-CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), server TEXT NOT NULL, device TEXT NOT NULL,
-    token TEXT NOT NULL, seed INTEGER NOT NULL, user INTEGER NOT NULL, federation TEXT NOT NULL, ca TEXT,
-    insecure INTEGER NOT NULL);
-CREATE TABLE person (one INTEGER PRIMARY KEY CHECK (one = 1), policy TEXT NOT NULL, chosen_by TEXT NOT NULL,
-    vector BLOB NOT NULL, home BLOB, home_version INTEGER, rounds INTEGER NOT NULL, last_ticket TEXT,
-    learnt_from TEXT);
-CREATE TABLE profile (item INTEGER PRIMARY KEY);
-CREATE TABLE ledger (item INTEGER PRIMARY KEY, first_round INTEGER NOT NULL, last_round INTEGER NOT NULL,
-    times_liked INTEGER NOT NULL, times_compared INTEGER NOT NULL, real INTEGER);
-CREATE TABLE pending (one INTEGER PRIMARY KEY CHECK (one = 1), ticket TEXT NOT NULL, round INTEGER NOT NULL,
-    body BLOB NOT NULL);
-CREATE TABLE model (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, vectors BLOB NOT NULL,
-    biases BLOB NOT NULL, weights BLOB, regulariser REAL);
-CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT NULL);
-CREATE TABLE messages (number INTEGER PRIMARY KEY, allowed INTEGER NOT NULL, round INTEGER NOT NULL,
-    items INTEGER NOT NULL);
-CREATE TABLE sums (one INTEGER PRIMARY KEY CHECK (one = 1), charter BLOB NOT NULL, helper_ca TEXT);
-"""
-_SINCE_1 = ("ALTER TABLE person ADD COLUMN learnt_from TEXT",)
-_SINCE_2 = (
-    "CREATE TABLE messages (number INTEGER PRIMARY KEY, allowed INTEGER NOT NULL, round INTEGER NOT NULL,"
-    " items INTEGER NOT NULL)",
-    "ALTER TABLE model ADD COLUMN weights BLOB",
-    "ALTER TABLE model ADD COLUMN regulariser REAL",
-)
-_SINCE_3 = (
-    "CREATE TABLE IF NOT EXISTS sums (one INTEGER PRIMARY KEY CHECK (one = 1), charter BLOB NOT NULL, helper_ca TEXT)",
-)
-_CHANGES = {1: (*_SINCE_1, *_SINCE_2, *_SINCE_3), 2: (*_SINCE_2, *_SINCE_3), 3: _SINCE_3}
-"""What brings a file of an earlier format up to date."""
-
 
 @contextmanager
 def created(path: Path) -> Iterator[DeviceStore]:
@@ -103,9 +68,7 @@ def created(path: Path) -> Iterator[DeviceStore]:
     with faults_as_sentences(path), new_file(path) as unfinished:
         sql = sqlite3.connect(unfinished, isolation_level=None)
         try:
-            sql.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
-            sql.execute(f"PRAGMA application_id = {_APPLICATION}")
-            sql.execute(f"PRAGMA user_version = {FORMAT}")
+            make_tables(sql)
         finally:
             sql.close()
         with DeviceStore(unfinished) as store, store.transaction():
@@ -135,8 +98,9 @@ class DeviceStore:
         with faults_as_sentences(path):
             self._sql = sqlite3.connect(path, timeout=SECONDS_TO_WAIT, isolation_level=None)
             try:
-                if self._checked_format() < FORMAT:
-                    self._renew_format()
+                if checked_format(self._sql, path) < FORMAT:
+                    with self.transaction():
+                        bring_up_to_date(self._sql)
                 self._sql.execute("PRAGMA synchronous = EXTRA")
             except BaseException:
                 self._sql.close()
@@ -419,26 +383,3 @@ class DeviceStore:
         if not np.isfinite(values).all():
             raise BadState(f"{self.path} is damaged: it holds values that are not finite numbers.")
         return values
-
-    def _checked_format(self) -> int:
-        (application,) = self._sql.execute("PRAGMA application_id").fetchone()
-        (version,) = self._sql.execute("PRAGMA user_version").fetchone()
-        if application != _APPLICATION:
-            raise BadState(f"{self.path} is not a device's file; --state names one that `federank device` made.")
-        if not 1 <= version <= FORMAT:
-            raise BadState(
-                f"{self.path} has format {version}, and this program reads formats 1 to {FORMAT}; use the version of "
-                "federank that wrote it, or enrol anew with another --state."
-            )
-        (check,) = self._sql.execute("PRAGMA quick_check(1)").fetchone()
-        if check != "ok":
-            raise sqlite3.DatabaseError(check)
-        return int(version)
-
-    def _renew_format(self) -> None:
-        with self.transaction():
-            (version,) = self._sql.execute("PRAGMA user_version").fetchone()
-            if version < FORMAT:  # else another process was quicker
-                for change in _CHANGES[version]:
-                    self._sql.execute(change)
-                self._sql.execute(f"PRAGMA user_version = {FORMAT}")
