@@ -5,7 +5,9 @@ import pytest
 from scipy.stats import norm
 
 from federank.errors import SettingError
+from federank.protocol.sums.answer import draw_noise, with_noise
 from federank.protocol.sums.noise import NoiseTable, noise_table, rounded_noise
+from federank.protocol.sums.rounding import centred
 
 
 def bits(*sizes, sign=0):
@@ -56,3 +58,20 @@ def test_a_large_sample_has_the_deviation_and_both_signs():
 def test_deviations_for_which_the_table_would_not_be_exact_are_refused(deviation):
     with pytest.raises(SettingError, match="deviation"):
         noise_table(deviation)
+
+
+@pytest.mark.parametrize("deviation", [64, 4096, 32768])
+def test_attack_telling_two_sums_apart_by_which_numbers_noise_can_give(deviation):
+    """Noise of floating point has holes that a sum shows through. Here every whole number within nine deviations can
+    come, on both sides of any sum, so what is published is possible with a person's message and without it."""
+    table = noise_table(float(deviation))
+    assert len(table.high) > 9 * deviation
+    for size in (0, 1, 2, 3, deviation, 5 * deviation, 9 * deviation - 1):
+        assert below(table, size) < below(table, size + 1)
+    gaps = np.diff(np.concatenate([[0], table.high.astype(object) * 2**64 + table.low.astype(object)]))
+    assert (gaps > 0).all()
+    noise = draw_noise(deviation, 20_000, np.random.default_rng(4).bytes)
+    assert noise.dtype == np.int64
+    assert np.bincount(noise % 4, minlength=4) / 20_000 == pytest.approx(np.full(4, 0.25), abs=0.02)
+    total = np.arange(20_000, dtype=np.uint32)
+    np.testing.assert_array_equal(centred(with_noise(total, noise)), np.arange(20_000) + noise)  # exact, no rounding

@@ -11,7 +11,7 @@ from tests.protocol.sums.worlds import BLOCK, HELPER, LEADER, MODEL, charter, of
 
 from federank.errors import BadMessage, SettingError
 from federank.protocol.sums.canonical import canonical, digest, read_canonical
-from federank.protocol.sums.charter import charter_from
+from federank.protocol.sums.charter import charter_from, fields_of_check
 from federank.protocol.sums.identities import (
     fingerprint,
     new_private_key,
@@ -21,6 +21,7 @@ from federank.protocol.sums.identities import (
     verify,
     verify_successor,
 )
+from federank.protocol.sums.norm_check.parameters import Parameters
 from federank.protocol.sums.offer import CLOCKS_APART, check_offer, model_digest, read_offer, sign_offer
 from federank.protocol.sums.records import FOLDED, RoundRecord, read_record, same_round, sign_record
 
@@ -127,14 +128,17 @@ def test_a_charter_is_read_as_it_was_written_and_every_field_changes_its_digest(
         "blocks": 1,
         "seed": 6,
         "clip": "2.0",
-        "noise": 65,
-        "messages": 4,
+        "noises": (65, 64, 80),
+        "power": "0.2",
+        "delta": "1e-05",
+        "recipe": "spectral",
         "least_cohort": 4,
         "largest_cohort": 99,
         "helper_origin": "https://other.example",
         "helper_key": public_key_of(LEADER).hex(),
         "leader_key": public_key_of(HELPER).hex(),
     }
+    assert charter(messages=4, noise=64).digest() != charter(messages=3, noise=64).digest()
     digests = {charter(**{name: value}).digest() for name, value in changes.items()} | {mine.digest()}
     assert len(digests) == len(changes) + 1
 
@@ -145,10 +149,15 @@ def test_a_charter_is_read_as_it_was_written_and_every_field_changes_its_digest(
         ({"least_cohort": 1}, "at least 2 people"),
         ({"least_cohort": 101}, "at most the largest"),
         ({"largest_cohort": 2**31 // 4096}, "could wrap"),
-        ({"noise": 2**22, "largest_cohort": 2**31 // 4096 - 18_636}, "could wrap"),
-        ({"noise": 63}, "noise of a server"),
-        ({"noise": -1}, "noise of a server"),
-        ({"noise": 2**22 + 1}, "noise of a server"),
+        ({"noises": (2**22,) * 3, "largest_cohort": 2**31 // 4096 - 18_636}, "could wrap"),
+        ({"noises": (64, 63, 64)}, "noise of a server"),
+        ({"noises": (-1, -1, -1)}, "noise of a server"),
+        ({"noises": (2**22 + 1,) * 3}, "noise of a server"),
+        ({"noises": (64, 0, 64)}, "noise of a server"),
+        ({"noises": (64, 64)}, "a noise for each"),
+        ({"recipe": "none"}, "recipe"),
+        ({"power": "1.5"}, "power"),
+        ({"delta": "0.0"}, "delta"),
         ({"messages": 0}, "messages"),
         ({"bound": 8192}, "bound"),
         ({"ring": 64}, "ring"),
@@ -171,9 +180,10 @@ def test_a_charter_with_other_fields_or_keys_is_refused():
     told = json.loads(charter().to_bytes())
     for changed in (
         told | {"more": 1},
-        {name: value for name, value in told.items() if name != "noise"},
-        told | {"noise": "64"},
-        told | {"noise": True},
+        {name: value for name, value in told.items() if name != "noises"},
+        told | {"noises": ["64", "64", "64"]},
+        told | {"noises": [True, True, True]},
+        told | {"noises": 64},
         told | {"helper_key": "00" * 65},
         told | {"helper_key": told["helper_key"].upper()},
         told | {"catalogue": "abc"},
@@ -198,6 +208,9 @@ def test_an_offer_of_anything_else_is_refused():
         check_offer(terms, charter(), other_model, BLOCK, 0)
     with pytest.raises(BadMessage, match="another block"):
         check_offer(terms, charter(), MODEL, BLOCK + 1, 0)
+    for change in ({"noise": 65}, {"stage": 2}, {"stage": 9}, {"columns": 2}, {"clip": "3.0"}, {"scale": 8192}):
+        with pytest.raises(BadMessage, match="than the charter's plan"):
+            check_offer(offer(**change)[0], charter(), MODEL, BLOCK, 0)
     with pytest.raises(BadMessage, match="expired"):
         check_offer(terms, charter(), MODEL, BLOCK, terms.expires + CLOCKS_APART + 1)
     with pytest.raises(BadMessage, match="signature"):
@@ -240,3 +253,36 @@ def test_records_are_read_if_their_server_signed_them_and_tell_of_one_round():
         same_round(leader, RoundRecord(**(told | {"messages": 6}), sum="f" * 64))
     with pytest.raises(BadMessage, match="folded or abandoned"):
         read_record(sign_record(LEADER, RoundRecord(**(told | {"state": "lost"}), sum="")), public_key_of(LEADER))
+
+
+CHARTER_BEFORE_THE_CHECK = (
+    b'{"blocks":2,"bound":4096,"catalogue":"5f3c4f8580d392e422e7c2f6802674ac27966c98d95c39696e4b2490168e5488",'
+    b'"clip":"2.5","columns":3,"delta":"1e-06","format":"federank sums 1",'
+    b'"founding":"ffffffffffffffffffffffffffffffff",'
+    b'"helper_key":"041e18532fd4754c02f3041d9c75ceb33b83ffd81ac7ce4fe882ccb1c98bc5896ea46c311c4e2ff40dd96a3653e6e45445d'
+    b'32dfe486eced75c7a90c6a18881c0a3",'
+    b'"helper_origin":"https://helper.example","items":8,"largest_cohort":100,'
+    b'"leader_key":"047135fa4fd93a09dce98bbf681b4bfcf50e7c0d6354e62afb0bff2a3429617865ed4c1f02ddb9023ee56a557e515d6a9dc6'
+    b'6c11f220960de594334df588776724",'
+    b'"least_cohort":3,"messages":3,"noises":[96,64,80],"power":"0.3","proof_bytes":0,"recipe":"private","ring":32,'
+    b'"seed":5,"settings":"cde0fb0dec1400c54a0f7e7eafa73624c53e4da258bbd34b3380a0defeba95c1",'
+    b'"suite":"DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM"}'
+)
+"""As it was written when no message carried a proof; devices have pinned its digest."""
+
+
+def test_a_charter_of_before_the_norm_check_keeps_its_bytes_and_its_digest():
+    found = charter_from(CHARTER_BEFORE_THE_CHECK)
+    assert (found, found.norm_check()) == (charter(), None)
+    assert found.to_bytes() == CHARTER_BEFORE_THE_CHECK
+    assert found.digest().hex() == "68109a72895411b74a3548ec41108f7e9d596563e8d640bc7aba242082e8862d"
+
+
+@pytest.mark.parametrize("projections", [64, 128])
+def test_a_charter_names_its_norm_check_and_no_other_bound_of_it(projections):
+    fields = fields_of_check(projections)
+    found = charter_from(charter(**fields).to_bytes())
+    assert (found.projections, found.norm_check()) == (projections, Parameters(projections))
+    for change in ({"limit": fields["limit"] + 1}, {"proof_bytes": 0}, {"projections": 0}):
+        with pytest.raises(SettingError):
+            charter(**(fields | change))

@@ -10,14 +10,15 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
 from federank.protocol.sums.charter import SumsCharter
 from federank.protocol.sums.identities import new_private_key, private_key, public_key, public_key_of
-from federank.protocol.sums.offer import Offer, block_digest, message_length, model_digest
+from federank.protocol.sums.offer import Offer, block_digest, model_digest
 from federank.protocol.sums.upload import make_upload, new_secrets
 
 HELPER, LEADER = bytes([7]) * 32, bytes([9]) * 32
 COLUMNS = 3
 BLOCK = np.array([0, 2, 5, 7], dtype=np.int32)
 MODEL = model_digest(4, 0.5, np.ones(8, np.float32), np.arange(16, dtype=np.float32).reshape(8, 2))
-LENGTH = message_length(len(BLOCK), COLUMNS)
+STAGE = 1
+LENGTH = len(BLOCK) * COLUMNS
 
 # RFC 9180, A.3.1: DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM in base mode; sequence number 0.
 RFC_9180 = {
@@ -42,12 +43,15 @@ def charter(**changes):
         "founding": "f" * 32,
         "catalogue": hashlib.sha256(b"items").hexdigest(),
         "settings": hashlib.sha256(b"settings").hexdigest(),
+        "recipe": "private",
         "items": 8,
         "columns": COLUMNS,
         "blocks": 2,
         "seed": 5,
         "clip": "2.5",
-        "noise": 64,
+        "noises": (96, 64, 80),
+        "power": "0.3",
+        "delta": "1e-06",
         "messages": 3,
         "least_cohort": 3,
         "largest_cohort": 100,
@@ -55,6 +59,9 @@ def charter(**changes):
         "helper_key": public_key_of(HELPER).hex(),
         "leader_key": public_key_of(LEADER).hex(),
     }
+    if "noise" in changes:  # the same at every stage
+        changes = changes | {"noises": (changes["noise"],) * changes.get("messages", told["messages"])}
+        del changes["noise"]
     return SumsCharter(**(told | changes))
 
 
@@ -68,6 +75,11 @@ def offer(key=None, **changes):
         "model": MODEL.hex(),
         "block": block_digest(BLOCK).hex(),
         "length": LENGTH,
+        "stage": STAGE,
+        "columns": COLUMNS,
+        "clip": "2.5",
+        "scale": 4096,
+        "noise": charter().noises[STAGE],
         "key": public_key_of(key).hex(),
         "expires": 2_000_000_000,
     }

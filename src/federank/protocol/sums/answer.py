@@ -10,27 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from federank.arrays import LongVector
 from federank.errors import BadMessage
 from federank.protocol.sums.canonical import digest
+from federank.protocol.sums.identities import private_key
 from federank.protocol.sums.masks import SEED_BYTES, RingVector, mask
 from federank.protocol.sums.noise import noise_table, rounded_noise
 from federank.protocol.sums.rounding import in_ring
-from federank.protocol.sums.sealing import open_sealed
+from federank.protocol.sums.sealing import open_with
 from federank.protocol.sums.upload import ID_BYTES, Report, context_of, helper_part, same, seal_info
 
 
 def standing(private: bytes, offer_digest: bytes, reports: Iterable[Report]) -> list[bool]:
     """Which of these reports stand."""
-    return [_seed_of(private, offer_digest, report) is not None for report in reports]
+    key = private_key(private)
+    return [_opened(key, offer_digest, report) is not None for report in reports]
 
 
 def sum_of_masks(private: bytes, offer_digest: bytes, length: int, reports: Iterable[Report]) -> RingVector:
     """The masks of these reports, added up; every one of them must stand."""
-    total: RingVector = np.zeros(length, dtype=np.uint32)
+    key, total = private_key(private), np.zeros(length, dtype=np.uint32)
     for report in reports:
-        seed = _seed_of(private, offer_digest, report)
+        seed = _opened(key, offer_digest, report)
         if seed is None:
             raise BadMessage("A report of this set does not stand; the sum is not given.")
         total += mask(seed, context_of(offer_digest, report.id), length)
@@ -69,11 +72,17 @@ def check_set(identifiers: Sequence[bytes], least: int, largest: int) -> None:
         )
 
 
-def _seed_of(private: bytes, offer_digest: bytes, report: Report) -> bytes | None:
-    inside = open_sealed(private, seal_info(offer_digest, report.id), report.sealed)
-    if inside is None or len(inside) != SEED_BYTES + len(report.part_leader):
+def seed_of(private: bytes, offer_digest: bytes, report: Report) -> bytes | None:
+    """The seed that is sealed in a report, if the report stands."""
+    return _opened(private_key(private), offer_digest, report)
+
+
+def _opened(key: EllipticCurvePrivateKey, offer_digest: bytes, report: Report) -> bytes | None:
+    inside = open_with(key, seal_info(offer_digest, report.id), report.sealed)
+    parts = report.part_leader + report.part_wires
+    if inside is None or len(inside) != SEED_BYTES + len(parts):
         return None
-    seed, part_leader = inside[:SEED_BYTES], inside[SEED_BYTES:]
+    seed = inside[:SEED_BYTES]
     context = context_of(offer_digest, report.id)
-    stands = same(part_leader, report.part_leader) and same(helper_part(context, seed), report.part_helper)
+    stands = same(inside[SEED_BYTES:], parts) and same(helper_part(context, seed), report.part_helper)
     return seed if stands else None

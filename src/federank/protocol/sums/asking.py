@@ -1,7 +1,8 @@
 """What a leader asks of a helper, on the wire between the two: terms of an offer, reports, sets, answers.
 
-    terms     canonical JSON: what the leader wants offered (version, model, block, length, seconds)
-    reports   225 bytes each, one after the other: id, sealed, part_L, part_H
+    terms     canonical JSON: what the leader wants offered (version, model, block, length, stage, seconds)
+    reports   225 bytes each, one after the other: id, sealed, part_L, part_H; 289 where messages carry a proof of their
+              norm: more is sealed, and part_W follows
     answer    four bytes with the length of the helper's signed record, the record, and the noisy sum of masks
 
 A request carries the leader's signature over its path and body. To repeat one is harmless: the same request gets the
@@ -18,12 +19,15 @@ from federank.errors import BadMessage
 from federank.protocol.sums.canonical import canonical, digest, has_fields, hexadecimal, read_canonical
 from federank.protocol.sums.identities import SIGNATURE_BYTES, sign, verify
 from federank.protocol.sums.masks import RingVector, ring_bytes, ring_from
+from federank.protocol.sums.norm_check import upload as checked
 from federank.protocol.sums.upload import ID_BYTES, PART_BYTES, SEALED_BYTES, Report
 
 SIGNATURE_HEADER = "X-FedeRank-Signature"
 MOST_SECONDS = 30 * 86_400
-_SIZES = (ID_BYTES, SEALED_BYTES, PART_BYTES, PART_BYTES)
-REPORT_BYTES = sum(_SIZES)
+_SIZES = {
+    False: (ID_BYTES, SEALED_BYTES, PART_BYTES, PART_BYTES),
+    True: (ID_BYTES, checked.SEALED_BYTES, PART_BYTES, PART_BYTES, PART_BYTES),
+}
 _LENGTH_BYTES = 4
 
 
@@ -35,6 +39,8 @@ class Terms:
     model: str
     block: str
     length: int
+    stage: int
+    """Which of a life's messages the round asks for; columns, clip, scale and noise follow from the charter."""
     seconds: int
     """How long devices may take the offer."""
 
@@ -57,10 +63,14 @@ def terms_from(content: bytes, most_length: int) -> Terms:
     for name in ("model", "block"):
         hexadecimal(statement[name], 32, f"The {name} of a round's terms")
     terms = Terms(**statement)
-    if terms.version < 0 or not 1 <= terms.length <= most_length or not 1 <= terms.seconds <= MOST_SECONDS:
+    if (
+        min(terms.version, terms.stage) < 0
+        or not 1 <= terms.length <= most_length
+        or not 1 <= terms.seconds <= MOST_SECONDS
+    ):
         raise BadMessage(
-            f"A round's terms have a version, 1 to {most_length:,} numbers a message and 1 to {MOST_SECONDS:,} "
-            "seconds; these have something else."
+            f"A round's terms have a version, a stage, 1 to {most_length:,} numbers a message and 1 to "
+            f"{MOST_SECONDS:,} seconds; these have something else."
         )
     return terms
 
@@ -70,14 +80,20 @@ def encode_reports(reports: Iterable[Report]) -> bytes:
     return b"".join(part for report in reports for part in report)
 
 
-def decode_reports(content: bytes) -> list[Report]:
+def report_bytes(*, is_checked: bool) -> int:
+    """How many bytes a report has, with a proof of its message's norm or without one."""
+    return sum(_SIZES[is_checked])
+
+
+def decode_reports(content: bytes, *, is_checked: bool) -> list[Report]:
     """Reports from bytes."""
-    if len(content) % REPORT_BYTES:
-        raise BadMessage(f"Reports have {REPORT_BYTES} bytes each; these {len(content):,} bytes are no number of them.")
+    each = report_bytes(is_checked=is_checked)
+    if len(content) % each:
+        raise BadMessage(f"Reports have {each} bytes each; these {len(content):,} bytes are no number of them.")
     reports = []
-    for start in range(0, len(content), REPORT_BYTES):
+    for start in range(0, len(content), each):
         parts, at = [], start
-        for size in _SIZES:
+        for size in _SIZES[is_checked]:
             parts.append(content[at : at + size])
             at += size
         reports.append(Report(*parts))

@@ -100,9 +100,14 @@ def verify_successor(old: bytes, new: bytes, signature: bytes) -> None:
 
 def follow(pinned: bytes, successions: Iterable[tuple[bytes, bytes, bytes]]) -> bytes:
     """The key that stands for a pinned one now: from old to new, by what each old key has signed, in this order."""
-    now = pinned
+    return successors(pinned, successions)[-1]
+
+
+def successors(pinned: bytes, successions: Iterable[tuple[bytes, bytes, bytes]]) -> list[bytes]:
+    """A pinned key and all that have stood for it since, the one of now at the end."""
+    known = [pinned]
     for old, new, signature in successions:
-        if old == now:
+        if old == known[-1]:
             verify_successor(old, new, signature)
-            now = new
-    return now
+            known.append(new)
+    return known

@@ -20,14 +20,25 @@ RingVector = NDArray[np.uint32]
 
 SEED_BYTES = 32
 _KEY_BYTES, _WORD_BYTES = 16, 4
-_PURPOSE = b"federank sums 1 mask"
+_PURPOSE = "federank sums 1 "
+
+
+class KeyStream:
+    """The bytes that follow from a secret in one context for one purpose, as they are asked for."""
+
+    def __init__(self, secret: bytes, context: bytes, purpose: str) -> None:
+        info = (_PURPOSE + purpose).encode()
+        key = HKDF(algorithm=SHA256(), length=_KEY_BYTES, salt=context, info=info).derive(secret)
+        self._encryptor = Cipher(AES(key), CTR(bytes(16))).encryptor()
+
+    def next(self, length: int) -> bytes:
+        """The next bytes of the stream."""
+        return self._encryptor.update(bytes(length))
 
 
 def mask(seed: bytes, context: bytes, length: int) -> RingVector:
     """The mask of this seed in this context: so many elements of the ring."""
-    key = HKDF(algorithm=SHA256(), length=_KEY_BYTES, salt=context, info=_PURPOSE).derive(seed)
-    stream = Cipher(AES(key), CTR(bytes(16))).encryptor().update(bytes(_WORD_BYTES * length))
-    return np.frombuffer(stream, dtype="<u4")
+    return np.frombuffer(KeyStream(seed, context, "mask").next(_WORD_BYTES * length), dtype="<u4")
 
 
 def ring_bytes(elements: RingVector) -> bytes:

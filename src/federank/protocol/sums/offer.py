@@ -3,10 +3,14 @@
     charter   digest of the federation's charter           model    digest of the model, as devices read it
     round     numbers only rise                             version  of the model
     block     digest of the items that messages cover       length   d, numbers a message
+    stage     which of a life's messages it asks for        columns  numbers a row of it
+    clip      the longest message, as decimal text          scale    what that length becomes in whole numbers
+    noise     deviation of one server's noise on the sum, in whole numbers
     key       a fresh HPKE key, of this round alone         expires  seconds since 1970, by the helper's clock
 
-A device takes an offer if the key it pinned has signed it, if the charter is the one it pinned, and if model and block
-are those in its hands. So the leader cannot single a person out by another model, another block or another key.
+A device takes an offer if the key it pinned has signed it, if the charter is the one it pinned, if stage, clip, scale
+and noise are of the charter's plan, and if model and block are those in its hands. So the leader cannot single a person
+out by another model, another block, another key or less noise.
 """
 
 from __future__ import annotations
@@ -38,6 +42,11 @@ class Offer:
     model: str
     block: str
     length: int
+    stage: int
+    columns: int
+    clip: str
+    scale: int
+    noise: int
     key: str
     expires: int
 
@@ -74,8 +83,8 @@ def read_offer(content: bytes, helper: bytes) -> Offer:
     for name in ("charter", "model", "block"):
         hexadecimal(told[name], 32, f"The {name} of an offer")
     public_key(hexadecimal(told["key"], PUBLIC_BYTES, "The key of an offer"))
-    if min(told["round"], told["version"], told["expires"]) < 0 or told["length"] < 1:
-        raise BadMessage("The round, the version and the time of an offer are not negative, and its length is above 0.")
+    if min(told[name] for name in ("round", "version", "stage", "noise", "expires")) < 0 or told["length"] < 1:
+        raise BadMessage("Numbers of an offer are not negative, and its length is above 0; these are not so.")
     return Offer(**told)
 
 
@@ -85,15 +94,14 @@ def check_offer(offer: Offer, charter: SumsCharter, model: bytes, block: IntVect
         raise BadMessage("The offer belongs to another charter than the one that was pinned; nothing is sent.")
     if offer.model != model.hex():
         raise BadMessage("The offer is about another model than the one that the leader gave; nothing is sent.")
-    if offer.block != block_digest(block).hex() or offer.length != message_length(len(block), charter.columns):
+    if offer.stage >= charter.messages or (offer.columns, offer.clip, offer.scale, offer.noise) != (
+        *(charter.columns_of(offer.stage), charter.clip, charter.bound, charter.noises[offer.stage]),
+    ):
+        raise BadMessage("The offer has another message, clip or noise than the charter's plan; nothing is sent.")
+    if offer.block != block_digest(block).hex() or offer.length != charter.length_of(offer.stage, len(block)):
         raise BadMessage("The offer is about another block of the catalogue than the round's; nothing is sent.")
     if now > offer.expires + CLOCKS_APART:
         raise BadMessage("The offer has expired; nothing is sent. The next round has another one.")
-
-
-def message_length(block: int, columns: int) -> int:
-    """d: a row for each item of the block, and the square of a row."""
-    return (block + columns) * columns
 
 
 def block_digest(block: IntVector) -> bytes:

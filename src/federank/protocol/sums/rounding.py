@@ -36,7 +36,11 @@ def round_message(values: RealVector, clip: float, chances: NDArray[np.uint16]) 
     norm = math.sqrt(float(np.cumsum(values * values)[-1])) if len(values) else 0.0
     if not math.isfinite(norm):
         raise BadMessage("A message holds values that are not finite numbers, and nothing of it may be sent.")
-    factor = C_INT / max(clip, norm)
+    return rounded(values, C_INT / max(clip, norm), chances)
+
+
+def rounded(values: RealVector, factor: float, chances: NDArray[np.uint16]) -> IntVector:
+    """The values times `factor`, up or down by their chances, and shorter until their norm is at most `C_INT`."""
     thresholds = chances * _CHANCES
     while True:
         whole = np.floor(values * factor + thresholds)

@@ -8,6 +8,7 @@ parts. What is sealed is the encapsulated key (65 bytes) and then the ciphertext
 from __future__ import annotations
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from federank.protocol.sums.identities import private_key, public_key
@@ -25,9 +26,14 @@ def seal(public: bytes, info: bytes, content: bytes) -> bytes:
 
 def open_sealed(private: bytes, info: bytes, sealed: bytes) -> bytes | None:
     """What was sealed for this key and this purpose, or None: nothing is told about why it does not open."""
+    return open_with(private_key(private), info, sealed)
+
+
+def open_with(key: EllipticCurvePrivateKey, info: bytes, sealed: bytes) -> bytes | None:
+    """The same with a key as the library wants it: to make one takes as long as to open."""
     if len(sealed) < OVERHEAD:
         return None
     try:
-        return bytes(_SUITE.decrypt(sealed, private_key(private), info))
+        return bytes(_SUITE.decrypt(sealed, key, info))
     except (InvalidTag, ValueError):
         return None

@@ -61,6 +61,19 @@ class Report(NamedTuple):
     sealed: bytes
     part_leader: bytes
     part_helper: bytes
+    part_wires: bytes = b""
+    """Where messages carry a proof of their norm (norm_check/): a digest of the leader's share of its wires."""
+
+
+class Split(NamedTuple):
+    """A message in two, and what everything else of its report is tied to."""
+
+    terms: bytes
+    context: bytes
+    mask: RingVector
+    share: RingVector
+    part_leader: bytes
+    part_helper: bytes
 
 
 def rounding_chances(length: int, random: Callable[[int], bytes]) -> NDArray[np.uint16]:
@@ -79,6 +92,14 @@ def make_upload(
     secrets: Secrets,
     sealing: Callable[[bytes, bytes, bytes], bytes] = seal,
 ) -> Upload:
+    """A message of whole numbers as an upload. It is refused where its norm is more than the bound."""
+    split = split_message(offer, message, secrets)
+    info = seal_info(split.terms, secrets.id)
+    sealed = sealing(offer.public(), info, secrets.seed + split.part_leader)
+    return Upload(secrets.id, secrets.blind, split.part_helper, sealed, split.share)
+
+
+def split_message(offer: Offer, message: NDArray[np.int32], secrets: Secrets) -> Split:
     """Split a message of whole numbers in two. It is refused where its norm is more than the bound."""
     if message.shape != (offer.length,):
         raise BadMessage(f"The round's messages have {offer.length:,} numbers; this one has {message.size:,}.")
@@ -88,10 +109,10 @@ def make_upload(
         raise BadMessage(f"A message has a norm of at most {C_INT:,}; this one is longer, and it is not sent.")
     terms = offer.digest()
     context = context_of(terms, secrets.id)
-    share = in_ring(whole) - mask(secrets.seed, context, offer.length)
-    inside = secrets.seed + leader_part(context, secrets.blind, share)
-    sealed = sealing(offer.public(), seal_info(terms, secrets.id), inside)
-    return Upload(secrets.id, secrets.blind, helper_part(context, secrets.seed), sealed, share)
+    hidden = mask(secrets.seed, context, offer.length)
+    share = in_ring(whole) - hidden
+    part_leader = leader_part(context, secrets.blind, share)
+    return Split(terms, context, hidden, share, part_leader, helper_part(context, secrets.seed))
 
 
 def encode_upload(upload: Upload) -> bytes:

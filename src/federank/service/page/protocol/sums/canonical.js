@@ -33,7 +33,7 @@ export const hexOf = (bytes) => Array.from(bytes, (byte) => byte.toString(16).pa
  * @type {(text: unknown, length: number, name: string) => Bytes} */
 export function hexadecimal(text, length, name) {
   if (typeof text !== "string" || text.length !== 2 * length || !/^[0-9a-f]*$/.test(text))
-    throw new BadMessage(`${name} must be ${length} bytes in lower-case hexadecimal digits; this is something else.`);
+    throw new BadMessage(["statement.hex", { name, length }]);
   return Uint8Array.from({ length }, (_, index) => parseInt(text.slice(2 * index, 2 * index + 2), 16));
 }
 
@@ -49,14 +49,14 @@ export function canonical(value) {
       .sort(([one], [other]) => (one < other ? -1 : 1))
       .map(([key, held]) => `${canonical(key)}:${canonical(held)}`)
       .join(",")}}`;
-  throw new BadMessage("A statement holds something that has no canonical form.");
+  throw new BadMessage(["statement.no-form"]);
 }
 
 /** The statement that these bytes write in the one way there is.
  * @type {(bytes: Uint8Array, name: string) => Record<string, any>} */
 export function readCanonical(bytes, name) {
   if (bytes.length > LONGEST)
-    throw new BadMessage(`${name} has at most ${LONGEST} bytes; this one has ${bytes.length}.`);
+    throw new BadMessage(["statement.too-long", { name, most: LONGEST, found: bytes.length }]);
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     const statement = JSON.parse(text);
@@ -65,7 +65,7 @@ export function readCanonical(bytes, name) {
   } catch {
     // Told below, whatever was wrong.
   }
-  throw new BadMessage(`${name} must be a statement in canonical JSON; this is not one.`);
+  throw new BadMessage(["statement.not-canonical", { name }]);
 }
 
 /** Refuse a statement whose fields are not exactly these, of these types.
@@ -73,10 +73,10 @@ export function readCanonical(bytes, name) {
 export function hasFields(statement, name, fields) {
   const found = Object.keys(statement).sort();
   if (found.join() !== Object.keys(fields).sort().join())
-    throw new BadMessage(`${name} has the fields ${Object.keys(fields).join(", ")}; this one has others.`);
+    throw new BadMessage(["statement.fields", { name, fields: Object.keys(fields).join(", ") }]);
   for (const [field, kind] of Object.entries(fields))
-    if (typeof statement[field] !== kind || statement[field] === null || Array.isArray(statement[field]))
-      throw new BadMessage(`The field ${field} of ${name} must be of the type ${kind}; this one is not.`);
+    if ((Array.isArray(statement[field]) ? "list" : typeof statement[field]) !== kind || statement[field] === null)
+      throw new BadMessage(["statement.type", { field, name, kind }]);
 }
 
 /** SHA-256 of parts for one purpose.

@@ -3,17 +3,23 @@
 import { BadMessage } from "../wire.js";
 import { digest, hasFields, hexadecimal, readCanonical } from "./canonical.js";
 import { PUBLIC_BYTES, publicKey } from "./identities.js";
+import { checkParameters } from "./norm_check/parameters.js";
 import { C_INT } from "./rounding.js";
 import { SUITE } from "./sealing.js";
 
-/** @typedef {{ founding: string, catalogue: string, settings: string, items: number, columns: number, blocks: number,
- *   seed: number, clip: string, noise: number, messages: number, least_cohort: number, largest_cohort: number,
- *   helper_origin: string, helper_key: string, leader_key: string, bound: number, ring: number, suite: string,
- *   proof_bytes: number, format: string }} SumsCharter */
+/** @typedef {{ founding: string, catalogue: string, settings: string, recipe: string, items: number, columns: number,
+ *   blocks: number, seed: number, clip: string, noises: number[], power: string, delta: string, messages: number,
+ *   least_cohort: number, largest_cohort: number, helper_origin: string, helper_key: string, leader_key: string, bound: number, ring: number, suite: string,
+ *   projections?: number, limit?: number, proof_bytes: number, format: string }} SumsCharter */
 
-const WHOLE = ["items", "columns", "blocks", "seed", "noise", "messages", "least_cohort", "largest_cohort"];
-const TEXT = ["founding", "catalogue", "settings", "clip", "helper_origin", "helper_key", "leader_key"];
-const FIXED = { bound: C_INT, ring: 32, suite: SUITE, proof_bytes: 0, format: "federank sums 1" };
+const WHOLE = ["items", "columns", "blocks", "seed", "messages", "least_cohort", "largest_cohort"];
+const TEXT = [
+  ...["founding", "catalogue", "settings", "recipe", "clip", "power", "delta"],
+  ...["helper_origin", "helper_key", "leader_key"],
+];
+export const PRIVATE = "private"; // the plan's own messages: what is popular first, then directions
+export const SPECTRAL = "spectral"; // Frugal's message, the same at every stage
+const FIXED = { bound: C_INT, ring: 32, suite: SUITE, format: "federank sums 1" };
 const FARTHEST = 9.1;
 const LEAST_DEVIATION = 64;
 const MOST_DEVIATION = 2 ** 22;
@@ -22,8 +28,18 @@ const MOST_DEVIATION = 2 ** 22;
 const FIELDS = Object.fromEntries([
   ...WHOLE.map((name) => [name, "number"]),
   ...TEXT.map((name) => [name, "string"]),
+  ["noises", "list"],
+  ["proof_bytes", "number"],
   ...Object.entries(FIXED).map(([name, value]) => [name, typeof value]),
 ]);
+
+/** What a charter says besides whose messages carry a proof of their norm.
+ * @type {Record<string, string>} */
+const FIELDS_CHECKED = { ...FIELDS, projections: "number", limit: "number" };
+
+/** A decimal text as a number, as Python writes numbers; not a number where it is none.
+ * @type {(text: string) => number} */
+const numberOf = (text) => (/^-?[0-9][0-9.e+-]*$/.test(text) ? Number(text) : NaN);
 
 /** What devices pin.
  * @type {(bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>} */
@@ -32,25 +48,53 @@ export const charterDigest = (bytes) => digest("charter", bytes);
 /** A charter from the wire, once it is sure to be one.
  * @type {(bytes: Uint8Array) => Promise<SumsCharter>} */
 export async function charterFrom(bytes) {
-  const told = readCanonical(bytes, "The charter of sums");
-  hasFields(told, "The charter of sums", FIELDS);
-  for (const name of ["catalogue", "settings"]) hexadecimal(told[name], 32, `The ${name} of a charter`);
+  const told = readCanonical(bytes, "charter");
+  hasFields(told, "charter", "projections" in told ? FIELDS_CHECKED : FIELDS);
+  checkProof(told);
+  for (const name of ["catalogue", "settings"]) hexadecimal(told[name], 32, `charter.${name}`);
   for (const name of ["helper_key", "leader_key"])
-    await publicKey(hexadecimal(told[name], PUBLIC_BYTES, `The ${name} of a charter`), "ECDSA", ["verify"]);
+    await publicKey(hexadecimal(told[name], PUBLIC_BYTES, `charter.${name}`), "ECDSA", ["verify"]);
   for (const [name, needed] of Object.entries(FIXED))
-    if (told[name] !== needed) throw new BadMessage(`The charter of sums has ${needed} as ${name}; this one has not.`);
+    if (told[name] !== needed) throw new BadMessage(["charter.fixed", { needed: String(needed), name }]);
   for (const name of ["items", "columns", "blocks", "messages"])
-    if (told[name] < 1) throw new BadMessage(`The charter of sums needs ${name} of at least 1; this one has not.`);
-  if (!(2 <= told.least_cohort && told.least_cohort <= told.largest_cohort))
-    throw new BadMessage(
-      "A cohort needs at least 2 people and at most the largest cohort; this charter allows others.",
-    );
-  if (told.noise !== 0 && !(LEAST_DEVIATION <= told.noise && told.noise <= MOST_DEVIATION))
-    throw new BadMessage("The noise of a server is 0, or within what can be drawn exactly; this charter's is not.");
-  if (told.largest_cohort * C_INT + 2 * FARTHEST * told.noise >= 2 ** 31)
-    throw new BadMessage("A sum of the largest cohort's messages could wrap; such a charter promises nothing.");
-  const clip = Number(told.clip);
-  if (!(clip > 0 && clip < 1e30 && /^[0-9][0-9.e+-]*$/.test(told.clip)))
-    throw new BadMessage("The charter of sums needs a clip above 0; this one has not.");
+    if (told[name] < 1) throw new BadMessage(["charter.least", { name }]);
+  if (!(2 <= told.least_cohort && told.least_cohort <= told.largest_cohort)) throw new BadMessage(["charter.cohort"]);
+  if (told.recipe !== PRIVATE && told.recipe !== SPECTRAL) throw new BadMessage(["charter.recipe"]);
+  checkNoises(told);
+  const [clip, power, delta] = [told.clip, told.power, told.delta].map(numberOf);
+  if (!(clip > 0 && clip < 1e30 && Math.abs(power) <= 1 && delta > 0 && delta < 1))
+    throw new BadMessage(["charter.values"]);
   return /** @type {SumsCharter} */ (told);
 }
+
+/** Refuse what cannot be said of a proof: a charter without one does not name its projections.
+ * @type {(told: Record<string, any>) => void} */
+function checkProof(told) {
+  const check = "projections" in told ? checkParameters(told.projections) : { limit: undefined, proofBytes: 0 };
+  if (told.limit !== check.limit || told.proof_bytes !== check.proofBytes) throw new BadMessage(["charter.proof"]);
+}
+
+/** @type {(told: Record<string, any>) => void} */
+function checkNoises({ noises, messages, largest_cohort: largest }) {
+  if (noises.length !== messages) throw new BadMessage(["charter.noises"]);
+  const most = Math.max(...noises);
+  for (const noise of noises)
+    if (!Number.isInteger(noise) || ((noise || most) && !(LEAST_DEVIATION <= noise && noise <= MOST_DEVIATION)))
+      throw new BadMessage(["charter.noise"]);
+  if (largest * C_INT + 2 * FARTHEST * most >= 2 ** 31) throw new BadMessage(["charter.wraps"]);
+}
+
+/** Numbers a row of a stage's messages: one where only popularity is told.
+ * @type {(charter: SumsCharter, stage: number) => number} */
+export const columnsOf = ({ recipe, columns }, stage) => (stage === 0 && recipe === PRIVATE ? 1 : columns);
+
+/** d: numbers a message of this stage, for so many items; a spectral one has the square of a row besides.
+ * @type {(charter: SumsCharter, stage: number, block: number) => number} */
+export function lengthOf(charter, stage, block) {
+  const columns = columnsOf(charter, stage);
+  return charter.recipe === PRIVATE ? block * columns : (block + columns) * columns;
+}
+
+/** What all messages of a life may tell together, squared; infinite where there is no noise.
+ * @type {(charter: SumsCharter) => number} */
+export const mostTold = ({ noises, bound }) => noises.reduce((sum, noise) => sum + (bound / noise) ** 2, 0);

@@ -17,9 +17,7 @@ export async function verify(key, purpose, content, signature) {
   const theirs = await publicKey(key, "ECDSA", ["verify"]);
   const signed = await digest(`sign ${purpose}`, content);
   if (!(await crypto.subtle.verify({ name: "ECDSA", hash: "SHA-256" }, theirs, signature, signed)))
-    throw new BadMessage(
-      `The signature of this ${purpose} is not by the key ${await fingerprint(key)}; it is not to be used.`,
-    );
+    throw new BadMessage(["key.signature", { purpose, key: await fingerprint(key) }]);
 }
 
 /** A public key as WebCrypto wants it, if it is a point of the curve.
@@ -31,7 +29,7 @@ export async function publicKey(key, name, uses) {
   } catch {
     // Told below.
   }
-  throw new BadMessage("A public key is the 65 bytes of an uncompressed point of P-256; this is something else.");
+  throw new BadMessage(["key.point"]);
 }
 
 /** What people compare: 128 bits of a digest of the key, in groups of four digits.
@@ -46,4 +44,16 @@ export async function fingerprint(key) {
 export async function verifySuccessor(old, successor, signature) {
   await publicKey(successor, "ECDSA", ["verify"]);
   await verify(old, "successor", joined(old, successor), signature);
+}
+
+/** The key that stands for a pinned one now: from old to new, by what each old key has signed, in this order.
+ * @type {(pinned: Bytes, successions: [old: Bytes, successor: Bytes, signature: Bytes][]) => Promise<Bytes>} */
+export async function follow(pinned, successions) {
+  let now = pinned;
+  for (const [old, successor, signature] of successions)
+    if (hexOf(old) === hexOf(now)) {
+      await verifySuccessor(old, successor, signature);
+      now = successor;
+    }
+  return now;
 }

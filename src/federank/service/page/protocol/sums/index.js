@@ -1,4 +1,7 @@
-/* Sums that no single server can open: the device's side, as in src/federank/protocol/sums/ and under the same names. */
+/* Sums that no single server can open: the device's side, as in src/federank/protocol/sums/ and under the same names.
+
+norm_check/ is loaded by itself, where the charter asks for proofs.
+*/
 
 export * from "./canonical.js";
 export * from "./charter.js";

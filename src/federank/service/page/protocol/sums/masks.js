@@ -10,12 +10,42 @@ import { bytesOf } from "./canonical.js";
 
 export const SEED_BYTES = 32;
 
+const BLOCK = 16;
+
+/** The bytes that follow from a secret in one context for one purpose, as they are asked for. */
+export class KeyStream {
+  #key;
+  #at = 0;
+
+  /** @param {CryptoKey} key */
+  constructor(key) {
+    this.#key = key;
+  }
+
+  /** @type {(secret: Bytes, context: Bytes, purpose: string) => Promise<KeyStream>} */
+  static async from(secret, context, purpose) {
+    const material = await crypto.subtle.importKey("raw", secret, "HKDF", false, ["deriveKey"]);
+    const how = { name: "HKDF", hash: "SHA-256", salt: context, info: bytesOf(`federank sums 1 ${purpose}`) };
+    const kind = { name: "AES-CTR", length: 128 };
+    return new KeyStream(await crypto.subtle.deriveKey(how, material, kind, false, ["encrypt"]));
+  }
+
+  /** The next bytes of the stream.
+   * @type {(length: number) => Promise<Bytes>} */
+  async next(length) {
+    const over = this.#at % BLOCK;
+    const counter = new Uint8Array(BLOCK);
+    new DataView(counter.buffer).setUint32(BLOCK - 4, (this.#at - over) / BLOCK);
+    this.#at += length;
+    const counting = { name: "AES-CTR", counter, length: 128 };
+    const stream = await crypto.subtle.encrypt(counting, this.#key, new Uint8Array(over + length));
+    return new Uint8Array(over ? stream.slice(over) : stream);
+  }
+}
+
 /** The mask of this seed in this context: so many elements of the ring.
  * @type {(seed: Bytes, context: Bytes, length: number) => Promise<Uint32Array<ArrayBuffer>>} */
 export async function mask(seed, context, length) {
-  const secret = await crypto.subtle.importKey("raw", seed, "HKDF", false, ["deriveKey"]);
-  const how = { name: "HKDF", hash: "SHA-256", salt: context, info: bytesOf("federank sums 1 mask") };
-  const key = await crypto.subtle.deriveKey(how, secret, { name: "AES-CTR", length: 128 }, false, ["encrypt"]);
-  const counting = { name: "AES-CTR", counter: new Uint8Array(16), length: 128 };
-  return new Uint32Array(await crypto.subtle.encrypt(counting, key, new Uint8Array(4 * length)));
+  const stream = await KeyStream.from(seed, context, "mask");
+  return new Uint32Array((await stream.next(4 * length)).buffer);
 }

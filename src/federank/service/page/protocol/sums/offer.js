@@ -1,7 +1,8 @@
 /* The offer (protocol/sums/offer.py): what the helper signs once a round, the same for everybody.
 
-A device takes it if the key that it pinned has signed it, if the charter is the one that it pinned, and if model and block are
-those in its hands. So a leader cannot single a person out by another model, another block or another key.
+A device takes it if the key that it pinned has signed it, if the charter is the one that it pinned, if stage, clip, scale and noise
+are of the charter's plan, and if model and block are those in its hands. So a leader cannot single a person out by another model,
+another block, another key or less noise.
 */
 
 import { BadMessage } from "../wire.js";
@@ -16,13 +17,14 @@ import {
   joined,
   readCanonical,
 } from "./canonical.js";
+import { columnsOf, lengthOf } from "./charter.js";
 import { PUBLIC_BYTES, SIGNATURE_BYTES, publicKey, verify } from "./identities.js";
 
 /** @import { Bytes } from "./canonical.js" */
 /** @import { SumsCharter } from "./charter.js" */
 
-/** @typedef {{ charter: string, round: number, version: number, model: string, block: string, length: number, key: string,
- *   expires: number }} Offer */
+/** @typedef {{ charter: string, round: number, version: number, model: string, block: string, length: number, stage: number,
+ *   columns: number, clip: string, scale: number, noise: number, key: string, expires: number }} Offer */
 
 export const CLOCKS_APART = 600; // seconds by which a device's clock may be ahead of the helper's
 
@@ -33,6 +35,11 @@ const FIELDS = {
   model: "string",
   block: "string",
   length: "number",
+  stage: "number",
+  columns: "number",
+  clip: "string",
+  scale: "number",
+  noise: "number",
   key: "string",
   expires: "number",
 };
@@ -44,24 +51,18 @@ export const offerDigest = (offer) => digest("offer", bytesOf(canonical(offer)))
 /** An offer from the wire, if the helper has signed it.
  * @type {(bytes: Uint8Array, helper: Bytes) => Promise<Offer>} */
 export async function readOffer(bytes, helper) {
-  const told = readCanonical(bytes, "An offer");
-  hasFields(told, "An offer", { offer: "object", signature: "string" });
+  const told = readCanonical(bytes, "offer");
+  hasFields(told, "offer", { offer: "object", signature: "string" });
   const { offer } = told;
-  hasFields(offer, "An offer", FIELDS);
-  const signature = hexadecimal(told.signature, SIGNATURE_BYTES, "The signature of an offer");
+  hasFields(offer, "offer", FIELDS);
+  const signature = hexadecimal(told.signature, SIGNATURE_BYTES, "offer.signature");
   await verify(helper, "offer", bytesOf(canonical(offer)), signature);
-  for (const name of ["charter", "model", "block"]) hexadecimal(offer[name], 32, `The ${name} of an offer`);
-  await publicKey(hexadecimal(offer.key, PUBLIC_BYTES, "The key of an offer"), "ECDH", []);
-  if (Math.min(offer.round, offer.version, offer.expires) < 0 || offer.length < 1)
-    throw new BadMessage(
-      "The round, the version and the time of an offer are not negative, and its length is above 0.",
-    );
+  for (const name of ["charter", "model", "block"]) hexadecimal(offer[name], 32, `offer.${name}`);
+  await publicKey(hexadecimal(offer.key, PUBLIC_BYTES, "offer.key"), "ECDH", []);
+  if (Math.min(offer.round, offer.version, offer.stage, offer.noise, offer.expires) < 0 || offer.length < 1)
+    throw new BadMessage(["offer.numbers"]);
   return /** @type {Offer} */ (offer);
 }
-
-/** d: a row for each item of the block, and the square of a row.
- * @type {(block: number, columns: number) => number} */
-export const messageLength = (block, columns) => (block + columns) * columns;
 
 /** Which items a round's messages cover.
  * @type {(block: Int32Array) => Promise<Bytes>} */
@@ -80,12 +81,14 @@ export function modelDigest(version, regulariser, weights, vectors) {
  * @type {(offer: Offer, charter: SumsCharter, model: Uint8Array, block: Int32Array, now: number) => Promise<void>} */
 export async function checkOffer(offer, charter, model, block, now) {
   if (offer.charter !== hexOf(await digest("charter", bytesOf(canonical(charter)))))
-    throw new BadMessage("The offer belongs to another charter than the one that was pinned; nothing is sent.");
-  if (offer.model !== hexOf(model))
-    throw new BadMessage("The offer is about another model than the one that the leader gave; nothing is sent.");
+    throw new BadMessage(["offer.charter"]);
+  if (offer.model !== hexOf(model)) throw new BadMessage(["offer.model"]);
+  const planned = [columnsOf(charter, offer.stage), charter.clip, charter.bound, charter.noises[offer.stage]];
+  const asked = [offer.columns, offer.clip, offer.scale, offer.noise];
+  if (offer.stage >= charter.messages || asked.some((value, place) => value !== planned[place]))
+    throw new BadMessage(["offer.plan"]);
   const covered = hexOf(await blockDigest(block));
-  if (offer.block !== covered || offer.length !== messageLength(block.length, charter.columns))
-    throw new BadMessage("The offer is about another block of the catalogue than the round's; nothing is sent.");
-  if (now > offer.expires + CLOCKS_APART)
-    throw new BadMessage("The offer has expired; nothing is sent. The next round has another one.");
+  if (offer.block !== covered || offer.length !== lengthOf(charter, offer.stage, block.length))
+    throw new BadMessage(["offer.block"]);
+  if (now > offer.expires + CLOCKS_APART) throw new BadMessage(["offer.expired"]);
 }

@@ -15,8 +15,7 @@ export function roundMessage(values, clip, chances) {
   let squares = 0;
   for (let index = 0; index < values.length; index++) squares += values[index] * values[index];
   const norm = Math.sqrt(squares);
-  if (!Number.isFinite(norm))
-    throw new BadMessage("A message holds values that are not finite numbers, and nothing of it may be sent.");
+  if (!Number.isFinite(norm)) throw new BadMessage(["upload.finite"]);
   let factor = C_INT / Math.max(clip, norm);
   const whole = new Int32Array(values.length);
   for (;;) {

@@ -24,7 +24,7 @@ import { OVERHEAD, seal } from "./sealing.js";
  * @typedef {{ id: Bytes, seed: Bytes, blind: Bytes }} Secrets */
 
 const MAGIC = bytesOf("FRSUMS01");
-const [ID_BYTES, BLIND_BYTES, PART_BYTES] = [16, 16, 32];
+export const [ID_BYTES, BLIND_BYTES, PART_BYTES] = [16, 16, 32];
 const SEALED_BYTES = SEED_BYTES + PART_BYTES + OVERHEAD;
 export const HEADER_BYTES = Math.ceil((MAGIC.length + ID_BYTES + BLIND_BYTES + PART_BYTES + SEALED_BYTES) / 4) * 4;
 const MOST_AT_ONCE = 65_536; // bytes that a browser draws in one go
@@ -53,25 +53,41 @@ export const roundingChances = (length) => new Uint16Array(systemRandom(2 * leng
  * @type {(length: number) => number} */
 export const uploadBytes = (length) => HEADER_BYTES + 4 * length;
 
-/** Split a message of whole numbers in two, as the bytes of an upload; it is refused where its norm is more than the bound.
- * @type {(offer: Offer, message: Int32Array, secrets: Secrets, ephemeral?: CryptoKeyPair) => Promise<Bytes>} */
-export async function makeUpload(offer, message, { id, seed, blind }, ephemeral) {
+/** A message in two, and what everything else of its report is tied to.
+ * @typedef {{ context: Bytes, mask: Uint32Array<ArrayBuffer>, share: Uint32Array<ArrayBuffer>, partLeader: Bytes,
+ *   partHelper: Bytes, key: Bytes, info: Bytes }} Split */
+
+/** Split a message of whole numbers in two; it is refused where its norm is more than the bound.
+ * @type {(offer: Offer, message: Int32Array, secrets: Secrets) => Promise<Split>} */
+export async function splitMessage(offer, message, { id, seed, blind }) {
   if (message.length !== offer.length)
-    throw new BadMessage(`The round's messages have ${offer.length} numbers; this one has ${message.length}.`);
+    throw new BadMessage(["upload.length", { needed: offer.length, found: message.length }]);
   let squares = 0;
   for (let index = 0; index < message.length; index++) squares += message[index] * message[index];
-  if (squares > C_INT * C_INT)
-    throw new BadMessage(`A message has a norm of at most ${C_INT}; this one is longer, and it is not sent.`);
+  if (squares > C_INT * C_INT) throw new BadMessage(["upload.norm", { most: C_INT }]);
   const terms = await offerDigest(offer);
   const context = await digest("report", terms, id);
-  const share = await mask(seed, context, offer.length);
-  for (let index = 0; index < share.length; index++) share[index] = message[index] - share[index];
-  const partLeader = await digest("leader", context, blind, inMemory(share));
-  const partHelper = await digest("helper", context, seed);
-  const key = hexadecimal(offer.key, PUBLIC_BYTES, "The key of an offer");
-  const sealed = await seal(key, await digest("seal", terms, id), joined(seed, partLeader), ephemeral);
+  const hidden = await mask(seed, context, offer.length);
+  const share = new Uint32Array(offer.length);
+  for (let index = 0; index < share.length; index++) share[index] = message[index] - hidden[index];
+  return {
+    context,
+    mask: hidden,
+    share,
+    partLeader: await digest("leader", context, blind, inMemory(share)),
+    partHelper: await digest("helper", context, seed),
+    key: hexadecimal(offer.key, PUBLIC_BYTES, "offer.key"),
+    info: await digest("seal", terms, id),
+  };
+}
+
+/** A message of whole numbers as the bytes of an upload; it is refused where its norm is more than the bound.
+ * @type {(offer: Offer, message: Int32Array, secrets: Secrets, ephemeral?: CryptoKeyPair) => Promise<Bytes>} */
+export async function makeUpload(offer, message, secrets, ephemeral) {
+  const { share, partLeader, partHelper, key, info } = await splitMessage(offer, message, secrets);
+  const sealed = await seal(key, info, joined(secrets.seed, partLeader), ephemeral);
   const upload = new Uint8Array(uploadBytes(offer.length));
-  upload.set(joined(MAGIC, id, blind, partHelper, sealed));
+  upload.set(joined(MAGIC, secrets.id, secrets.blind, partHelper, sealed));
   upload.set(inMemory(share), HEADER_BYTES);
   return upload;
 }

@@ -1,0 +1,44 @@
+"""Reports with proofs for the tests of the norm check: honest ones, and those of a liar who may send what it likes."""
+
+import numpy as np
+from tests.protocol.sums.worlds import bytes_from
+
+from federank.protocol.sums.masks import mask
+from federank.protocol.sums.norm_check.circuit import Parts, projection_key
+from federank.protocol.sums.norm_check.preparing import accepts, prepare
+from federank.protocol.sums.norm_check.projections import project
+from federank.protocol.sums.norm_check.proving import prove_wires, wires_of
+from federank.protocol.sums.norm_check.upload import CheckedUpload, checked_report
+from federank.protocol.sums.rounding import in_ring
+from federank.protocol.sums.sealing import seal
+from federank.protocol.sums.upload import context_of, helper_part, leader_part, new_secrets, seal_info
+
+
+def accepted(parameters, terms, key, upload):
+    """What both servers make of an upload."""
+    report = checked_report(parameters, terms.digest(), upload)
+    look = prepare(parameters, key, terms.digest(), terms.length, report)
+    return look is not None and accepts(parameters, terms.digest(), upload, report, look)
+
+
+def liars_upload(parameters, terms, message, lie, seed=1):
+    """An upload of a message of any norm. `lie` makes the wires from the projections of both shares.
+
+    Everything else is as the protocol has it: what a liar changes elsewhere is a flipped byte.
+    """
+    random = bytes_from(seed)
+    secrets, proof_seed = new_secrets(random), random(32)
+    context = context_of(terms.digest(), secrets.id)
+    hidden = mask(secrets.seed, context, terms.length)
+    share = in_ring(np.asarray(message)) - hidden
+    parts = Parts(context, leader_part(context, secrets.blind, share), helper_part(context, secrets.seed))
+    projected = project(projection_key(parts), context, parameters.projections, share, hidden)
+    wires = np.array(lie(parameters, *projected), dtype=np.uint64)
+    proof = prove_wires(parameters, parts, secrets.blind, secrets.seed, proof_seed, wires)
+    inside = secrets.seed + parts.leader + proof.part_wires
+    sealed = seal(terms.public(), seal_info(terms.digest(), secrets.id), inside)
+    return CheckedUpload(secrets.id, secrets.blind, parts.helper, sealed, share, proof.share)
+
+
+def no_lie(parameters, leader, helper):
+    return wires_of(parameters, leader, helper)
