@@ -119,7 +119,13 @@ def update_of(*biases):
 
 @pytest.mark.parametrize(
     ("biases", "sentence"),
-    [((100.0,), "more than 0"), ((1.0, -0.5), "more than 0"), ((8.0, -8.0), "more than 7"), ((5.0, 5.0, -10.0), "7")],
+    [
+        ((100.0,), "more than 0"),
+        ((1.0, -0.5), "more than 0"),
+        ((8.0, -8.0), "more than 7"),
+        ((5.0, 5.0, -10.0), "7"),
+        ((-8.0,), "lowered"),
+    ],
 )
 def test_an_update_that_no_pairs_give_is_implausible(biases, sentence):
     assert sentence in why_implausible(update_of(*biases), 7)

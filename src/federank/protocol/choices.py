@@ -19,7 +19,15 @@ from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.protocol.draws import happens
-from federank.protocol.policy import Flags, Outward, Policy, decoy_rate, deniable_words, words_of_items
+from federank.protocol.policy import (
+    Flags,
+    Outward,
+    Policy,
+    brought_outward,
+    decoy_rate,
+    deniable_words,
+    words_of_items,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +148,29 @@ def everyones_outward(choices: Choices, seed: int, histories: Profiles, n_items:
     _answer(seed, np.flatnonzero(deniable), *liked, *rates, n_items, sizes, starts, outward_items, real)
     positions = ~np.repeat(deniable, sizes)
     outward_items[positions], may_leave[positions] = items[kept], allowed[kept]
-    return Outwards(
+    made = Outwards(
         starts,
         outward_items,
         real,
         np.zeros(0, dtype=np.bool_) if may_leave.all() else may_leave,
         choices.where(policy.sharing != "as-published" for policy in choices.kinds),
     )
+    return _with_brought(made, choices, seed, histories, n_items)
+
+
+def _with_brought(made: Outwards, choices: Choices, seed: int, histories: Profiles, n_items: int) -> Outwards:
+    """The same with the rows of those who share in a way from outside, asked one by one."""
+    brought = choices.where(policy.brought and not policy.paused for policy in choices.kinds)
+    if not brought.any():
+        return made
+    rows = [outward_of(made, histories, user) for user in range(len(choices))]
+    for user in np.flatnonzero(brought):
+        policy, history = choices.of(int(user)), histories.of(int(user))
+        may = ~np.isin(history, list(policy.never_items))
+        rows[user] = brought_outward(policy, seed, int(user), history[may], n_items)
+    starts = np.concatenate(([0], np.cumsum([len(row.profile) for row in rows]))).astype(np.int64)
+    items, real, allowed = (np.concatenate([row[part] for row in rows]) for part in range(3))
+    return Outwards(starts, items, real, allowed[:0] if allowed.all() else allowed, made.lifelong)
 
 
 _NOTHING = np.zeros(0, np.int32), np.zeros(0, np.bool_)

@@ -31,6 +31,7 @@ _OF_SQUARES = (
     "blocks",
     "sigma",
     "delta",
+    "rounding",
 )
 _OF_PAIRS = ("triples", "item_pull")
 

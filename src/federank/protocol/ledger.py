@@ -4,6 +4,8 @@ For every item that was in one of the device's Updates: in which round first and
 in how many as compared with, and, known to the owner alone, whether a liked one is real or a decoy; what left as real
 once stays real, though it be removed and sent as a decoy later. A row's bias tells the two kinds apart, and an observer
 who links the device's Updates reads the very same from them: above zero it was liked, below zero it was compared with.
+Where ratings are learnt, liked stands for rated and compared with for sampled: an item that got a virtual rating to
+hide the others among. An observer cannot read that difference; the owner can.
 The ledger is written before an Update is sent, because what may have left counts as left; with noise
 (pairs/noise.py) it lists what went in, and an observer sees less.
 """
@@ -52,6 +54,8 @@ class SentMessage:
     round: int
     items: int
     """How many items stood for the history in it, decoys included."""
+    noise: int = 0
+    """Deviation of one server's noise on the sum that it went into, where only sums are read; 0: none."""
 
 
 @dataclass
@@ -74,15 +78,32 @@ class Ledger:
             elif bias < 0:
                 entry.times_compared += 1
 
-    def record_message(self, round_number: int, outward: Outward, number: int, allowed: int) -> None:
+    def record_message(self, round_number: int, outward: Outward, number: int, allowed: int, noise: int = 0) -> None:
         """Take note of a message that is made from a whole outward profile, before it is sent."""
-        self.messages.append(SentMessage(number, allowed, round_number, len(outward.profile)))
+        self.messages.append(SentMessage(number, allowed, round_number, len(outward.profile), noise))
         for item, real in zip(outward.profile.tolist(), outward.real.tolist(), strict=True):
             entry = self.entries.setdefault(item, Entry(item, round_number, round_number))
             entry.first_round = min(entry.first_round, round_number)
             entry.last_round = max(entry.last_round, round_number)
             entry.times_liked += 1
             entry.real = entry.real is True or real
+
+    def record_ratings(self, round_number: int, rated: IntVector, sampled: IntVector) -> None:
+        """Take note of an Update of ratings before it is sent: which items were rated, and which sampled among them."""
+        for items, is_rated in ((rated, True), (sampled, False)):
+            for item in items.tolist():
+                entry = self.entries.setdefault(item, Entry(item, round_number, round_number))
+                entry.first_round = min(entry.first_round, round_number)
+                entry.last_round = max(entry.last_round, round_number)
+                if is_rated:
+                    entry.times_liked += 1
+                    entry.real = True
+                else:
+                    entry.times_compared += 1
+
+    def sampled(self) -> IntVector:
+        """Every item that was ever sent with a virtual rating, ascending."""
+        return np.array(sorted(entry.item for entry in self.entries.values() if entry.times_compared), dtype=np.int32)
 
     @property
     def spent(self) -> int:
@@ -108,8 +129,11 @@ class Ledger:
         return [asdict(self.entries[item]) for item in sorted(self.entries)]
 
     def message_rows(self) -> list[dict[str, int]]:
-        """The messages as plain values, in their order."""
-        return [asdict(message) for message in self.messages]
+        """The messages as plain values, in their order; their noise where there was any."""
+        return [
+            {name: value for name, value in asdict(message).items() if value or name != "noise"}
+            for message in self.messages
+        ]
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, Any]], messages: Iterable[Mapping[str, Any]] = ()) -> Ledger:
@@ -122,7 +146,7 @@ class Ledger:
         sent = []
         for number, row in enumerate(messages, start=1):
             with _read_as(f"Message {number}", _MESSAGE_NAMES):
-                sent.append(SentMessage(**{name: int(row[name]) for name in _MESSAGE_NAMES}))
+                sent.append(SentMessage(**{name: int(row[name]) for name in _MESSAGE_NAMES if name in row}))
         return cls(entries, sent)
 
     def write(self, path: Path) -> None:
@@ -132,17 +156,20 @@ class Ledger:
             sent = {"items": self.to_rows(), "messages": self.message_rows()}
             json.dump(sent if self.messages else self.to_rows(), text, indent=1)
         else:
-            table = csv.DictWriter(text, _NAMES + MESSAGE_COLUMNS if self.messages else _NAMES)
+            table = csv.DictWriter(text, _NAMES + message_columns(self.messages))
             table.writeheader()
             table.writerows(self.to_rows())
             table.writerows(message_as_columns(message) for message in self.messages)
         write_whole(path, text.getvalue())
 
 
+RATING_NAMES = {"times_liked": "times_rated", "times_compared": "times_sampled"}
+"""What a device's export calls these columns where its federation is of ratings."""
+_AS_LIKES = {name: ours for ours, name in RATING_NAMES.items()}
 _NAMES = tuple(entry.name for entry in fields(Entry))
 _COUNTS = _NAMES[:-1]
 _MESSAGE_NAMES = tuple(part.name for part in fields(SentMessage))
-MESSAGE_COLUMNS = ("message", "of")
+MESSAGE_COLUMNS = ("message", "of", "noise")
 """What a line of a table has that stands for a message, beside when it left and how many items it was made from."""
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False, "none": None, "": None}
 
@@ -155,15 +182,23 @@ def _read_as(what: str, names: tuple[str, ...]) -> Iterator[None]:
         raise BadFile(f"{what} of the ledger cannot be read ({reason!r}); {', '.join(names)} are needed.") from reason
 
 
+def message_columns(messages: Sequence[SentMessage]) -> tuple[str, ...]:
+    """The columns that these messages need in a table, beside the items': their noise only where one had any."""
+    if not messages:
+        return ()
+    return MESSAGE_COLUMNS if any(message.noise for message in messages) else MESSAGE_COLUMNS[:2]
+
+
 def message_as_columns(message: SentMessage) -> dict[str, int]:
     """A message as a line of the items' table: one that names no item, but says which of how many it was."""
     when = {"first_round": message.round, "last_round": message.round, "times_liked": message.items}
-    return when | {"message": message.number, "of": message.allowed}
+    told = when | {"message": message.number, "of": message.allowed}
+    return told | {"noise": message.noise} if message.noise else told
 
 
 def _from_columns(row: Mapping[str, Any]) -> dict[str, Any]:
     content = {"number": row["message"], "allowed": row["of"]}
-    return content | {"round": row["first_round"], "items": row["times_liked"]}
+    return content | {"round": row["first_round"], "items": row["times_liked"], "noise": row.get("noise") or 0}
 
 
 def read_ledger(path: Path, ids: Sequence[str] | None = None) -> Ledger:
@@ -177,7 +212,8 @@ def read_ledger(path: Path, ids: Sequence[str] | None = None) -> Ledger:
             if path.suffix == ".json":
                 return _from_json(json.load(file), path, ids)
             table = csv.DictReader(file)
-            found = set(table.fieldnames or ())
+            table.fieldnames = [_AS_LIKES.get(name, name) for name in table.fieldnames or ()]
+            found = set(table.fieldnames)
             if not set(_NAMES) <= found or not found <= {*_NAMES, *MESSAGE_COLUMNS, "title"}:
                 raise BadFile(f"{path} is not a ledger: its columns should be {', '.join(_NAMES)}.")
             lines = list(table)
@@ -191,7 +227,11 @@ def _from_json(content: Any, path: Path, ids: Sequence[str] | None) -> Ledger:
     parts = {"items": content, "messages": []} if isinstance(content, list) else content
     if not isinstance(parts, dict) or not all(isinstance(parts.get(name), list) for name in ("items", "messages")):
         raise BadFile(f"{path} is not a ledger: a list of items is needed, or items and messages.")
-    return Ledger.from_rows(_numbered(parts["items"], path, ids), parts["messages"])
+    items = [
+        {_AS_LIKES.get(name, name): value for name, value in row.items()} if isinstance(row, dict) else row
+        for row in parts["items"]
+    ]
+    return Ledger.from_rows(_numbered(items, path, ids), parts["messages"])
 
 
 def _numbered(rows: list[Any], path: Path, ids: Sequence[str] | None) -> list[Any]:

@@ -16,6 +16,12 @@ are made from draws named by the item, so they need no memory.
 What an Update is computed from is the policy's *basis*. With `history`, as published, the own vector follows the
 whole history, and negatives avoid it. With `shared` the device takes part with its outward profile in the place of
 its history; all that leaves is then a function of that profile and of draws. docs/policies.md has the proof.
+
+Where a federation is of ratings (ratings/), what leaves is the rated items that the policy allows, with virtual ratings
+of others among them: `filling`, `rho` and `sampling` say which and how many. They take the place of decoys.
+
+A way of sharing of your own is a function, registered by name (`register_policy`, or an entry point of the group
+`federank.policies`): it is handed the history and answers with what stands for it outwards.
 """
 
 from __future__ import annotations
@@ -33,9 +39,14 @@ from federank.compiling import compiled
 from federank.errors import SettingError
 from federank.models.rows import inlined
 from federank.protocol.draws import DENIABLE, STICKY, happens, words
+from federank.protocol.own_sharing import known_sharing, own_profile
 
 SHARING = ("as-published", "sticky", "deniable")
 BASES = ("history", "shared")
+FILLINGS = ("hybrid", "average", "none")
+SAMPLINGS = ("fixed", "fresh")
+MOST_RHO = 1000.0
+"""More virtual ratings than that for each real one are a mistake."""
 
 Flags = NDArray[np.bool_]
 
@@ -44,8 +55,8 @@ Flags = NDArray[np.bool_]
 class Policy:
     """What one person allows."""
 
-    sharing: Literal["as-published", "sticky", "deniable"]
-    """How it is decided what is sent."""
+    sharing: str
+    """How it is decided what is sent: `as-published`, `sticky`, `deniable`, or a way that somebody has registered."""
     pi: float
     """How much of what is liked is sent: the coin, the share for life, or the probability for life."""
     epsilon: float | None = None
@@ -58,23 +69,40 @@ class Policy:
     """At most so many of the history are sent, ever; what was sent and is removed or forbidden later still counts."""
     messages: int | None = None
     """At most so many messages leave the device, ever; afterwards it still gets models and recommendations."""
+    filling: str | None = None
+    """Ratings only: virtual ratings are averages first and predictions later (`hybrid`), averages, or there are `none`;
+    None where the federation is of likes."""
+    rho: float | None = None
+    """Ratings only: virtual ratings for every rating that may leave."""
+    sampling: str | None = None
+    """Ratings only: what gets a virtual rating is drawn once for life (`fixed`), or anew each time (`fresh`)."""
+    triples: int | None = None
+    """Pairs that the device trains on in a round, as many as its federation allows at most (FedeRank, 2021, section
+    3); none: as many as the federation says."""
     paused: bool = False
     """Takes no part in rounds for now."""
 
     def __post_init__(self) -> None:
-        one_of("sharing", self.sharing, SHARING)
+        known_sharing(self.sharing, SHARING)
         one_of("basis", self.basis, BASES)
         within("pi", self.pi, 0, 1)
         if self.budget is not None:
             whole("budget", self.budget, 0)
         if self.messages is not None:
             whole("messages", self.messages, 0)
+        self._check_virtual_ratings()
+        if self.triples is not None:
+            whole("triples", self.triples, 1)
         if not isinstance(self.paused, bool):  # the text "false" would be taken for true
             raise SettingError(f"paused is {self.paused!r}; true or false is needed.")
         if self.sharing != "deniable":
             if self.epsilon is not None:
                 raise SettingError(
                     f"epsilon is {self.epsilon!r}, but sharing is {self.sharing}; only deniable sharing has one."
+                )
+            if self.brought and (self.basis != "shared" or self.budget is not None):
+                raise SettingError(
+                    f"{self.sharing} says itself what stands for the history: it needs the basis shared, and no budget."
                 )
             return
         if self.epsilon is None:
@@ -94,6 +122,22 @@ class Policy:
                 "A budget makes one item's answer depend on the others', so the epsilon of deniable sharing would not "
                 "be true; choose a smaller pi in its place, or sticky sharing."
             )
+
+    def _check_virtual_ratings(self) -> None:
+        if self.filling is None and self.rho is None and self.sampling is None:
+            return
+        one_of("filling", str(self.filling), FILLINGS)
+        one_of("sampling", str(self.sampling), SAMPLINGS)
+        if self.rho is None:
+            raise SettingError("rho is not named; it says how many virtual ratings go with each of your own.")
+        within("rho", self.rho, 0, MOST_RHO)
+        if self.rho > 0 and self.filling == "none":
+            raise SettingError(f"rho is {self.rho:g}, but filling is none; choose average or hybrid, or rho 0.")
+
+    @property
+    def brought(self) -> bool:
+        """Whether its way of sharing comes from outside (own_sharing.py)."""
+        return self.sharing not in SHARING
 
     @property
     def decoy_rate(self) -> float:
@@ -135,6 +179,8 @@ def outward(
     may = ~np.isin(history, list(policy.never_items))
     if policy.sharing == "deniable":
         return _deniable(policy, seed, user, history[may], n_items)
+    if policy.brought:
+        return brought_outward(policy, seed, user, history[may], n_items)
     allowed = np.zeros(len(history), dtype=np.bool_)
     candidates = np.flatnonzero(may)
     drawn = words_of_items(seed, np.full(len(candidates), user, dtype=np.int64), history[candidates])
@@ -171,6 +217,12 @@ def _deniable(policy: Policy, seed: int, user: int, liked: IntVector, n_items: i
     sends[liked] = happens(drawn[liked], policy.pi)
     profile = np.flatnonzero(sends).astype(np.int32)
     return Outward(profile, np.isin(profile, liked), np.ones(len(profile), dtype=np.bool_), True)
+
+
+def brought_outward(policy: Policy, seed: int, user: int, history: IntVector, n_items: int) -> Outward:
+    """What a way of sharing from outside lets stand for these items; those that are none of them are decoys."""
+    profile = own_profile(policy.sharing, policy.pi, seed, user, history, n_items)
+    return Outward(profile, np.isin(profile, history), np.ones(len(profile), dtype=np.bool_), True)
 
 
 @compiled

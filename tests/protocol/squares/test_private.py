@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
 
-from federank.engines.squares import compiled
+from federank.engines.squares import compiled, reference
 from federank.engines.squares.noisy import sum_in_ring
 from federank.errors import BadMessage, SettingError
 from federank.protocol.accountant import mu_for
@@ -64,6 +64,28 @@ def test_a_message_is_the_rounded_history_times_where_it_points(rounds):
         meant /= np.linalg.norm(meant)
     whole = round_message(meant.ravel(), 1.0, chances_of(recipe.seed, 7, rounds, meant.size))
     np.testing.assert_array_equal(room.whole, whole)
+
+
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_rounding_on_average_gives_the_sum_that_many_roundings_come_near(rounds):
+    federation = squares_federation(PEOPLE, messages=5, sigma=1.0, rounding="mean")
+    compiled.play(federation, rounds)
+    mean = centred(sum_in_ring(federation, EVERYBODY)).astype(np.float64)
+    drawn = []
+    for seed in range(40):
+        federation.recipe = federation.recipe._replace(rounds_on_average=False, seed=seed)
+        drawn.append(centred(sum_in_ring(federation, EVERYBODY)).astype(np.float64))
+    # Each number is rounded by at most one; lengthening by rounding is taken back, which shortens a message a little.
+    error = np.sqrt(PEOPLE.n_users / 4 / len(drawn))
+    assert np.abs(np.mean(drawn, axis=0) - mean).max() < 6 * error + 0.002 * np.abs(mean).max()
+    assert np.linalg.norm(drawn[0] - mean) > 0
+
+
+def test_rounding_on_average_is_refused_where_nothing_is_rounded():
+    with pytest.raises(SettingError, match="leave it out"):
+        FrugalSettings(rounding="mean")
+    with pytest.raises(SettingError, match="the reference engine rounds every message"):
+        reference.play(squares_federation(PEOPLE, messages=2, sigma=1.0, rounding="mean"), 1)
 
 
 def test_what_is_held_back_is_in_no_message():

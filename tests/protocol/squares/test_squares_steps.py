@@ -193,9 +193,18 @@ def test_people_who_cannot_be_solved_for_are_told_in_a_sentence(engine, alpha):
 
 @pytest.mark.parametrize(
     ("people", "items", "factors"),
-    [(5000, 3000, 64), (400, 3000, 50), (3000, 300, 18), (30, 3000, 8), (900, 5, 5), (None, 3000, 64)],
+    [
+        (5000, 3000, 64),
+        (400, 3000, 50),
+        (3000, 300, 18),
+        (30, 3000, 8),
+        (900, 5, 5),
+        (None, 3000, 64),
+        (5000, 5120, 80),
+        (5000, 40_000, 96),
+    ],
 )
-def test_vectors_are_shorter_where_people_or_items_are_few(people, items, factors):
+def test_vectors_are_shorter_where_people_or_items_are_few_and_longer_where_items_are_many(people, items, factors):
     assert factors_for(SquaresSettings(), people, items) == factors
     assert factors_for(SquaresSettings(factors=3), people, items) == 3
 

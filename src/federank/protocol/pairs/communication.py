@@ -7,8 +7,9 @@ the positive's vector comes back:
     CCE = rho (|I| + T (1 + pi))         item vectors sent per epoch
 
 Freshness is how often the shared model is renewed in an epoch, rpe; divided by the number of training
-interactions X+ it can be compared between data sets. T is taken as it is, not rounded: X+ / |U| in the "+"
-variants. The formula counts a row sent twice in one message as two, and every download as the whole model;
+interactions X+ it can be compared between data sets. In CCE nothing is rounded, as in the paper: rho is X+, and T is
+X+ / |U| in the "+" variants; rpe by itself is the whole number of rounds that are played. The
+formula counts a row sent twice in one message as two, and every download as the whole model;
 `engines/pairs/communication.py` counts what a run really sends.
 """
 

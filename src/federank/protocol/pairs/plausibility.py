@@ -3,7 +3,7 @@
 A device trains on T pairs. Each adds g to the bias of the item it likes and takes g off the other's, with g from 0 to 1
 (models/bpr.py); what its owner holds back is missing on the liked side alone. So whatever the history and the policy:
 
-    the biases add up to 0 at most           no bias is above T           what is above 0 adds up to T at most
+    the biases add up to 0 at most           what is above 0 adds up to T at most, and what is below 0 to -T at least
 
 A liar that keeps to this still chooses T pairs; what those can do is bounded by the defences around aggregation.
 """
@@ -22,11 +22,13 @@ def why_implausible(update: Update, triples: int) -> str | None:
     """Why no device can have sent this Update, in a sentence; None if one can have."""
     biases = update.biases.astype(np.float64)
     slack = SLACK * triples
-    raised = float(biases[biases > 0].sum())
+    raised, lowered = float(biases[biases > 0].sum()), -float(biases[biases < 0].sum())
     if float(biases.sum()) > slack:
         return (
             "The biases of an Update cannot add up to more than 0: each pair takes from one item what it gives another."
         )
     if raised > triples + slack:
         return f"The biases of an Update cannot be raised by more than {triples} together: one for each pair."
+    if lowered > triples + slack:
+        return f"The biases of an Update cannot be lowered by more than {triples} together: one for each pair."
     return None

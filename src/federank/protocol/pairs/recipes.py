@@ -44,6 +44,7 @@ DEVICE_SETTINGS = (
     "negative_regulariser",
     "order",
     "triples",
+    "most_triples",
     "initial_scale",
 )
 """What a device must be told of a federation's settings to follow its recipe."""
@@ -67,6 +68,8 @@ class FPLSettings:
     triples: str | int = "1"
     """Pairs a device trains on in a round: a number, `mean` = int(X+/U), `profile` = its own history's size, or
     `3x profile` = three times that."""
+    most_triples: int | None = None
+    """People may choose how many pairs their own device trains on, up to so many; without it, up to `triples`."""
     epochs: int = 20
     """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
     seed: int = 1
@@ -106,6 +109,12 @@ class FPLSettings:
     """Standard deviation of the first values of all vectors."""
     initial_biases: Literal["normal", "zero"] = "normal"
     """First values of the item biases: drawn like the vectors, or zero."""
+    user_draw: Literal["uniform", "activity"] = "uniform"
+    """With one client a round: each device alike, or in proportion to its history, so that every training interaction
+    is as likely as any other (Rendle et al., 2009). A simulation knows histories; a real server does not."""
+    weights: Literal["sum", "mean", "profile"] = "sum"
+    """What a round's Updates are multiplied with before the server adds them up (w_u of FPL, 2020, Eq. 1): 1; one over
+    their number; or each device's share of all their histories, which a simulation knows and a real server does not."""
     online: float = 1.0
     """Probability that a device is there when a round begins."""
     trace: str | None = None
@@ -121,7 +130,7 @@ class FPLSettings:
     item_pull: float = 0.0
     """Pull of all item vectors towards zero at the server, once a round, beside the sum of the Updates."""
 
-    later: ClassVar = ("server", "beta1", "beta2", "item_pull")
+    later: ClassVar = ("server", "beta1", "beta2", "item_pull", "user_draw", "most_triples", "weights")
     """What version 0.1.0 did not have: no part of a run's name while it is as by default (recommenders/identity.py)."""
 
     def __post_init__(self) -> None:
@@ -138,6 +147,18 @@ class FPLSettings:
         if self.pi is None or isinstance(self.pi, float | int):
             within("pi", self.pi, 0, 1)
         one_of("order", self.order, ("as-published", "summed"))
+        one_of("user_draw", self.user_draw, ("uniform", "activity"))
+        one_of("weights", self.weights, ("sum", "mean", "profile"))
+        if self.weights == "profile" and self.noise:
+            raise SettingError(
+                "weights is profile, by which noise would count more where a history is long, and noise is "
+                f"{self.noise:g}; take the weights sum or mean, or no noise."
+            )
+        if self.user_draw == "activity" and str(self.clients_per_round) != "1":
+            raise SettingError(
+                f"user_draw is activity, which is a draw of one client a round, and clients_per_round is "
+                f"{self.clients_per_round}; set it to 1, or draw users uniformly."
+            )
         within("noise", self.noise, 0, math.inf)
         one_of("noise_on", self.noise_on, ("all-rows", "sums", "sent-rows"))
         if self.clip is not None:
@@ -153,6 +174,8 @@ class FPLSettings:
         if str(self.triples) not in ("mean", "profile") and not _times_profile(self.triples):
             expected = "a whole number, `mean`, `profile` or `3x profile`"
             whole("triples", number("triples", self.triples, expected), 1)
+        if self.most_triples is not None:
+            whole("most_triples", self.most_triples, 1)
         if self.clients_per_round != "all":
             positive("clients_per_round", number("clients_per_round", self.clients_per_round, "a number or `all`"))
 
@@ -190,7 +213,8 @@ class Recipe(NamedTuple):
     negative_regulariser: np.float32
     summed: bool
     mask_per_row: bool
-    participants: IntVector  # the users who can train: all but those without history or with the whole catalogue
+    participants: IntVector  # the users who can train: all but those without history or with the whole catalogue;
+    # as often as they have interactions where users are drawn by activity
     clients_per_round: int
     triples: IntVector  # per user
     pi: RealVector  # per user: the coin for what may leave; 1 where that was decided for life
@@ -206,6 +230,12 @@ class Recipe(NamedTuple):
     beta1: float
     beta2: float
     item_pull: float
+    weights: RealVector  # per user: what an Update counts beside the others of its round; empty where all count as 1
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each device's Update must be known by itself before it is added to the others."""
+        return self.clip > 0 or len(self.weights) > 0
 
     @property
     def only_adds(self) -> bool:
@@ -221,11 +251,13 @@ def recipe_for(
     pi: RealVector,
     trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None = None,
     outward: Outwards = AS_HISTORIES_ARE,
+    wishes: IntVector | None = None,
 ) -> Recipe:
     """Work the settings out for users with histories of these sizes over a catalogue of `n_items`.
 
-    `outward` is what they take part with, where their policies make that another thing; `pi` is then the coin for what
-    may leave (see choices.py).
+    `wishes` are the pairs that people have chosen for their own devices, 0 where they have not. `outward` is what they
+    take part with, where their policies make that another thing; `pi` is then the coin for what may leave (see
+    choices.py).
     """
     n_users = len(sizes)
     own_sizes = np.diff(outward.starts) if len(outward.starts) else sizes
@@ -239,6 +271,9 @@ def recipe_for(
     if len(pi) != n_users or not np.all((pi >= 0) & (pi <= 1)):
         raise SettingError(f"pi needs a value from 0 to 1 for each of the {n_users:,} users; found {len(pi):,} values.")
     clients = _clients(settings.clients_per_round, len(participants))
+    if settings.user_draw == "activity":
+        # One place per interaction: a uniform draw among them finds users in proportion to their activity.
+        participants = np.repeat(participants, own_sizes[participants])
     rate = settings.learning_rate
     return Recipe(
         seed=settings.seed,
@@ -251,7 +286,7 @@ def recipe_for(
         mask_per_row=settings.mask == "per-row",
         participants=participants,
         clients_per_round=clients,
-        triples=_triples(settings.triples, sizes, own_sizes),
+        triples=_chosen_triples(settings, _triples(settings.triples, sizes, own_sizes), wishes),
         pi=np.ascontiguousarray(pi, dtype=np.float64),
         outward=outward,
         clip=float(settings.clip or 0.0),
@@ -265,7 +300,15 @@ def recipe_for(
         beta1=settings.beta1,
         beta2=settings.beta2,
         item_pull=settings.item_pull,
+        weights=_weights(settings.weights, own_sizes, clients),
     )
+
+
+def _weights(wanted: str, own_sizes: LongVector, clients: int) -> RealVector:
+    """What an Update counts beside others of its round; where it is alone, its share is 1 by any measure."""
+    if wanted == "sum" or clients == 1:
+        return np.zeros(0, dtype=np.float64)
+    return np.ones(len(own_sizes)) if wanted == "mean" else own_sizes.astype(np.float64)
 
 
 def _deviation(settings: FPLSettings, clients: int) -> float:
@@ -298,6 +341,24 @@ def _triples(wanted: str | int, sizes: LongVector, own_sizes: LongVector) -> Int
         return (own_sizes * (_times_profile(wanted) or 1)).astype(np.int32)
     number = max(1, int(sizes.sum()) // len(sizes)) if wanted == "mean" else int(wanted)
     return np.full(len(sizes), number, dtype=np.int32)
+
+
+def _chosen_triples(settings: FPLSettings, usual: IntVector, own: IntVector | None) -> IntVector:
+    """Everybody's pairs, once people have had their say."""
+    if own is None:
+        return usual
+    most = usual if settings.most_triples is None else settings.most_triples
+    return np.where(own > 0, np.minimum(own, most), usual).astype(np.int32)
+
+
+def own_triples(settings: FPLSettings, wish: int | None) -> int:
+    """The pairs of one device whose owner wishes for so many, or for nothing; the federation's triples are a number."""
+    return int(settings.triples) if wish is None else min(wish, settings.most_triples or int(settings.triples))
+
+
+def most_pairs(settings: FPLSettings) -> int:
+    """The most pairs that a device of a federation may have trained on in a round; its triples are a number."""
+    return max(int(settings.triples), settings.most_triples or 0)
 
 
 def _times_profile(wanted: str | int) -> int:

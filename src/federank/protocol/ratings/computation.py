@@ -20,7 +20,7 @@ from federank.models.pmf import item_gradient, rating_error, user_gradient
 from federank.models.svdpp import normaliser
 from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate
 from federank.protocol.ratings.recipes import RatingRecipe, predicts, rate_after
-from federank.protocol.ratings.virtual import round_of_sample, sample_unrated
+from federank.protocol.ratings.virtual import virtual_items
 
 
 class RatingGradients(NamedTuple):
@@ -41,14 +41,15 @@ class Ratings(NamedTuple):
 
 def compute_ratings(recipe: RatingRecipe, private: RatingPrivate, broadcast: RatingBroadcast) -> RatingGradients:
     """One device's part of a round: its own vector moves, and item gradients come out."""
-    iteration = broadcast.round_number // recipe.rounds_per_epoch
+    told = broadcast.iteration
+    iteration = broadcast.round_number // recipe.rounds_per_epoch if told is None else told
     rate = rate_after(recipe, private.participations if recipe.rate_by_participation else iteration)
     private.participations += 1
     W = broadcast.implicit_vectors[private.items if recipe.implicit else []]  # a copy of the rated items' rows
     ratings = _with_virtual(recipe, private, broadcast, W, rate, iteration)
     V = broadcast.vectors[ratings.items]
     if recipe.batch:
-        return _compute_batch(recipe, private, ratings, V, rate)
+        return _compute_batch(recipe, private, ratings, V, W, rate)
     vectors = np.empty_like(V)
     U = private.vector
     for k, rating in enumerate(ratings.values):
@@ -78,26 +79,51 @@ def _step(
 
 
 def _compute_batch(
-    recipe: RatingRecipe, private: RatingPrivate, ratings: Ratings, V: FloatMatrix, rate: np.float32
+    recipe: RatingRecipe, private: RatingPrivate, ratings: Ratings, V: FloatMatrix, W: FloatMatrix, rate: np.float32
 ) -> RatingGradients:
     before = private.vector
-    private.vector = before - rate * _mean_gradient(recipe, before, V, ratings.values)
-    U = private.vector if recipe.after else before
-    vectors = np.array(
-        [
-            item_gradient(rating_error(U, V_i, rating), U, V_i, recipe.regulariser)
-            for V_i, rating in zip(V, ratings.values, strict=True)
-        ]
-    )
-    return RatingGradients(ratings.items, vectors, np.empty(0, np.int32), np.empty((0, recipe.factors), np.float32))
+    others = _others(W, len(V))
+    private.vector = before - rate * _mean_gradient(recipe, before, V, others, ratings.values)
+    brackets = (private.vector if recipe.after else before) + others
+    errors = _errors(brackets, V, ratings.values)
+    vectors = errors[:, None] * brackets + recipe.regulariser * V
+    if not recipe.implicit:
+        return RatingGradients(ratings.items, vectors, np.empty(0, np.int32), np.empty((0, recipe.factors), np.float32))
+    # W_i' speaks for all ratings but its own: the mean over them of e n V, where n is that of the rating.
+    pulls = (errors * _normalisers(len(W), len(V)))[:, None] * V
+    means = (pulls.sum(axis=0) - pulls[: len(W)]) * np.float32(1 / len(V))
+    return RatingGradients(ratings.items, vectors, private.items, means + recipe.regulariser * W)
 
 
-def _mean_gradient(recipe: RatingRecipe, U: FloatVector, V: FloatMatrix, values: FloatVector) -> FloatVector:
-    """Eq. 7."""
-    total = np.zeros_like(U)
-    for V_i, rating in zip(V, values, strict=True):
-        total = total + user_gradient(rating_error(U, V_i, rating), U, V_i, recipe.regulariser)
-    return total * np.float32(1 / len(values))
+def _mean_gradient(
+    recipe: RatingRecipe, U: FloatVector, V: FloatMatrix, others: FloatMatrix, values: FloatVector
+) -> FloatVector:
+    """Eq. 7: of e V_i + lambda U, with U and what the other rated items say in the place of U in e."""
+    errors = _errors(U + others, V, values)
+    mean: FloatVector = (errors @ V) * np.float32(1 / len(values)) + recipe.regulariser * U
+    return mean
+
+
+def _errors(brackets: FloatMatrix, V: FloatMatrix, values: FloatVector) -> FloatVector:
+    """How much too high each predicted rating is; one bracket may stand for all."""
+    errors: FloatVector = (V @ brackets[0] if len(brackets) == 1 else np.einsum("kf,kf->k", brackets, V)) - values
+    return errors
+
+
+def _others(W: FloatMatrix, count: int) -> FloatMatrix:
+    """For each of so many ratings, real ones first: what the W of the other rated items say; nothing for PMF."""
+    if not len(W):
+        return np.zeros((1, W.shape[1]), dtype=np.float32)
+    sums = np.broadcast_to(W.sum(axis=0), (count, W.shape[1])).copy()
+    sums[: len(W)] -= W[:count]
+    return sums * _normalisers(len(W), count)[:, None]
+
+
+def _normalisers(rated: int, count: int) -> FloatVector:
+    """1 / sqrt(how many W speak for a rating): all but its own where it is real."""
+    norms = np.full(count, normaliser(rated))
+    norms[:rated] = normaliser(rated - 1)
+    return norms
 
 
 def _with_virtual(
@@ -112,9 +138,9 @@ def _with_virtual(
     count, n_items = private.virtual, len(broadcast.vectors)
     if count == 0:
         return Ratings(private.items, private.ratings)
-    sampled = np.empty(count, np.int32)
-    named_by, marks = round_of_sample(recipe, broadcast.round_number), np.zeros(n_items, np.int64)
-    sample_unrated(recipe.seed, private.user, named_by, private.items, n_items, marks, 1, sampled)
+    sampled = virtual_items(
+        recipe, private.user, broadcast.round_number, private.items, count, n_items, private.sampled
+    )
     values = np.full(count, private.mean)
     if recipe.hybrid and (predicts(recipe, iteration) or recipe.local_own):
         U, local = _trained_locally(recipe, private, broadcast.vectors[private.items], W.copy(), rate)
@@ -130,10 +156,10 @@ def _trained_locally(
     recipe: RatingRecipe, private: RatingPrivate, V: FloatMatrix, W: FloatMatrix, rate: np.float32
 ) -> tuple[FloatVector, FloatMatrix]:
     """T_local passes over the person's own ratings, which nobody hears of."""
-    U = private.vector
+    U, others = private.vector, _others(W, len(V)) if recipe.batch else W
     for _ in range(recipe.local_passes):
         if recipe.batch:
-            U = U - rate * _mean_gradient(recipe, U, V, private.ratings)
+            U = U - rate * _mean_gradient(recipe, U, V, others, private.ratings)
             continue
         for k, rating in enumerate(private.ratings):
             U, _ = _step(recipe, U, W, V[k], rating, k, rate)

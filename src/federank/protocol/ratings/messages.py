@@ -11,7 +11,7 @@ clients shared; see docs/fedrec.md.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
@@ -22,12 +22,17 @@ from federank.errors import BadMessage
 from federank.protocol.wire import check_items, check_values, encode_parts
 
 
+def _no_items() -> IntVector:
+    return np.zeros(0, dtype=np.int32)
+
+
 class RatingBroadcast(NamedTuple):
     """The server's message to a device: the shared model as of a round."""
 
     round_number: int
     vectors: FloatMatrix  # V, one row per item
     implicit_vectors: FloatMatrix  # W, one row per item; no rows for PMF
+    iteration: int | None = None  # where a server says it; else it follows from the round's number
 
 
 class RatingUpdate(NamedTuple):
@@ -50,6 +55,9 @@ class RatingPrivate:
     mean: np.float32  # of these ratings
     virtual: int  # how many items get a virtual rating in a round
     participations: int  # in how many rounds the device has taken part
+    sampled: IntVector = field(
+        default_factory=_no_items
+    )  # what has ever been sent with a virtual rating, where that is remembered
 
 
 def encode_rating_message(message: RatingBroadcast | RatingUpdate) -> bytes:
@@ -59,7 +67,7 @@ def encode_rating_message(message: RatingBroadcast | RatingUpdate) -> bytes:
     arrays = {
         name: part
         for name, part in message._asdict().items()
-        if name != "round_number" and (len(part) or not name.startswith("implicit"))
+        if name not in ("round_number", "iteration") and (len(part) or not name.startswith("implicit"))
     }
     return encode_parts(arrays, {"round": message.round_number} if isinstance(message, RatingBroadcast) else None)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from federank.arrays import IntVector
 from federank.models.rows import inlined
 from federank.protocol.draws import VIRTUAL, absent_item, below, words
 
@@ -67,3 +68,30 @@ def sample_unrated(
                 rank = last
             marks[rank] = stamp
             sampled[k] = absent_item(profile, 0, size, rank)
+
+
+def virtual_items(
+    recipe: Any, user: int, round_number: int, profile: IntVector, count: int, n_items: int, sampled: IntVector
+) -> IntVector:
+    """The items that get a virtual rating in this round, in the order of their draws.
+
+    A sample for life outlives changes of the history: what was `sampled` before and is not rated stays, ahead of new
+    ones. (While most of the catalogue is free the draws see to that by themselves.)
+    """
+    drawn = _drawn(recipe.seed, user, round_of_sample(recipe, round_number), profile, n_items, count)
+    if not recipe.fixed or not len(sampled):
+        return drawn
+    stays = np.setdiff1d(sampled, profile).astype(np.int32)
+    if np.isin(stays, drawn).all() or np.isin(drawn, stays).all():
+        return drawn
+    if len(stays) >= count:
+        return stays[:count]
+    known = np.union1d(profile, stays).astype(np.int32)
+    more = _drawn(recipe.seed, user, round_of_sample(recipe, round_number), known, n_items, count - len(stays))
+    return np.concatenate((stays, more))
+
+
+def _drawn(seed: int, user: int, named_by: int, profile: IntVector, n_items: int, count: int) -> IntVector:
+    drawn = np.empty(count, np.int32)
+    sample_unrated(seed, user, named_by, profile, n_items, np.zeros(n_items, np.int64), 1, drawn)
+    return drawn

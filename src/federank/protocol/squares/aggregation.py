@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
+from federank.models.products import tall_product
 from federank.models.squares import gram_matrix
 from federank.protocol.draws import ITEM_FACTORS
 from federank.protocol.initial import Draw, normal_columns, normal_rows
@@ -27,6 +28,7 @@ from federank.protocol.squares.messages import (
     dense,
 )
 from federank.protocol.squares.private.fold import PULL, fold_histories, fold_popularity, values_of, with_both_noises
+from federank.protocol.squares.private.joined import heard_from
 from federank.protocol.squares.private.plan import PrivatePlan
 from federank.protocol.squares.recipes import SquaresRecipe
 from federank.protocol.squares.server_steps import (
@@ -51,7 +53,8 @@ class SquaresShared:
 
     vectors: FloatMatrix  # items x factors
     regulariser: float  # lambda: told to devices with the vectors
-    sketch: RealMatrix  # spectral: what is known of everybody's items, V diag(sigma); solve: the average of H
+    sketch: RealMatrix  # spectral: what is known of everybody's items, V diag(sigma); solve: the average of H;
+    # private: what rounds have told, where they are read together (private/joined.py)
     mean: FloatMatrix  # adam: past gradients; no rows for the other steps
     square: FloatMatrix
     weights: FloatVector  # d: how much each item counts when a device solves for its own vector
@@ -91,7 +94,7 @@ def first_shared(recipe: SquaresRecipe, initial_scale: float, draw: Draw = norma
     return SquaresShared(
         vectors,
         own if recipe.regulariser < 0 else recipe.regulariser,
-        np.zeros((recipe.n_items if recipe.step == "spectral" else recipe.factors, recipe.factors)),
+        _empty_sketch(recipe),
         np.zeros(moments, dtype=np.float32),
         np.zeros(moments, dtype=np.float32),
         np.ones(recipe.n_items, dtype=np.float32),
@@ -99,8 +102,16 @@ def first_shared(recipe: SquaresRecipe, initial_scale: float, draw: Draw = norma
     )
 
 
-def fold(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages) -> None:
-    """The next version of the model, from the sums of a round.
+def _empty_sketch(recipe: SquaresRecipe) -> RealMatrix:
+    if recipe.private is not None and recipe.private.joined:
+        return np.zeros((recipe.n_items, 2 * (recipe.factors - 1)))
+    return np.zeros((recipe.n_items if recipe.step == "spectral" else recipe.factors, recipe.factors))
+
+
+def fold(
+    recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages, threads: int = 1
+) -> None:
+    """The next version of the model, from the sums of a round; the number of threads changes no bit of it.
 
     There is nothing to learn without a message, from people who weigh nothing, or whose vectors are all zero.
     """
@@ -110,7 +121,7 @@ def fold(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: S
     elif sums.messages and sums.squares[-1, -1] > 0 and np.any(sums.squares[:-1, :-1]):
         told = published(recipe, shared.vectors)
         if recipe.step == "spectral":
-            _fold_spectral(recipe, shared, told, sums)
+            _fold_spectral(recipe, shared, told, sums, threads)
         elif recipe.step == "solve":
             _fold_solved(recipe, shared, told, block, sums)
         else:
@@ -154,16 +165,24 @@ def _fold_private(
         shared.counts, shared.weights, shared.vectors = first
         shared.regulariser = PULL
     elif shared.counts.any():  # where nobody came to the first round, nothing is known to look with
-        shared.vectors = fold_histories(plan, shared.round_number, recipe.shrinkage, shared.counts, told, sums.pulls)
+        # Checkpoints of earlier versions remember nothing: rows are then read together from here on.
+        fits = plan.joined and len(shared.sketch) == recipe.n_items
+        number, heard = shared.round_number, heard_from(shared.sketch if fits else np.zeros((recipe.n_items, 0)))
+        folded = fold_histories(plan, number, recipe.shrinkage, shared.counts, told, sums.pulls, heard)
+        shared.vectors, _, heard = folded
+        if plan.joined:
+            shared.sketch = heard.stored()
 
 
-def _fold_spectral(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages) -> None:
+def _fold_spectral(
+    recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages, threads: int
+) -> None:
     everybody = max(len(recipe.participants), 1)
     # S + Y H = P'X, with the column of the constant 1: how many people have each item, each person with their weight.
-    products = sums.pulls + told @ sums.squares[:-1]
+    products = sums.pulls + tall_product(told, sums.squares[:-1], threads)
     mean_weight = sums.squares[-1, -1] / sums.messages
     # Nystrom's sketch of what these people's items have in common joins what is known.
-    now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1])
+    now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1], threads)
     kept = faded(shared.heard, sums.messages, everybody)
     together = np.hstack((np.sqrt(kept) * shared.sketch, now)) if kept > 0 else now
     shared.counts = kept * shared.counts + products[:, -1] / mean_weight
@@ -174,7 +193,7 @@ def _fold_spectral(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatr
     said = np.einsum("ij,ij->i", together, together)
     # Where no two people share an item yet, what they said is kept: a model of it would be nothing, and lead nowhere.
     tells = float(weights @ said) > _LITTLE * float(said.sum())
-    spectrum = strongest(together, weights if tells else np.ones_like(weights), recipe.factors)
+    spectrum = strongest(together, weights if tells else np.ones_like(weights), recipe.factors, threads)
     shared.sketch = spectrum.vectors * spectrum.singular_values
     if not tells:
         return

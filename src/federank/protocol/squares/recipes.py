@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,13 @@ from federank.protocol.accountant import mu_for
 from federank.protocol.choices import AS_HISTORIES_ARE, Outwards
 from federank.protocol.draws import COHORT, words, words_wrap_around
 from federank.protocol.policy import Policy
+from federank.protocol.sharing import OutwardSettings
 from federank.protocol.squares.private.plan import PrivatePlan, planned
 
-DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 0.15, 0.3
-"""Chosen on the validation parts of four data sets and a city; docs/frugal.md tells how."""
-_FEWEST_FACTORS, _PEOPLE_A_FACTOR, _ITEMS_A_FACTOR = 8, 8, 16
+DEFAULT_FACTORS, MOST_DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 96, 0.3, 0.4
+DEFAULT_SHRINKAGE, PRIVATE_SHRINKAGE = 0.95, 0.9
+"""Chosen on the validation parts of four data sets and of cities; docs/frugal.md tells how."""
+_FEWEST_FACTORS, _PEOPLE_A_FACTOR, _ITEMS_A_FACTOR, _MANY_ITEMS_A_FACTOR = 8, 8, 16, 64
 DEFAULT_RATE = 0.1
 
 Step = Literal["spectral", "solve", "adam", "private"]
@@ -33,35 +35,11 @@ Step = Literal["spectral", "solve", "adam", "private"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutwardSettings:
-    """What everybody lets out who has made no choice of their own."""
-
-    sharing: Literal["sticky", "deniable"] = "sticky"
-    """What stands for a history in messages: a share of it, drawn once and kept for life (sticky), or that with decoys
-    (deniable). What is held back is still used to recommend at home."""
-    pi: float | str = 1.0
-    """Share of each history that is ever used outwards; or a CSV file `user,pi` with everyone's own."""
-    epsilon: float | None = None
-    """Deniable sharing: how far what is used outwards of one item may tell whether it is liked."""
-    budget: int | None = None
-    """At most so many items of a history are ever used outwards."""
-    policies: str | None = None
-    """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
-
-    def __post_init__(self) -> None:
-        one_of("sharing", self.sharing, ("sticky", "deniable"))
-        if isinstance(self.pi, float | int):
-            within("pi", self.pi, 0, 1)
-        self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
-
-    def policy(self, pi: float) -> Policy:
-        """What everybody allows who has made no choice of their own."""
-        return Policy(sharing=self.sharing, pi=pi, epsilon=self.epsilon, basis="shared", budget=self.budget)
-
-
-@dataclass(frozen=True, kw_only=True)
 class SquaresSettings(OutwardSettings):
     """What can be chosen about learning squares from few messages."""
+
+    later: ClassVar = ("rounding",)
+    """Added since models and studies of few messages are kept."""
 
     messages: int = 5
     """How many messages each device sends in its life; whoever has sent them still gets models."""
@@ -70,21 +48,23 @@ class SquaresSettings(OutwardSettings):
     rounds: int | None = None
     """How many rounds are played.  [default: messages x cohorts, so that everybody can send all theirs]"""
     factors: int | None = None
-    """Length of the vectors that describe people and items.  [default: 64; where there are fewer than 512
-    people or 1,024 items, one for every 8 people and every 16 items, and at least 8]"""
+    """Length of the vectors that describe people and items.  [default: 64; with squares up to 96, one
+    for every 64 items of a large catalogue; where there are fewer than 512 people or 1,024 items, one for every 8
+    people and every 16 items, and at least 8]"""
     alpha: float = 0.0
     """How much surer it is that people like what they have than that they dislike the rest: confidence 1 + alpha."""
     unobserved_weight: float = 1.0
     """Confidence that people dislike what they do not have: 1 as published by FCF, 0 for the FPL papers' variant."""
     regulariser: float | None = None
     """Pull of all vectors towards zero (lambda).  [default: follows the data, by the spectrum of the sums]"""
-    shrinkage: float = 0.9
-    """Where lambda follows the data: lambda as a multiple of the smallest singular value that is kept."""
+    shrinkage: float | None = None
+    """Where lambda follows the data: lambda as a multiple of the smallest singular value that is kept.  [default:
+    0.95; 0.9 where sums carry noise]"""
     activity: float | None = None
-    """How little the active count for: somebody who takes part with n items weighs n^-activity.  [default: 0.15; 0
+    """How little the active count for: somebody who takes part with n items weighs n^-activity.  [default: 0.3; 0
     where alpha is above 0, messages cover blocks, or the server steps with Adam]"""
     popularity: float | None = None
-    """How little the popular counts for: an item of n people weighs n^-popularity (1 - 1/n).  [default: 0.3; 0 as
+    """How little the popular counts for: an item of n people weighs n^-popularity (1 - 1/n).  [default: 0.4; 0 as
     above]"""
     damping: float = 1.0
     """How much of the way to the solution the server goes in a round; below 1 where alpha is above 0."""
@@ -115,6 +95,9 @@ class SquaresSettings(OutwardSettings):
     numbers): says `epsilon` in another way. Messages get unequal noise, together as if each had this."""
     delta: float = 1e-6
     """Where there is noise: the probability with which epsilon may fail."""
+    rounding: Literal["drawn", "mean"] = "drawn"
+    """Where there is noise: each number of each message is rounded by a draw of its own, as devices do it (drawn), or
+    counts as what it is on average (mean): far faster, to rehearse large federations."""
     seed: int = 1
     """Names the run: the same seed gives the same model."""
 
@@ -137,7 +120,8 @@ class SquaresSettings(OutwardSettings):
         within("alpha", self.alpha, 0, math.inf)
         if self.regulariser is not None:
             within("regulariser", self.regulariser, 0, math.inf)
-        positive("shrinkage", self.shrinkage)
+        if self.shrinkage is not None:
+            positive("shrinkage", self.shrinkage)
         for name in ("activity", "popularity"):
             if getattr(self, name) is not None:
                 within(name, getattr(self, name), 0, 1)
@@ -162,6 +146,9 @@ class SquaresSettings(OutwardSettings):
         within("dropout", self.dropout, 0, 1)
         if not 0 < number("delta", self.delta, "a probability") < 1:
             raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
+        one_of("rounding", self.rounding, ("drawn", "mean"))
+        if self.rounding == "mean" and not self.promises:
+            raise SettingError("rounding is mean, but only messages of sums with noise are rounded; leave it out.")
         if self.promises:
             _refuse_beside_noise(self)
 
@@ -213,6 +200,7 @@ class SquaresRecipe(NamedTuple):
     trace: NDArray[np.bool_]  # rounds x users; no rows where there is none
     dropout: float
     private: PrivatePlan | None = None  # the noise of each round, where sums carry any
+    rounds_on_average: bool = False  # messages of sums with noise count as what their rounding is on average
 
 
 def squares_recipe(
@@ -245,7 +233,7 @@ def squares_recipe(
         n_items=n_items,
         objective=Objective(np.float32(1 + settings.alpha), np.float32(settings.unobserved_weight)),
         regulariser=-1.0 if settings.regulariser is None else settings.regulariser,
-        shrinkage=settings.shrinkage,
+        shrinkage=shrinkage_for(settings),
         step=_step(settings),
         activity=_weight(settings, settings.activity, DEFAULT_ACTIVITY),
         popularity=_weight(settings, settings.popularity, DEFAULT_POPULARITY),
@@ -266,17 +254,26 @@ def squares_recipe(
         trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
         dropout=settings.dropout,
         private=plan,
+        rounds_on_average=settings.rounding == "mean",
     )
 
 
-def factors_for(settings: SquaresSettings, people: int | None, n_items: int) -> int:
+def factors_for(settings: SquaresSettings, people: int | None, n_items: int, most: int = MOST_DEFAULT_FACTORS) -> int:
     """The length of vectors for so many people (None where that is not known yet) and a catalogue of this size."""
     if settings.factors is not None:
         return settings.factors
     filled = n_items // _ITEMS_A_FACTOR
     if people is not None:
         filled = min(filled, people // _PEOPLE_A_FACTOR)
-    return min(DEFAULT_FACTORS, max(filled, _FEWEST_FACTORS), n_items)
+    wanted = min(max(DEFAULT_FACTORS, n_items // _MANY_ITEMS_A_FACTOR), most)
+    return min(wanted, max(filled, _FEWEST_FACTORS), n_items)
+
+
+def shrinkage_for(settings: SquaresSettings) -> float:
+    """Lambda over the smallest singular value that is kept: as chosen, or as suits sums with or without noise."""
+    if settings.shrinkage is not None:
+        return settings.shrinkage
+    return PRIVATE_SHRINKAGE if settings.promises else DEFAULT_SHRINKAGE
 
 
 def _step(settings: SquaresSettings) -> Step:

@@ -29,6 +29,7 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank.errors import Diverged
+from federank.models.products import tall_product, weighted_gram
 from federank.protocol.squares.recipes import SquaresRecipe
 
 _NOTHING = 1e-9
@@ -52,15 +53,14 @@ class Spectrum(NamedTuple):
     singular_values: RealVector  # sigma, descending
 
 
-def spectrum_of(products: RealMatrix, squares: RealMatrix) -> RealMatrix:
+def spectrum_of(products: RealMatrix, squares: RealMatrix, threads: int = 1) -> RealMatrix:
     """W with W W' = A H^-1 A', Nystrom's formula; directions in which nobody has anything are left out."""
     values, directions = np.linalg.eigh(squares)
     kept = values > _NOTHING * max(values[-1], 0.0)
     if not kept.any():
         return np.zeros_like(products)
     scale = np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
-    sketch: RealMatrix = products @ (directions * scale)
-    return sketch
+    return tall_product(products, directions * scale, threads)
 
 
 def item_weights(counts: RealVector, popularity: float, heard: float = 1.0) -> FloatVector:
@@ -75,14 +75,14 @@ def item_weights(counts: RealVector, popularity: float, heard: float = 1.0) -> F
     return weights
 
 
-def strongest(sketch: RealMatrix, weights: FloatVector, factors: int) -> Spectrum:
+def strongest(sketch: RealMatrix, weights: FloatVector, factors: int, threads: int = 1) -> Spectrum:
     """The largest singular values of a sketch whose items have weights, and their left vectors: V'DV = I."""
-    values, directions = np.linalg.eigh((sketch * weights[:, None]).T @ sketch)
+    values, directions = np.linalg.eigh(weighted_gram(sketch, weights, threads))
     values, directions = values[::-1][:factors], directions[:, ::-1][:, :factors]
     kept = values > _NOTHING * max(values[0], 0.0)
     singular = np.sqrt(np.where(kept, values, 0.0))
-    vectors = sketch @ (directions * np.where(kept, 1.0 / np.where(kept, singular, 1.0), 0.0))
-    return Spectrum(vectors, singular)
+    scale = np.where(kept, 1.0 / np.where(kept, singular, 1.0), 0.0)
+    return Spectrum(tall_product(sketch, directions * scale, threads), singular)
 
 
 def faded(heard: float, now: int, everybody: int) -> float:

@@ -11,6 +11,9 @@ smallest direction, which is mostly noise, a tenth is left. Popularity counts ha
 are, and would drown them. As vectors that devices solve with (models/squares.py, with weights D^2 and a pull of 1):
 
     Y = D^-1 [U sqrt(f / (1 - f)), q]
+
+Where noise is strong, few directions are looked for, and what all rounds have told is read together (joined.py): then
+lambda is a share of the sigma in the middle, since half of the directions are mostly noise.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from numpy.typing import NDArray
 from federank.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank.protocol.draws import HELPER, ITEM_FACTORS, SERVER, SUM_NOISE, words, words_wrap_around
 from federank.protocol.initial import normal_columns
+from federank.protocol.squares.private.joined import ALIKE, Heard, heard_also, sketch_of_heard
 from federank.protocol.squares.private.message import directions_of
 from federank.protocol.squares.private.plan import PrivatePlan
 from federank.protocol.sums.noise import noise_table, rounded_noise
@@ -82,9 +86,14 @@ class _Space:
         return (self.scales**2).astype(np.float32)
 
 
-def fold_popularity(plan: PrivatePlan, seed: int, summed: RealVector) -> tuple[RealVector, FloatVector, FloatMatrix]:
-    """After the first round: popularity of each item, the weights, and vectors to look with."""
-    noise = plan.noise(0)
+def fold_popularity(
+    plan: PrivatePlan, seed: int, summed: RealVector, cohorts: int = 1
+) -> tuple[RealVector, FloatVector, FloatMatrix]:
+    """After the first round: popularity of each item, the weights, and vectors to look with.
+
+    `summed` may be of several cohorts' first rounds, each with its noise (cohorts.py).
+    """
+    noise = plan.noise(0) * np.sqrt(cohorts)
     top = max(float(summed.max()), noise, 1 / C_INT)
     popularity = np.maximum(summed, max(noise, _LEAST_POPULARITY * top)) / top
     space = _Space(popularity, plan.power)
@@ -95,21 +104,55 @@ def fold_popularity(plan: PrivatePlan, seed: int, summed: RealVector) -> tuple[R
 
 
 def fold_histories(
-    plan: PrivatePlan, round_number: int, shrinkage: float, popularity: RealVector, told: FloatMatrix, sums: RealMatrix
-) -> FloatMatrix:
-    """After a later round: the vectors of the next model. `told` are the vectors as devices had them."""
+    plan: PrivatePlan,
+    round_number: int,
+    shrinkage: float,
+    popularity: RealVector,
+    told: FloatMatrix,
+    sums: RealMatrix,
+    heard: Heard,
+) -> tuple[FloatMatrix, RealMatrix, Heard]:
+    """After a later round: the vectors of the next model, what people's items have in common, and what was heard.
+
+    `told` are the vectors as devices had them.
+    """
     space, noise = _Space(popularity, plan.power), plan.noise(round_number)
     known = directions_of(told, space.weights())
     seen = space.without_popular(sums)
-    seen *= _kept_of_rows(space.expected, seen, noise)[:, None]
-    inside = known.wanted.T @ seen
+    if not plan.joined:
+        sketch = _sketch_of(space, known.wanted, seen, noise)
+    else:
+        heard = heard_also(heard, known.wanted, seen, noise)
+        sketch = sketch_of_heard(heard, space.expected)
+        if round_number + 1 < len(plan.deviations):
+            left = np.linalg.svd(sketch, full_matrices=False)[0]
+            return space.vectors(left * np.sqrt(ALIKE / (1 - ALIKE))), sketch, heard
+    return vectors_of_sketch(plan, shrinkage, popularity, sketch), sketch, heard
+
+
+def _sketch_of(space: _Space, wanted: RealMatrix, seen: RealMatrix, noise: float) -> RealMatrix:
+    """What people's items have in common, as the sums of one round tell it: items x directions, C ~ S S'."""
+    seen = seen * _kept_of_rows(space.expected, seen, noise)[:, None]
+    inside = wanted.T @ seen
     values, turned = np.linalg.eigh((inside + inside.T) / 2)
     # Noise alone gives eigenvalues of V'A of up to about its deviation times the root of their number.
     least = max(noise * np.sqrt(len(values)), _LEAST_POPULARITY * values[-1], 1e-12)
-    sketch = seen @ (turned / np.sqrt(np.maximum(values, least)))
+    sketch: RealMatrix = seen @ (turned / np.sqrt(np.maximum(values, least)))
+    return sketch
+
+
+def vectors_of_sketch(plan: PrivatePlan, shrinkage: float, popularity: RealVector, sketch: RealMatrix) -> FloatMatrix:
+    """The vectors of a model from what people's items have in common."""
     left, sigma, _ = np.linalg.svd(sketch, full_matrices=False)
-    kept = np.clip(1 - shrinkage * sigma[-1] / np.maximum(sigma, 1e-12), _LEAST_FILTER, 1 - _LEAST_FILTER)
-    return space.vectors(left * np.sqrt(kept / (1 - kept)))
+    pivot = sigma[(len(sigma) - 1) // 2] if plan.joined else sigma[-1]
+    kept = np.clip(1 - shrinkage * pivot / np.maximum(sigma, 1e-12), _LEAST_FILTER, 1 - _LEAST_FILTER)
+    return _Space(popularity, plan.power).vectors(left * np.sqrt(kept / (1 - kept)))
+
+
+def moved(plan: PrivatePlan, before: RealVector, after: RealVector, sketch: RealMatrix) -> RealMatrix:
+    """The same sketch where items have another popularity than before: with the weights that follow from it."""
+    now = _Space(after, plan.power)
+    return now.without_popular(sketch * (now.scales / before**plan.power)[:, None])
 
 
 def _kept_of_rows(expected: RealVector, seen: RealMatrix, noise: float) -> RealVector:

@@ -168,10 +168,14 @@ def sent_privately(
     broadcast: SquaresBroadcast, device: SquaresPrivate, seed: int, known: Directions, room: Scratch
 ) -> PrivateUpdate:
     """The device's message for this round, from what its owner lets out; it has one message less from now on."""
+    return sent_in_stage(broadcast.round_number, device, seed, known, room)
+
+
+def sent_in_stage(stage: int, device: SquaresPrivate, seed: int, known: Directions, room: Scratch) -> PrivateUpdate:
+    """The device's message of a stage of the plan; a simulation's rounds are the stages."""
     assert device.spent < device.messages, "a device that has spent its messages is not asked"
     device.spent += 1
-    number = broadcast.round_number
-    if not private_message(known, device.outward.profile, seed, device.user, number, room):
+    if not private_message(known, device.outward.profile, seed, device.user, stage, room):
         room.whole[:] = 0
     return PrivateUpdate(room.whole.copy())
 

@@ -7,9 +7,10 @@ last decides about the model, and the first about where to look. A message has l
 so a share s means noise of deviation 1 / (mu sqrt(s)) from *each* server. The model carries both.
 
 The noise is the same for any number of people, so what can be learnt depends on people x mu / sqrt(items), the signal
-over the noise. It decides about two things, and both are public:
+over the noise. It decides about three things, and all are public:
 
-    factors   how many directions are looked for: 40 where there is much noise, up to 64
+    factors   how many directions are looked for: 15 to 25 where there is much noise, else 40 to 64
+    joined    with fewer than 40, all rounds' answers are read together (joined.py); else the newest alone (fold.py)
     power     an item of popularity c (1: the most popular) weighs c^power in a message. Noise drowns what is rare, so
               a message is better spent on what many have; without noise, rather on the rest, as Frugal does else
 """
@@ -28,6 +29,10 @@ POPULARITY_SHARE, GROWTH = 0.1, 2 / 3
 FEWEST_FACTORS, MOST_FACTORS, FACTORS_PER_SIGNAL = 40, 64, 0.85
 NOISY_POWER, CLEAR_POWER = 0.3, -0.15
 NOISY, CLEAR = 80.0, 500.0
+JOINED_BELOW = 64.0
+FEWEST_JOINED, MOST_JOINED, JOINED_PER_SIGNAL = 15, 25, 0.4
+DROWNED_POWER, JOINED_POWER = 0.4, 0.2
+DROWNED, HEARD = 10.0, 25.0
 """All chosen on the validation parts of MovieLens 100K and 1M and of cities; docs/frugal.md tells how."""
 
 
@@ -41,6 +46,11 @@ class PrivatePlan(NamedTuple):
     def sigmas(self, messages: int) -> tuple[float, ...]:
         """One server's noise on the first so many messages, as multiples of a message's largest length."""
         return tuple(deviation / C_INT for deviation in self.deviations[:messages])
+
+    @property
+    def joined(self) -> bool:
+        """Whether all rounds' answers are read together: few directions are looked for, under noise."""
+        return self.factors < FEWEST_FACTORS and all(self.deviations)
 
     def noise(self, round_number: int) -> float:
         """The deviation of what the model carries in a round: both servers' noise, a message's length being 1."""
@@ -56,13 +66,23 @@ def planned(mu: float, messages: int, people: int, n_items: int, factors: int | 
     signal = math.inf if noiseless else people * mu / math.sqrt(n_items)
     if not noiseless:
         _refuse_extremes(deviations, people)
-    clear = min(1.0, max(0.0, math.log(signal / NOISY) / math.log(CLEAR / NOISY)))
-    wanted = min(MOST_FACTORS, max(FEWEST_FACTORS, FACTORS_PER_SIGNAL * signal))
-    return PrivatePlan(
-        deviations,
-        min(int(wanted), n_items) if factors is None else factors,
-        NOISY_POWER + clear * (CLEAR_POWER - NOISY_POWER),
-    )
+    wanted, power = _shape(signal)
+    return PrivatePlan(deviations, min(wanted, n_items) if factors is None else factors, power)
+
+
+def _shape(signal: float) -> tuple[int, float]:
+    """How many factors, and the power of popularity, for a signal of so many times the noise."""
+    if signal < JOINED_BELOW:
+        heard = _between(signal, DROWNED, HEARD)
+        factors = min(MOST_JOINED, max(FEWEST_JOINED, JOINED_PER_SIGNAL * signal))
+        return int(factors), DROWNED_POWER + heard * (JOINED_POWER - DROWNED_POWER)
+    factors = min(MOST_FACTORS, max(FEWEST_FACTORS, FACTORS_PER_SIGNAL * signal))
+    return int(factors), NOISY_POWER + _between(signal, NOISY, CLEAR) * (CLEAR_POWER - NOISY_POWER)
+
+
+def _between(signal: float, low: float, high: float) -> float:
+    """0 up to the low end, 1 from the high end, and a straight line over the logarithm in between."""
+    return min(1.0, max(0.0, math.log(signal / low) / math.log(high / low)))
 
 
 def promise_of(plan: PrivatePlan, messages: int, delta: float) -> float | None:

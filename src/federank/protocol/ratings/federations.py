@@ -1,0 +1,99 @@
+"""Federations of ratings in the world: what one decides beside the recipe, and the scale that its ratings are on.
+
+Rounds are of batch style: whoever takes part steps by the mean gradient over its own ratings, and an item by the mean
+over those who reported it (FedRec, 2020, Algorithms 1 and 2). The stochastic style has one client a round, whose result
+the next one waits for: in the world that would be one device at a time, so it stays a matter of simulation.
+
+People come when they come, so an *iteration* is over once as many reports were folded as there are devices; the
+learning rate falls with iterations, and predicted virtual ratings begin with one. Where everybody reports in every
+round, it is the simulation's.
+
+Filling, rho and sampling are suggestions: each device's owner decides (policy.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from federank.arrays import FloatVector
+from federank.checks import within
+from federank.errors import SettingError
+from federank.protocol.ratings.recipes import PMFSettings
+
+_CLOSE = 1e-4
+"""How far from a step a 32-bit float may lie that stands for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatingFederationSettings(PMFSettings):
+    """What can be chosen about a federation that learns ratings by PMF."""
+
+    style: Literal["batch"] = "batch"
+    """Whoever takes part in a round steps by mean gradients."""
+    filling: Literal["hybrid", "average", "none"] = "hybrid"
+    """Suggested to devices: virtual ratings that are first averages, later predictions (hybrid), averages, or none."""
+    rho: float = 2.0
+    """Suggested to devices: virtual ratings for every rating a person has given."""
+    sampling: Literal["fixed", "fresh"] = "fixed"
+    """Suggested to devices: what gets a virtual rating is drawn once for life (fixed), or anew in every round, so that
+    what comes back every time is what was rated (fresh)."""
+    step: float | None = None
+    """Smallest difference between two ratings: 1 for whole stars, 0.5 for half ones, 0 for any number; as in the data
+    if not given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step is not None:
+            within("step", self.step, 0, self.highest - self.lowest)
+            steps = (self.highest - self.lowest) / self.step if self.step else 1.0
+            if abs(steps - round(steps)) > _CLOSE:
+                raise SettingError(
+                    f"step is {self.step:g}, which does not lead from {self.lowest:g} to {self.highest:g}; choose one "
+                    "that does, or 0 for any number."
+                )
+
+    @property
+    def scale(self) -> Scale:
+        """What ratings there are."""
+        return Scale(self.lowest, self.highest, 0.0 if self.step is None else self.step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SVDPlusPlusFederationSettings(RatingFederationSettings):
+    """What can be chosen about a federation that learns ratings by SVD++."""
+
+    implicit: ClassVar[bool] = True
+
+
+class Scale(NamedTuple):
+    """What ratings there are: from the lowest to the highest, in steps; a step of 0 is any number between them."""
+
+    lowest: float
+    highest: float
+    step: float
+
+    def __str__(self) -> str:
+        steps = f" in steps of {self.step:g}" if self.step else ""
+        return f"from {self.lowest:g} to {self.highest:g}{steps}"
+
+    def why_not(self, value: float) -> str | None:
+        """Why this is no rating here, in words that follow what was found; None where it is one."""
+        if not math.isfinite(value) or not self.lowest <= value <= self.highest:
+            return f"ratings go {self}"
+        if self.step and abs((value - self.lowest) / self.step - round((value - self.lowest) / self.step)) > _CLOSE:
+            whole = self.step == 1 and self.lowest == round(self.lowest)
+            return f"ratings go {self}" + ("; there are no half stars here" if whole else "")
+        return None
+
+
+def step_of(ratings: FloatVector, lowest: float) -> float:
+    """The largest usual step that these ratings keep to: 1, 0.5 or 0.1; 0 where they keep to none."""
+    for step in (1.0, 0.5, 0.1):
+        places = (ratings.astype(np.float64) - lowest) / step
+        if np.all(np.abs(places - np.round(places)) < _CLOSE / step):
+            return step
+    return 0.0
