@@ -386,7 +386,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all_known_ones() -> No
         load("ml1m")
     message = str(caught.value)
     assert "'ml1m'" in message
-    assert "Did you mean 'ml-1m'? Known: city, ml-100k" in message
+    assert "Did you mean 'ml-1m'? Known: city, " in message
     assert all(name in message for name in KNOWN)
 
 

@@ -66,3 +66,22 @@ def test_a_part_that_would_be_empty_is_refused(data):
     with pytest.raises(SettingError, match="The validation part would be empty"):
         refuse_empty_parts(divide(data, division), division)
     refuse_empty_parts(divide(data, Division()), Division())
+
+
+def test_in_mirrored_time_the_oldest_are_held_out(data):
+    [forward], [backward] = divide(data, Division(test=0.2)), divide(data, Division(test=0.2, mirrored=True))
+    times = dict(zip(zip(data.users, data.items, strict=True), data.times, strict=True))
+    for split, held_out in ((forward, max), (backward, min)):
+        for user in range(data.n_users):
+            own = [time for (whose, _), time in times.items() if whose == user]
+            mine = split.test.users == user
+            assert times[user, split.test.items[mine][0]] in sorted(own, reverse=held_out is max)[: mine.sum()]
+            assert held_out(own) in [times[user, item] for item in split.test.items[mine]]
+    assert backward.how.endswith("time mirrored")
+
+
+def test_mirrored_time_is_part_of_what_a_division_is_and_the_usual_one_says_nothing_of_it():
+    assert Division(mirrored=True).as_dict() == Division().as_dict() | {"mirrored": True}
+    assert "mirrored" not in Division().as_dict()
+    with pytest.raises(SettingError, match="about time"):
+        Division(way="random", mirrored=True)

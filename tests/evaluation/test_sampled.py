@@ -78,3 +78,24 @@ def test_a_model_that_learnt_the_test_is_refused():
     split = split_of_strangers()
     with pytest.raises(BadSplit, match="proves nothing"):
         evaluate_with_sampled_negatives(Random().fit(split.test), split)
+
+
+def test_evaluate_tells_of_sampled_items_where_it_is_asked_and_nowhere_else():
+    split = split_of_strangers()
+    model = MostPopular().fit(split.train)
+    assert not [name for name in fr.evaluate(model, split, at=5).means if "sampled" in name]
+    one = fr.evaluate(model, split, at=5, negatives=20)
+    assert one.means["sampled_ndcg@5"] == pytest.approx(one.per_user["sampled_ndcg@5"].mean())
+    assert "Sampled: each test item among 20 items drawn at random, not among all." in one.notes
+    # Everybody has as many test items, so the mean over people is the mean over items.
+    alone = evaluate_with_sampled_negatives(model, split, negatives=20, at=5)
+    assert one.means["sampled_hit_rate@5"] == pytest.approx(alone["sampled_hit_rate@5"])
+    named = fr.evaluate(model, split, at=5, metrics=["sampled_mrr"]).means
+    assert {name for name in named if "@" in name} == {"sampled_mrr@5"}
+
+
+def test_lists_alone_cannot_be_ranked_among_sampled_items():
+    split = split_of_strangers()
+    lists = MostPopular().fit(split.train).recommend(n=5)
+    with pytest.raises(SettingError, match="A Recommendations has no scores, which sampled_hit_rate goes by"):
+        fr.evaluate(lists, split, at=5, negatives=20)

@@ -5,6 +5,7 @@
     load("log.tsv.gz", users="who", items="what")        columns by name, or by position from 0
     load(frame), load((users, items, ratings, times))    data already in memory, as columns
     load([(1, 2), (1, 3), (2, 3)])                       or as rows
+    load("log.xyz")                                      what a registered reader of .xyz makes of it
 
 What is read is checked from its first row to its last, and what cannot stand is refused in one sentence that
 names the file, the line and the column.
@@ -20,13 +21,15 @@ import numpy as np
 import polars as pl
 
 from federank.data.interactions import Interactions, Repeats
-from federank.data.known.sets import KNOWN
+from federank.data.known.sets import KNOWN, KnownSet
 from federank.data.sources.columns import Columns, as_interactions
 from federank.data.sources.detect import read_path
 from federank.data.sources.formats.item_files import read_items
+from federank.data.sources.formats.tist2015 import find_worldwide, read_country
 from federank.data.sources.memory.arrays import read_arrays
 from federank.data.sources.memory.frames import is_pandas, read_pandas, read_polars
 from federank.data.sources.options import ColumnChoice, ColumnChoices, ReadingOptions
+from federank.data.sources.own_readers import read_with, reader_of
 from federank.data.sources.paths import find_path, name_of
 from federank.data.sources.text.contents import read_text
 from federank.errors import BadFile, DataError, SettingError
@@ -66,6 +69,23 @@ def read_part(source: Any) -> Interactions:
     return _read(source, ReadingOptions(), "latest", None)[0]
 
 
+def read_rows(
+    source: Any,
+    *,
+    users: ColumnChoice = None,
+    items: ColumnChoice = None,
+    times: ColumnChoice = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+) -> tuple[Columns, str]:
+    """Every row of a source, repeats included, and the source's name; for who looks at repeats (revisits.py)."""
+    if isinstance(source, str) and source in KNOWN and KNOWN[source].generated:
+        raise DataError(f"{source} is generated, and has each pair once; name a file, or hand in rows, with repeats.")
+    options = ReadingOptions(ColumnChoices(users, items, None, times), header, delimiter)
+    columns, name, _ = _columns(source, options)
+    return columns, name
+
+
 def _read(
     source: Any, options: ReadingOptions, repeats: Repeats, item_file: str | os.PathLike[str] | None
 ) -> tuple[Interactions, str]:
@@ -74,15 +94,26 @@ def _read(
         raise SettingError(f"repeats is {repeats!r}; it must be one of {', '.join(map(repr, get_args(Repeats)))}.")
     if isinstance(source, str) and source in KNOWN and KNOWN[source].generated:
         options.refuse_all(f"{source} is generated, which")
-        return _generated(), source
-    if isinstance(source, str | os.PathLike):
-        path = find_path(source)
-        columns, name, label = read_path(path, options), name_of(source, path), str(path)
-    else:
-        columns, name, label = _read_memory(source, options), "interactions", "The data"
+        return _generated(KNOWN[source]), source
+    columns, name, label = _columns(source, options)
     if item_file is not None:
         columns = _with_items(columns, item_file)
     return as_interactions(columns, name=name, repeats=repeats), label
+
+
+def _columns(source: Any, options: ReadingOptions) -> tuple[Columns, str, str]:
+    """The columns of a source, its name, and what to call it in a complaint."""
+    if isinstance(source, str | os.PathLike):
+        path = find_path(source)
+        brought = reader_of(path)
+        country = KNOWN[source].country if isinstance(source, str) and source in KNOWN else None
+        if country is not None and find_worldwide(path) == path:
+            options.refuse_all(f"{source} is taken from the check-ins of the whole world, which")
+            columns = read_country(path, country)
+        else:
+            columns = read_path(path, options) if brought is None else _read_memory(read_with(brought, path), options)
+        return columns, name_of(source, path), str(path)
+    return _read_memory(source, options), "interactions", "The data"
 
 
 def _read_memory(source: Any, options: ReadingOptions) -> Columns:
@@ -112,7 +143,8 @@ def _with_items(columns: Columns, item_file: str | os.PathLike[str]) -> Columns:
     )
 
 
-def _generated() -> Interactions:
+def _generated(known: KnownSet) -> Interactions:
     from federank.data.city.city import city
 
-    return city()
+    assert known.people is not None, "what is generated has a size"
+    return city(known.people, checkins=40 * known.people)

@@ -72,6 +72,12 @@ def split_temporal(data: Interactions, test: float = 0.2, validation: float = 0.
     return _by_rank(data, ranks, sizes, n_test, n_validation, how)
 
 
+def mirrored(data: Interactions) -> Interactions:
+    """The same with time running backwards: the newest becomes the oldest (see ways.py for what it stands in for)."""
+    times = _times(data)
+    return replace(data, times=times.max() + times.min() - times) if len(times) else data
+
+
 def split_leave_last_out(data: Interactions, *, validation: bool = False) -> Split:
     """Hold out each user's newest interaction, and the one before it for validation; users with one keep it."""
     ranks, sizes = _age_ranks(data)

@@ -5,12 +5,16 @@ global-temporal   everything after one moment, the same for all
 leave-last-out    each user's newest interaction; validation, where asked for, is the one before
 random            some of each user's, drawn at random
 folds             a random partition; each fold is once the test, and there is no validation
+
+With `mirrored`, time runs backwards before anything is divided: each user's oldest take the place of the newest. It
+is a stand-in, and no recipe of any paper's: where a source kept the first visit to a place and the latest was wanted,
+what people return to sits at the wrong end of their histories, and mirrored time puts it at the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from federank.checks import one_of, whole
@@ -38,6 +42,8 @@ class Division:
     seed: int = 1
     """Of random splits and folds."""
     folds: int | None = None
+    mirrored: bool = False
+    """Let time run backwards: a stand-in for a source that kept the latest of repeated visits, not the first."""
 
     def __post_init__(self) -> None:
         one_of("The way of a split", self.way, (*WAYS, FOLDS))
@@ -45,12 +51,17 @@ class Division:
             whole("folds", self.folds, 2)
         elif self.folds is not None:
             raise SettingError(f'folds go with way = "folds"; the way of this split is {self.way!r}.')
+        if not isinstance(self.mirrored, bool):
+            raise SettingError(f"mirrored is {self.mirrored!r}; true or false is needed.")
+        if self.mirrored and self.way in ("random", FOLDS):
+            raise SettingError(f"mirrored is about time, and a {self.way} split has none; leave it out.")
 
     def as_dict(self) -> dict[str, Any]:
         """What of it counts."""
         if self.way == FOLDS:
             return {"way": FOLDS, "seed": self.seed, "folds": self.folds}
-        return {"way": self.way, "test": self.test, "validation": self.validation, "seed": self.seed}
+        mirrored = {"mirrored": True} if self.mirrored else {}
+        return {"way": self.way, "test": self.test, "validation": self.validation, "seed": self.seed} | mirrored
 
 
 def divide(data: Interactions, division: Division) -> list[Split]:
@@ -58,6 +69,11 @@ def divide(data: Interactions, division: Division) -> list[Split]:
     from federank.data import splits
 
     test, validation, seed = division.test, division.validation, division.seed
+    if division.mirrored:
+        return [
+            replace(split, how=f"{split.how}, time mirrored")
+            for split in divide(splits.mirrored(data), replace(division, mirrored=False))
+        ]
     match division.way:
         case "temporal":
             return [splits.split_temporal(data, test, validation)]

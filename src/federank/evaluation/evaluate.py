@@ -36,8 +36,10 @@ from federank.evaluation.categories import items_without_category, top_categorie
 from federank.evaluation.lists import Source, lists_of
 from federank.evaluation.prediction import prediction_errors
 from federank.evaluation.ranking import RANKING, Hits, Metric, find_hits, registered_metrics
+from federank.evaluation.sampled import NEGATIVES, SAMPLED, sampled_means
 from federank.files import write_whole
 from federank.recommenders.predicting import PredictsRatings
+from federank.recommenders.recommender import Recommender
 
 Part = Literal["test", "validation"]
 EXPOSURE = ("item_coverage", "item_coverage_share", "gini", "gini_standard", "epc", "arp", "popularity_lift")
@@ -90,6 +92,7 @@ def evaluate(
     over: Over = "all",
     categories: Categories | None = None,
     groups: Mapping[Any, str] | None = None,
+    negatives: int | None = None,
 ) -> Evaluation:
     """Judge lists of recommendations by what a split holds out.
 
@@ -100,6 +103,8 @@ def evaluate(
     per user. Means are over all users with a test item; `over="covered"` takes those who got a list.
     `categories` replaces the categories of the split's items; kinds of places are gathered into the papers' nine.
     `groups` maps users' ids to names of groups, for bias per group.
+    `negatives` adds the metrics of test items ranked among so many items drawn at random (sampled.py), which some
+    papers print; they can be asked for by name too (`sampled_hit_rate`, `sampled_ndcg`, `sampled_mrr`: among 99).
     """
     split = split.development if part == "validation" else split
     cuts = _cuts(at, split)
@@ -110,6 +115,7 @@ def evaluate(
     if not len(users):
         raise BadSplit(f"No user has anything in the {part} part; hold out more to have something to test on.")
     errors = _rating_errors(source, split, wanted)
+    sampled = _sampled(source, split, wanted, cuts, negatives)
     items = lists_of(source, split, users, cuts[-1])
     coverage = float((items[:, 0] >= 0).mean())
     if over == "covered":
@@ -117,6 +123,7 @@ def evaluate(
         if not kept.any():
             raise BadSplit("Nobody who is tested has a list, so there is nobody to take means over; use over='all'.")
         users, items = users[kept], items[kept]
+        sampled = {name: values[kept] for name, values in sampled.items()}
     lengths = (items >= 0).sum(axis=1)
 
     hits = find_hits(items, users, split.test.profiles)
@@ -130,6 +137,8 @@ def evaluate(
         means |= {f"{name}@{n}": value for name, value in exposed.items() if name in wanted}
         columns |= {f"{name}@{n}": value for name, value in of_users.items() if name in wanted}
 
+    columns |= sampled
+    means |= {name: float(values.mean()) for name, values in sampled.items()}
     kinds = categories if categories is not None else split.train.categories
     biases = None
     if kinds is not None and wanted.intersection(BIAS):
@@ -143,6 +152,8 @@ def evaluate(
     notes = _notes(split, users, items, kinds)
     if over == "covered":
         notes.insert(0, f"Means are over the {len(users):,} users who got a list, {coverage:.1%} of those tested.")
+    if sampled:
+        notes.append(f"Sampled: each test item among {negatives or NEGATIVES} items drawn at random, not among all.")
     return Evaluation(means, _table(users, split, columns), biases, tuple(notes), cuts)
 
 
@@ -232,15 +243,15 @@ def _wanted(metrics: Sequence[str | Metric] | None) -> tuple[dict[str, Metric], 
     for metric in metrics:
         if callable(metric):
             name = getattr(metric, "__name__", type(metric).__name__)
-            if name in METRICS or not name.isidentifier():
+            if name in (*METRICS, *SAMPLED) or not name.isidentifier():
                 raise SettingError(f"A metric of your own is called {name!r}; give the function another name.")
             found[name] = metric
         elif metric in brought:
             found[metric], name = brought[metric], metric
-        elif metric in (*METRICS, *RATING):
+        elif metric in (*METRICS, *RATING, *SAMPLED):
             name = metric
         else:
-            raise SettingError(no_such("metric", metric, (*METRICS, *RATING, *brought)))
+            raise SettingError(no_such("metric", metric, (*METRICS, *RATING, *SAMPLED, *brought)))
         names.add(name)
     return {name: metric for name, metric in RANKING.items() if name in names} | found, names
 
@@ -254,6 +265,19 @@ def _values(name: str, metric: Metric, hits: Hits, relevant: LongVector, n: int)
             f"number for each of the {len(hits):,} users is needed."
         )
     return values
+
+
+def _sampled(
+    source: Source, split: Split, wanted: set[str], cuts: tuple[int, ...], negatives: int | None
+) -> dict[str, RealVector]:
+    """Everybody's values among sampled negatives, where they were asked for."""
+    asked = SAMPLED if negatives is not None else [name for name in SAMPLED if name in wanted]
+    if not asked:
+        return {}
+    if not isinstance(source, Recommender):
+        raise SettingError(f"A {type(source).__name__} has no scores, which {asked[0]} goes by; evaluate a model.")
+    found = sampled_means(source, split, cuts, negatives=NEGATIVES if negatives is None else negatives)
+    return {name: values for name, values in found.items() if name.partition("@")[0] in asked}
 
 
 def _rating_errors(source: Source, split: Split, wanted: set[str]) -> dict[str, float]:

@@ -22,6 +22,7 @@ from federank.engines.conduct import Conduct
 from federank.errors import SettingError
 from federank.evaluation.evaluate import RATING, evaluate
 from federank.evaluation.prediction import prediction_errors
+from federank.evaluation.sampled import SAMPLED, sampled_means
 from federank.recommenders.predicting import PredictsRatings
 from federank.recommenders.recommender import Recommender
 from federank.recommenders.registry import epochs_setting, recommender_class
@@ -124,6 +125,8 @@ def judged(model: Recommender, split: Split, metric: str) -> float:
     name, _, length = metric.partition("@")
     if length and not length.isdecimal():
         raise SettingError(f"The metric {metric!r} cannot be read; a name and a length are needed, such as ndcg@10.")
+    if name in SAMPLED:  # without the full ranking, which is not looked at
+        return float(sampled_means(model, split, [int(length or 10)])[f"{name}@{length or 10}"].mean())
     return evaluate(model, split, at=int(length or 10), metrics=[name]).means[f"{name}@{length or 10}"]
 
 

@@ -1,8 +1,8 @@
-"""Sampled-negative metrics: each test item ranked among a few items drawn at random. Not what `evaluate` does.
+"""Sampled-negative metrics: each test item ranked among a few items drawn at random, beside the full ranking.
 
-They are cheap, and many papers print them; but they may order methods differently than the full ranking does
-(Krichene and Rendle, 2020). So they live under a name of their own, every figure says `sampled`, and none of them
-should stand beside a figure of the full ranking.
+They are cheap, and many papers print them: the newest item of each user among 99 drawn ones, as hit rate and nDCG at
+10. But they may order methods differently than the full ranking does (Krichene and Rendle, 2020). So every figure says
+`sampled`, and they are computed only where they are asked for, by name or with `negatives`.
 
 For each test interaction, `negatives` different items are drawn that the user has neither in training nor in test.
 Its rank is 1 + the number of drawn items that come before it: a higher score, or the same score and a smaller
@@ -10,6 +10,8 @@ number. A test item that the model has never seen is a miss.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,25 +22,49 @@ from federank.evaluation.lists import refuse_learnt_test
 from federank.recommenders.recommendations import match_ids
 from federank.recommenders.recommender import Recommender
 
+SAMPLED = ("sampled_hit_rate", "sampled_ndcg", "sampled_mrr")
+"""The metrics of this kind."""
+NEGATIVES = 99
+"""How many items a test item is ranked among, unless told otherwise."""
+
+
+def sampled_means(
+    model: Recommender, split: Split, at: Sequence[int], *, negatives: int = NEGATIVES, seed: int = 1
+) -> dict[str, RealVector]:
+    """Each metric at each N, a value per user who is tested, in the order of their numbers: the mean of their items."""
+    ranks = _refusing_ranks(model, split, negatives, max(at), seed)
+    sizes = split.test.profiles.sizes
+    owners = np.repeat(np.arange(np.count_nonzero(sizes)), sizes[sizes > 0])
+    found = {}
+    for n in at:
+        for name, values in _worth(ranks, n).items():
+            found[f"{name}@{n}"] = np.bincount(owners, weights=values) / np.bincount(owners)
+    return found
+
 
 def evaluate_with_sampled_negatives(
     model: Recommender, split: Split, *, negatives: int = 100, at: int = 10, seed: int = 1
 ) -> dict[str, float]:
     """Sampled hit rate, nDCG and reciprocal rank at N, as means over test interactions."""
+    ranks = _refusing_ranks(model, split, negatives, at, seed)
+    means = {f"{name}@{at}": float(values.mean()) for name, values in _worth(ranks, at).items()}
+    return means | {"sampled_negatives": negatives, "test_interactions": len(ranks)}
+
+
+def _refusing_ranks(model: Recommender, split: Split, negatives: int, at: int, seed: int) -> RealVector:
     if negatives < 1 or at < 1:
         raise SettingError(f"negatives is {negatives} and at is {at}; both must be at least 1.")
     refuse_learnt_test(model.training, split)
-    ranks = _ranks(model, split, negatives, seed)
-    if not len(ranks):
+    if not len(split.test):
         raise SettingError("The test part is empty; hold out more to have something to test on.")
+    return _ranks(model, split, negatives, seed)
+
+
+def _worth(ranks: RealVector, at: int) -> dict[str, RealVector]:
+    """What each rank is worth in a list of this length."""
     inside = ranks <= at
-    return {
-        f"sampled_hit_rate@{at}": float(inside.mean()),
-        f"sampled_ndcg@{at}": float(np.where(inside, 1 / np.log2(ranks + 1), 0).mean()),
-        f"sampled_mrr@{at}": float(np.where(inside, 1 / ranks, 0).mean()),
-        "sampled_negatives": negatives,
-        "test_interactions": len(ranks),
-    }
+    values = inside.astype(np.float64), np.where(inside, 1 / np.log2(ranks + 1), 0), np.where(inside, 1 / ranks, 0)
+    return dict(zip(SAMPLED, values, strict=True))
 
 
 def _ranks(model: Recommender, split: Split, negatives: int, seed: int) -> RealVector:

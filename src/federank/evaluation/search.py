@@ -1,7 +1,7 @@
 """Search: settings tuned on a validation part, one setting after the other.
 
     found = search(Frugal, {"messages": 5}, split.development, Frugal.searched)
-    found.settings          {"factors": 64, "shrinkage": 0.9, ...}
+    found.settings          {"factors": 64, "shrinkage": 0.95, ...}
     found.best, found.usual the metric with these settings, and with those that were searched from
 
 A search starts from the settings as they are given, tries every value of one setting with the others as they stand,

@@ -62,14 +62,30 @@ class Comparison:
         return asdict(self)
 
 
+_NAMES = ("first", "second", "third", "fourth", "fifth", "sixth")
+
+
 def compare(
-    evaluations: Mapping[str, Evaluation],
+    evaluations: Mapping[str, Evaluation] | Evaluation,
+    *others: Evaluation | Sequence[str],
     metrics: Sequence[str] = ("precision@10", "recall@10", "ndcg@10"),
-    *,
     resamples: int = 2_000,
     seed: int = 1,
 ) -> list[Comparison]:
-    """Compare every two of the named evaluations by these columns of their tables of users."""
+    """Compare every two evaluations by these columns of their tables of users.
+
+    `compare(a, b)` calls them first and second; `compare({"FPL": a, "BPR": b})` by names of your own, and may be given
+    the metrics right after.
+    """
+    if isinstance(evaluations, Evaluation):
+        evaluations = dict(zip(_NAMES, (evaluations, *others), strict=False))  # type: ignore[arg-type]
+        wrong = next((one for one in evaluations.values() if not isinstance(one, Evaluation)), None)
+        if wrong is not None or len(others) >= len(_NAMES):
+            raise SettingError("Two to six evaluations are compared in a row; name them in a dictionary for more.")
+    elif others:
+        if len(others) > 1 or isinstance(others[0], Evaluation):
+            raise SettingError("Named evaluations are followed by metrics at most; name all of them in one dictionary.")
+        metrics = others[0]
     if len(evaluations) < 2:
         raise SettingError("There is only one evaluation; a comparison needs two or more.")
     pairs = list(combinations(evaluations.items(), 2))

@@ -11,7 +11,6 @@ from federank.engines.squares import compiled
 from federank.engines.squares.engines import ENGINES
 from federank.errors import SettingError
 
-pytest.importorskip("ray", reason="the cluster engine needs Ray: install federank[cluster]")
 pytestmark = pytest.mark.slow
 
 SETTINGS = {
@@ -26,9 +25,7 @@ def people(**settings):
 
 
 def test_a_cluster_learns_the_bits_of_one_machine_and_survives_a_lost_shard():
-    import ray
-
-    with connected("local", 4, 2**27):
+    with connected("local", 4, 2**27) as ray:
         for name, settings in SETTINGS.items():
             alone, spread = people(**settings), people(**settings)
             compiled.play(alone, alone.recipe.rounds)

@@ -11,12 +11,13 @@ sure to stay; its entry tells how to come by it instead.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
 from federank.checks import no_such
+from federank.data.sources.formats.tist2015 import find_worldwide
 from federank.errors import DataError, UnknownDataset
 
 
@@ -40,14 +41,26 @@ class KnownSet:
     how_to_obtain: str = ""
     generated: bool = False
     """Made by FedeRank itself whenever it is asked for; there is no file."""
+    people: int | None = None
+    """Of a generated set: how many."""
+    country: str | None = None
+    """Of a country's check-ins: its two letters in the files of the whole world, which are taken where they are."""
 
 
-_CITY = KnownSet(
-    name="city",
-    title="Synthetic city",
-    interactions=40_000,
-    generated=True,
-    terms="Made up by FedeRank: no real person or place is in it. Use it as you like.",
+def _city(name: str, people: int) -> KnownSet:
+    return KnownSet(
+        name=name,
+        title="Synthetic city" if people == 1000 else f"Synthetic city of {people:,} people",
+        interactions=40 * people,
+        generated=True,
+        people=people,
+        terms="Made up by FedeRank: no real person or place is in it. Use it as you like.",
+    )
+
+
+_CITIES = (
+    *(_city("city", 1000), _city("city-3000", 3000)),
+    *(_city("city-30000", 30_000), _city("city-100000", 100_000), _city("city-300000", 300_000)),
 )
 
 
@@ -118,41 +131,55 @@ _LIBRARYTHING = _table(
     "LibraryThing",
     "LibraryThing",
     749_401,
-    "Take the LibraryThing reviews from the recommender data sets of UC San Diego (J. McAuley) and write them "
-    "as a tab-separated file with the header user_id, item_id, rating, utc.",
-    "T. Zhao, J. McAuley and I. King. Improving Latent Factor Models via Personalized Feature Projection for "
-    "One Class Recommendation. CIKM 2015.",
+    "The set with the papers' counts is Maarten Clements': 749,401 ratings of 37,232 books by 7,279 users in 2,056,487 "
+    "lines, doubled to 1..10, without times. (J. McAuley's LibraryThing reviews, which the paper cites, are another "
+    "set.) Write its users, books and ratings as a tab-separated file with the header user_id, item_id, rating.",
+    "M. Clements, A. P. de Vries and M. J. T. Reinders. The influence of personalization on tag query length in "
+    "social media search. Information Processing and Management 46(4), 2010.",
 )
 
 
-def _foursquare(country: str, interactions: int | None, how_to_obtain: str | None = None) -> KnownSet:
-    cut = (
-        f"Take the global-scale check-in data set (TIST 2015) from its authors, keep the venues of {country}, and "
-        "write them as a tab-separated file with the header user_id, venue_id, type, utc."
+WORLDWIDE = "foursquare-tist2015"
+"""The folder of the check-ins of the whole world, beside those of the known sets."""
+
+
+def _foursquare(country: str, code: str, interactions: int | None, cities: str = "") -> KnownSet:
+    raw = (
+        "Unpack the global-scale check-in data set (TIST 2015) of its authors into the folder "
+        f"{WORLDWIDE} beside the other sets: {country} is taken from it by its country code ({code}), the latest "
+        "check-in of each person at each venue, as in the papers."
     )
-    return _table(
+    cut = (
+        f"Or keep the venues of {country} and write them as a tab-separated file with the header user_id, venue_id, "
+        "type, utc."
+    )
+    known = _table(
         f"foursquare-{country.lower()}",
         f"Foursquare {country}",
         country,
         interactions,
-        how_to_obtain or cut,
+        f"{raw} {cities or cut}",
         "D. Yang, D. Zhang and B. Qu. Participatory Cultural Mapping Based on Collective Behavior Data in "
         "Location-Based Social Networks. ACM Transactions on Intelligent Systems and Technology 7(3), 2016.",
     )
+    return replace(known, country=code)
 
 
 _FOURSQUARE = (
     _foursquare(
         "Italy",
+        "IT",
         89_616,
-        "Take the six cities' files from raw_datasets/ of the repository sisinflab/FedBPR on GitHub and put "
-        "their rows together under one header, sorted by time.",
+        "Or take the six cities' files from raw_datasets/ of the repository sisinflab/FedBPR on GitHub and put "
+        "their rows together under one header, sorted by time; they hold each person's first check-in at a venue.",
     ),
-    _foursquare("Brazil", None),
-    _foursquare("Canada", None),
+    _foursquare("Brazil", "BR", None),
+    _foursquare("Canada", "CA", None),
 )
 
-KNOWN: dict[str, KnownSet] = {known.name: known for known in (_CITY, *_MOVIELENS, _AMAZON, *_FOURSQUARE, _LIBRARYTHING)}
+KNOWN: dict[str, KnownSet] = {
+    known.name: known for known in (*_CITIES, *_MOVIELENS, _AMAZON, *_FOURSQUARE, _LIBRARYTHING)
+}
 """Every known data set by its name, in the order of a list."""
 
 
@@ -172,6 +199,8 @@ def known_set(name: str) -> KnownSet:
 def find(name: str) -> Path | None:
     """The file or unpacked folder of a known set, or None where it is not installed."""
     known, folder = known_set(name), data_folder() / name
+    if known.country is not None and (worldwide := find_worldwide(data_folder() / WORLDWIDE)) is not None:
+        return worldwide
     for file in known.files:
         if (folder / file).is_file():
             return folder / file

@@ -54,7 +54,7 @@ def assign_roles(names: Sequence[str] | None, count: int, choices: ColumnChoices
         if chosen[role] is None:
             raise BadFile(
                 f"{label} has no column known to hold {role}: its columns are {_listed(names)}. Say which one does, "
-                f"with {role}='NAME'."
+                f"with {role}='NAME' (--{role} NAME on the command line)."
             )
     kind_of_place = ("type",) if find_word(names, PLACES) == chosen["items"] else ()
     categories = find_word(names, (*WORDS["categories"], *kind_of_place))

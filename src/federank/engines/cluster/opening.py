@@ -40,6 +40,10 @@ def _districts(federation: Federation) -> LongVector:
             "The cluster engine needs people with a device each; a centralised method draws them by activity, from one "
             "place: use --engine compiled."
         )
+    if len(recipe.weights):
+        raise SettingError(
+            "The cluster engine adds Updates up as they are; for the weights mean or profile use --engine compiled."
+        )
     return districts_of(recipe, len(federation.user_vectors), *federation.item_vectors.shape)
 
 

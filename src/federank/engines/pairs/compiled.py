@@ -8,8 +8,8 @@ from federank.engines.pairs.disguised import play_disguised
 from federank.engines.pairs.federation import Federation
 from federank.engines.pairs.kernels import new_crew, play_rounds, play_single_pairs, room_for_sums
 from federank.engines.pairs.stepped import get_ready, next_sum, take_step
-from federank.engines.workers import at_once
 from federank.protocol.pairs.recipes import Recipe
+from federank.workers import at_once
 
 _PAIRS_PER_SHARD = 1024
 _MOST_SHARDS = 32
@@ -27,7 +27,7 @@ def play(federation: Federation, rounds: int, threads: int = 1) -> None:
         for _ in range(rounds):
             take_step(federation, next_sum(federation, sums, threads))
         return
-    if recipe.clip > 0:
+    if recipe.one_by_one:
         play_disguised(federation, rounds)
         return
     run, begin = federation.run, federation.round_number

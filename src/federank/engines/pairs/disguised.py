@@ -1,8 +1,8 @@
-"""Rounds with clipped and noisy Updates, compiled (protocol/pairs/noise.py has the idea, and the form for one device).
+"""Rounds with clipped, noisy or weighted Updates, compiled (protocol/pairs/noise.py, protocol/pairs/weights.py).
 
-Each client's Update is summed apart, clipped, and added to the round's sum. Noise is then drawn once for the sum, with
-the variance that the devices' own noise would add up to: the model has the same distribution as with noise drawn device
-by device, as the reference engine does, but not the same numbers.
+Each client's Update is summed apart, clipped, weighted, and added to the round's sum. Noise is then drawn once for the
+sum, with the variance that the devices' own noise would add up to: the model has the same distribution as with noise
+drawn device by device, as the reference engine does, but not the same numbers.
 """
 
 from __future__ import annotations
@@ -52,10 +52,14 @@ def _play(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: i
         sums[:] = 0.0
         updates_with[:] = 0
         answers = 0
+        total = 0.0
         for k in range(m):
             rows = play_clients(run, r, chosen[k : k + 1], bench, own)
-            _add_clipped(own, rows, recipe.clip, factors, sums, updates_with)
-            answers += rows > 0  # a device that drops out sends no row, and no noise
+            weight = recipe.weights[chosen[k]] if len(recipe.weights) > 0 else 1.0
+            _add_clipped(own, rows, recipe.clip, weight, factors, sums, updates_with)
+            if rows > 0:  # a device that drops out sends no row, and no noise
+                answers += 1
+                total += weight
         if recipe.deviation > 0:
             fill_with_noise(noise, recipe.seed, SERVER, r)
             for item in range(n_items):
@@ -63,6 +67,8 @@ def _play(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: i
                 scale = np.float32(recipe.deviation * np.sqrt(parts))
                 for column in range(factors + 1):
                     sums[item, column] += scale * noise[item, column]
+        if len(recipe.weights) > 0 and answers > 0:
+            sums *= np.float32(1.0 / total)
         if adds:
             for item in range(n_items):
                 for column in range(factors):
@@ -73,7 +79,7 @@ def _play(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: i
 
 @compiled
 def _add_clipped(
-    own: ShardSum, rows: int, clip: float, factors: int, sums: FloatMatrix, updates_with: LongVector
+    own: ShardSum, rows: int, clip: float, weight: float, factors: int, sums: FloatMatrix, updates_with: LongVector
 ) -> None:
     """Add one client's Update to the sum, and forget it."""
     squares = 0.0
@@ -83,7 +89,7 @@ def _add_clipped(
         for column in range(factors):
             squares += np.float64(own.vectors[item, column]) ** 2
     length = np.sqrt(squares)
-    scale = np.float32(clip / length) if length > clip else np.float32(1.0)
+    scale = np.float32(weight * clip / length) if 0.0 < clip < length else np.float32(weight)
     for position in range(rows):
         item = own.touched[position]
         own.stamps[item] = 0

@@ -23,6 +23,7 @@ from federank.protocol.pairs.distribution import choose_clients
 from federank.protocol.pairs.noise import disguise
 from federank.protocol.pairs.recipes import Recipe
 from federank.protocol.pairs.transmission import share
+from federank.protocol.pairs.weights import weighted
 
 
 class FleetInMemory:
@@ -56,6 +57,9 @@ class FleetInMemory:
 
     def train(self, clients: IntVector, broadcast: Broadcast) -> Iterator[Update]:
         """Computation and transmission on each of these devices; one that drops out has learnt but does not answer."""
+        return weighted(self.recipe, self._answers(clients, broadcast))
+
+    def _answers(self, clients: IntVector, broadcast: Broadcast) -> Iterator[tuple[int, Update]]:
         for user in clients:
             device = self.devices[user]
             gradients = compute(self.recipe, device, broadcast)
@@ -63,7 +67,8 @@ class FleetInMemory:
             if not happens(word, self.recipe.dropout):
                 update = share(self.recipe, device, broadcast.round_number, gradients)
                 self.ledgers[user].record(broadcast.round_number, self.outwards[user], update)
-                yield disguise(self.recipe, int(user), broadcast.round_number, update, len(broadcast.items))
+                sent = disguise(self.recipe, int(user), broadcast.round_number, update, len(broadcast.items))
+                yield int(user), sent
 
 
 def play(federation: Federation, rounds: int, threads: int = 1) -> None:

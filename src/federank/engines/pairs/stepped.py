@@ -14,8 +14,8 @@ from federank.engines.pairs.disguised import disguised_sum
 from federank.engines.pairs.federation import Federation
 from federank.engines.pairs.kernels import Sums, new_bench, play_clients, sum_of_shard
 from federank.engines.pairs.replay import clients_of_round
-from federank.engines.workers import at_once
 from federank.protocol.pairs.aggregation import fold
+from federank.workers import at_once
 
 Total = tuple[FloatMatrix, FloatVector]
 """Vectors and biases of a whole catalogue: the sum of a round's Updates."""
@@ -23,7 +23,7 @@ Total = tuple[FloatMatrix, FloatVector]
 
 def get_ready(federation: Federation, sums: Sums) -> None:
     """Play nobody's part, so that whatever needs compiling is compiled before the first round."""
-    if federation.recipe.clip > 0:
+    if federation.recipe.one_by_one:
         disguised_sum(federation, rounds=0)
     else:
         _sum_shards(federation, sums, 1, nobody=True)
@@ -31,7 +31,7 @@ def get_ready(federation: Federation, sums: Sums) -> None:
 
 def next_sum(federation: Federation, sums: Sums, threads: int = 1) -> Total | None:
     """The devices' part of the next round; the server's is `take_step`. Each shard of `sums` has the room it needs."""
-    return disguised_sum(federation) if federation.recipe.clip > 0 else _sum_shards(federation, sums, threads)
+    return disguised_sum(federation) if federation.recipe.one_by_one else _sum_shards(federation, sums, threads)
 
 
 def _sum_shards(federation: Federation, sums: Sums, threads: int, nobody: bool = False) -> Total | None:

@@ -18,13 +18,13 @@ from federank.data.interactions import Profiles
 from federank.engines.squares.federation import SquaresFederation
 from federank.engines.squares.kernels import Sums, Told, add_up, new_room, solve_people, sum_messages
 from federank.engines.squares.noisy import sum_with_noise
-from federank.engines.workers import at_once
 from federank.models.rows import padded_width
 from federank.models.squares import gram_rows, refuse_singular
 from federank.protocol.squares.aggregation import fold
 from federank.protocol.squares.distribution import block_of, choose_cohort, published, who_answers
 from federank.protocol.squares.recipes import SquaresRecipe
 from federank.protocol.squares.server_steps import SummedMessages
+from federank.workers import at_once
 
 _MOST_DISTRICTS = 16
 _PEOPLE_PER_DISTRICT = 64
@@ -188,7 +188,7 @@ def _play_round(
         watch(answering, block, sums)
     federation.spent[asked] += 1
     shared = federation.shared
-    fold(recipe, shared, block, sums)
+    fold(recipe, shared, block, sums, threads)
     federation.take(shared)
 
 

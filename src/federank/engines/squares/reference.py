@@ -13,6 +13,7 @@ import numpy as np
 from federank.arrays import IntVector
 from federank.engines.in_memory import play_in_memory
 from federank.engines.squares.federation import SquaresFederation
+from federank.errors import SettingError
 from federank.protocol.choices import outward_of
 from federank.protocol.ledger import Ledger
 from federank.protocol.squares.aggregation import private_columns
@@ -63,6 +64,8 @@ def play(federation: SquaresFederation, rounds: int, threads: int = 1) -> None:
     """Play this many rounds of a federation."""
     del threads  # one device after the other: this engine is for reading
     recipe, profiles = federation.recipe, federation.profiles
+    if recipe.rounds_on_average:
+        raise SettingError("rounding is mean, and the reference engine rounds every message; leave rounding out.")
     devices = [
         SquaresPrivate(
             user,
