@@ -1,4 +1,4 @@
-"""A package that is installed beside federank brings a method and a metric: everything finds them."""
+"""A package that is installed beside federank brings methods, a metric, an attack and more: everything finds them."""
 
 import json
 import os
@@ -66,3 +66,40 @@ def test_the_command_line_the_library_and_studies_find_them(python, tmp_path):
     )
     told = python("-m", "federank", "study", "run", "mine.toml", "--workers", 1, "--quiet", "--out", "results")
     assert "3 runs, 3 done" in told
+
+
+PROGRAM = """
+import federank as fr
+data = fr.load("shop.orders")
+split = fr.split_random(data, 0.2)
+model = fr.fit("ballots", split, rounds=2, sharing="three_at_most")
+assert model.communication()["up"]["rows"] <= 2 * 3 * data.n_users
+model.save("runs/few", split)
+assert fr.load_model("runs/few").recommend(1) == model.recommend(1)
+found = fr.audit_model(fr.load_model("runs/few")).findings[-1]
+print(found.attacks["named_items"]["precision"], found.disclosed_share < 0.5)
+"""
+
+
+@pytest.mark.slow
+def test_a_federated_method_an_attack_a_policy_and_a_reader_from_outside(python, tmp_path):
+    orders = [f"{user}: {' '.join(str(user * k % 23) for k in range(1, 12))}" for user in range(1, 20)]
+    (tmp_path / "shop.orders").write_text("\n".join(orders))
+    assert python("-c", PROGRAM) == "1.0 True\n"
+    assert "--patience-of-votes" in python("-m", "federank", "train", "ballots", "--help")
+    trained = python(
+        *("-m", "federank", "train", "ballots", "--data", "shop.orders", "--split", "random", "--rounds", 3),
+        *("--pi", 0.5, "--out", "runs/ballots", "--quiet"),
+    )
+    assert "What was sent, in 57 downloads and 57 uploads" in trained
+    audited = python("-m", "federank", "audit", "runs/ballots")
+    assert "named_items" in audited
+    assert "Those who send alike" in audited
+    again = ("ballots", "--data", "shop.orders", "--split", "random", "--rounds", 2, "--sees", "sums", "--json")
+    assert json.loads(python("-m", "federank", "audit", *again))["sees"] == "sums"
+    (tmp_path / "mine.toml").write_text(
+        'data = ["shop.orders"]\nat = [5]\nmodel = [{ method = "ballots", settings = { rounds = 2 }, seeds = [1], '
+        'audit = { sees = ["updates"] } }]\n[split]\nway = "random"\n'
+    )
+    told = python("-m", "federank", "study", "run", "mine.toml", "--workers", 1, "--quiet", "--out", "results")
+    assert "0 failed" in told

@@ -30,14 +30,6 @@ class Alphabetical(fr.Recommender):
         self.order = shared["order"]
 
 
-@pytest.fixture
-def nothing_stays():
-    before = {kind: dict(brought) for kind, brought in extensions._registered.items()}
-    yield
-    for kind, brought in before.items():
-        extensions._registered[kind] = brought
-
-
 @pytest.mark.usefixtures("nothing_stays")
 def test_a_registered_method_is_found_by_its_name(tmp_path):
     assert fr.register(Alphabetical) is Alphabetical

@@ -9,9 +9,11 @@ from federank.errors import BadFile, SettingError, UnknownId
 from federank.models.bpr import item_gradient, pair_slope, user_gradient
 from federank.protocol.draws import SELECT, SERVER, below, words, words_wrap_around
 from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, draw_pair
+from federank.protocol.policy import Policy
 from federank.recommenders.enrolling import enrol
 from federank.recommenders.methods.bpr import BPR
 from federank.recommenders.methods.fpl import FPL
+from federank.recommenders.stored.model_folder import load_model
 
 TASTES = two_tastes()
 
@@ -45,6 +47,17 @@ def test_with_everything_sent_fpl_is_bpr_with_uniform_users():
     central = BPR(factors=4, user_draw="uniform", epochs=5, seed=3).fit(TASTES)
     np.testing.assert_array_equal(federated.item_vectors, central.item_vectors)
     np.testing.assert_array_equal(federated.user_vectors, central.user_vectors)
+
+
+def test_with_everything_sent_and_users_drawn_by_activity_fpl_is_bpr():
+    federated = FPL(factors=4, pi=1.0, user_draw="activity", epochs=2, seed=3).fit(TASTES)
+    central = BPR(factors=4, epochs=2, seed=3).fit(TASTES)
+    np.testing.assert_array_equal(federated.item_vectors, central.item_vectors)
+
+
+def test_a_draw_by_activity_is_of_one_client():
+    with pytest.raises(SettingError, match="one client a round"):
+        FPL(user_draw="activity", clients_per_round="all")
 
 
 @pytest.mark.parametrize("user_draw", ["uniform", "activity"])
@@ -199,3 +212,25 @@ def test_the_papers_figures_on_amazon_come_out(real_data, monkeypatch, settings,
     ]
     for metric, (low, high) in {"precision@10": precision, "item_coverage@10": coverage, "gini@10": evenness}.items():
         assert low <= np.mean([means[metric] for means in found]) <= high
+
+
+def test_people_choose_their_own_pairs_as_far_as_the_federation_allows():
+    chosen = [
+        FPL(factors=2, epochs=1, triples=3, **most)
+        .fit(TASTES, policies={0: policy(triples=2), 1: policy(triples=9)})
+        .recipe(TASTES)
+        .triples[:3]
+        .tolist()
+        for most in ({}, {"most_triples": 5})
+    ]
+    assert chosen == [[2, 3, 3], [2, 5, 3]]
+
+
+def test_own_pairs_are_kept_with_a_model(tmp_path):
+    model = FPL(factors=2, epochs=1).fit(TASTES, policies={1: policy(triples=9)})
+    model.save(tmp_path / "model")
+    assert [load_model(tmp_path / "model").choices.of(user).triples for user in (0, 1)] == [None, 9]
+
+
+def policy(**chosen):
+    return Policy(sharing="as-published", pi=1.0, basis="history", **chosen)

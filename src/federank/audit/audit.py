@@ -14,9 +14,11 @@ from federank.audit.findings import Audited
 from federank.audit.pairs.audit import audit_pairs_model, audit_pairs_training
 from federank.audit.ratings.audit import audit_rating_model, audit_rating_training
 from federank.audit.squares.audit import audit_squares_model, audit_squares_training
+from federank.audit.steps.audit import audit_steps_model, audit_steps_training
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.errors import ModelError, SettingError
+from federank.recommenders.federated_method import FederatedMethod
 from federank.recommenders.federated_pairs import FederatedPairs
 from federank.recommenders.few_messages import FewMessages
 from federank.recommenders.methods.ratings import RatingFactors
@@ -34,6 +36,8 @@ def audit_model(model: Recommender, *, sees: str = "updates", people: int | None
         return audit_pairs_model(model, sees=sees, people=people)
     if isinstance(model, FewMessages):
         return audit_squares_model(model, sees=sees, people=people)
+    if isinstance(model, FederatedMethod):
+        return audit_steps_model(model, sees=sees, people=people)
     raise _not_audited(model)
 
 
@@ -55,9 +59,11 @@ def audit_training(
         return audit_pairs_training(model, train, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)
     if isinstance(model, FewMessages):
         return audit_squares_training(model, train, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)
+    if isinstance(model, FederatedMethod):
+        return audit_steps_training(model, train, sees=sees, people=people, per_epoch=per_epoch, conduct=conduct)
     raise _not_audited(model)
 
 
 def _not_audited(model: Any) -> ModelError:
     name = getattr(model, "name", type(model).__name__)
-    return ModelError(f"A model of {name} cannot be audited; those of frugal, fpl, fcf, pmf and svdpp can.")
+    return ModelError(f"A model of {name} cannot be audited, for it sends nothing; a federated method's can.")

@@ -12,8 +12,9 @@ THREAT_MODELS = {
     "updates": "each device's Updates, linkable over rounds, and the public model",
     "anonymous": "one Update at a time, from a device it cannot recognise again, and the public model",
     "sums": "the sum over each round's devices, who they were, and the public model",
+    "outsider": "the public model before and after each round, and so the round's sum; not who was in it",
 }
-"""What the server sees."""
+"""What the server sees, or somebody outside who fetches the model around every round."""
 
 
 @dataclass(frozen=True, kw_only=True)

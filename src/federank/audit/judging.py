@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import IntVector
+from federank.audit.findings import Findings
 from federank.audit.guess import Attack, Guess
-from federank.audit.marks import Means, means_of
+from federank.audit.marks import Means, best_of, means_of
 from federank.audit.scoring import Marks, judge
+from federank.data.interactions import Interactions
 from federank.errors import SettingError
 
 BLOCK_CELLS = 2**20
@@ -40,6 +42,31 @@ def judge_attacks(
             if note is not None:
                 note(name, guess, some)
     return means_of(marks)
+
+
+def judge_everyone(
+    epoch: int,
+    data: Interactions,
+    people: IntVector,
+    sent: NDArray[np.bool_],
+    attacks: Mapping[str, Attack],
+    view_of: Callable[[IntVector], Any],
+) -> Findings:
+    """What these attacks find about these people, a block at a time; `sent` has a row for each of them."""
+    everyone, sizes = np.arange(len(people), dtype=np.int32), data.profiles.sizes[people]
+    blocks = (
+        Attacked(view_of(rows), [data.profiles.of(person) for person in people[rows]], sent[rows])
+        for rows in in_blocks(everyone, data.n_items)
+    )
+    means = judge_attacks(attacks, blocks)
+    return Findings(
+        epoch=epoch,
+        disclosed_share=float(np.mean(sent.sum(axis=1) / np.maximum(sizes, 1))),
+        base_rate=float(np.mean(sizes) / data.n_items),
+        attacks=means,
+        best=best_of(means),
+        categories=None,
+    )
 
 
 def in_blocks(rows: IntVector, n_items: int) -> Iterable[IntVector]:

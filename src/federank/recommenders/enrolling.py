@@ -1,6 +1,7 @@
 """A new person: a vector of their own, from their own history and the shared model as it is.
 
-Methods of pairs take a few steps; those of squares solve for it.
+Methods of pairs take a few steps; those of squares and ratings solve for it; to neighbours, EASE and Mult-VAE the
+history itself is the vector; a federated method of somebody else's learns at home.
 
 What a device does on its first day. It needs the public item factors and the person's history, sends nothing, and
 leaves the shared model alone.
@@ -8,13 +9,13 @@ leaves the shared model alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.arrays import FloatMatrix, FloatVector, Ids, IntVector
 from federank.checks import whole
 from federank.data.interactions import Interactions, Profiles
 from federank.engines.pairs.home import home_vectors
@@ -26,15 +27,40 @@ from federank.protocol.messages import Broadcast, Private
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.recipes import FPLSettings, recipe_for
 from federank.recommenders.factors import PairwiseFactors
-from federank.recommenders.few_messages import FewMessages
+from federank.recommenders.methods.ratings import RatingFactors
 from federank.recommenders.recommendations import Recommendations, Recommended, match_ids
+
+
+@runtime_checkable
+class TakesNewcomers(Protocol):
+    """A method that can give somebody new a vector, and score the catalogue with one."""
+
+    training: Interactions
+
+    @property
+    def item_ids(self) -> Ids:
+        """The original ids of the catalogue."""
+        ...
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Whether an item of score 0 is not recommended."""
+        ...
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """The vector of somebody with this history."""
+        ...
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the whole catalogue for somebody with this vector."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Person:
     """Somebody with a vector and a history of their own, and a copy of the shared model."""
 
-    model: PairwiseFactors | FewMessages
+    model: PairwiseFactors | TakesNewcomers | RatingFactors
     vector: FloatVector
     profile: IntVector
 
@@ -43,7 +69,10 @@ class Person:
         whole("n", n, 1)
         seen = Profiles(np.array([0, len(self.profile)], dtype=np.int64), self.profile)
         n = min(n, len(self.model.item_ids))
-        items, scores = top_n(self.model.scores_of(self.vector)[None, :], np.zeros(1, dtype=np.int32), seen, n)
+        known = self.model.scores_of(self.vector)[None, :]
+        if self.model.zero_is_nothing:
+            known = np.where(known != 0, known, np.float32(-np.inf))
+        items, scores = top_n(known, np.zeros(1, dtype=np.int32), seen, n)
         one = np.array([0])
         return Recommendations(one, items, scores, self.model.item_ids, self.model.training.titles).of(0)
 
@@ -54,13 +83,13 @@ class Person:
         ]
 
 
-def can_enrol(model: Any) -> TypeGuard[PairwiseFactors | FewMessages]:
+def can_enrol(model: Any) -> TypeGuard[PairwiseFactors | TakesNewcomers]:
     """Whether a model can take in somebody new."""
-    return isinstance(model, PairwiseFactors | FewMessages)
+    return isinstance(model, PairwiseFactors | TakesNewcomers)
 
 
 def recommend_to_strangers(
-    model: PairwiseFactors | FewMessages, data: Interactions, users: IntVector, n: int
+    model: PairwiseFactors | TakesNewcomers, data: Interactions, users: IntVector, n: int
 ) -> Recommendations:
     """The n best items for people of other data, each with the vector that a device would work out at home."""
     there = match_ids(data.item_ids, model.item_ids).astype(np.int32)
@@ -77,8 +106,8 @@ def recommend_to_strangers(
     return Recommendations(data.user_ids[users], best, their_scores, model.item_ids, model.training.titles)
 
 
-def _home_vectors(model: PairwiseFactors | FewMessages, profiles: Profiles) -> FloatMatrix:
-    if isinstance(model, FewMessages):
+def _home_vectors(model: PairwiseFactors | TakesNewcomers, profiles: Profiles) -> FloatMatrix:
+    if not isinstance(model, PairwiseFactors):
         return np.stack([model.enrolled(profiles.of(user)) for user in range(len(profiles.sizes))])
     settings = replace(model.pairs(), **_ALONE)
     settings = replace(settings, triples=1, clients_per_round=1)
@@ -94,10 +123,24 @@ _ALONE: dict[str, Any] = {
 """Settings that are about what leaves a device: nothing does."""
 
 
-def enrol(model: PairwiseFactors | FewMessages, history: Sequence[Any], *, steps: int = 400, seed: int = 1) -> Person:
-    """Give a new person a vector from the items of their history: solved for, or learnt in this many steps."""
-    if not isinstance(model, PairwiseFactors | FewMessages):
-        raise SettingError(f"A {type(model).__name__} cannot take in somebody new; Frugal, FCF, FPL and BPR can.")
+def enrol(
+    model: PairwiseFactors | TakesNewcomers,
+    history: Sequence[Any] | Mapping[Any, float],
+    *,
+    steps: int = 400,
+    seed: int = 1,
+) -> Person:
+    """Give a new person a vector from the items of their history: solved for, or learnt in this many steps.
+
+    To a model of ratings the history is a dictionary of ratings by item, such as `{50: 4.5}`.
+    """
+    if isinstance(model, RatingFactors):
+        return _enrolled_with_ratings(model, history)
+    if not can_enrol(model):
+        raise SettingError(
+            f"A {type(model).__name__} cannot take in somebody new: it has nothing that follows a history. Federated "
+            "methods, bpr, ials, ease, userknn, itemknn, vae, pmf and svdpp can."
+        )
     data = model.training
     profile = np.unique(np.array([data.item_index(item) for item in history], dtype=np.int32))
     if not 0 < len(profile) < data.n_items:
@@ -106,7 +149,7 @@ def enrol(model: PairwiseFactors | FewMessages, history: Sequence[Any], *, steps
             "one it has not are needed to learn from."
         )
     whole("steps", steps, 1)
-    if isinstance(model, FewMessages):
+    if not isinstance(model, PairwiseFactors):
         return Person(model, model.enrolled(profile), profile)
     settings = replace(model.pairs(), **_ALONE)
     settings = replace(settings, triples=steps, seed=seed, clients_per_round=1)
@@ -118,3 +161,17 @@ def enrol(model: PairwiseFactors | FewMessages, history: Sequence[Any], *, steps
     with words_wrap_around():
         compute(recipe, device, Broadcast(0, 0, everything, model.item_vectors, model.item_biases))
     return Person(model, device.vector, profile)
+
+
+def _enrolled_with_ratings(model: RatingFactors, history: Any) -> Person:
+    """A person with ratings: the vector that predicts them best, in closed form."""
+    if not isinstance(history, Mapping) or not history:
+        raise SettingError("A model of ratings learns from ratings; give them by item, such as {50: 4.5}.")
+    numbers = np.array([model.training.item_index(item) for item in history], dtype=np.int32)
+    order = np.argsort(numbers)
+    ratings = np.array(list(history.values()), dtype=np.float32)[order]
+    low, high = model.settings.lowest, model.settings.highest
+    if not np.isfinite(ratings).all() or ratings.min() < low or ratings.max() > high:
+        raise SettingError(f"The ratings of the history must lie between {low:g} and {high:g}, as this model's do.")
+    profile: IntVector = numbers[order]
+    return Person(model, model.rated(profile, ratings), profile)

@@ -12,12 +12,14 @@ from federank.engines.training import train
 from federank.protocol.pairs.recipes import FPLSettings, Recipe
 from federank.recommenders.identity import run_identity
 from federank.recommenders.recommender import Arrays, Recommender, restored_table
+from federank.recommenders.warm_start import put_back
 
 
 class PairwiseFactors(Recommender):
     """Scores b_i + p_u . q_i, learnt from pairs by the rounds of a federation."""
 
     in_rounds = True
+    _warm = ("item_vectors", "item_biases", "user_vectors")
     item_vectors: FloatMatrix
     item_biases: FloatVector
     user_vectors: FloatMatrix
@@ -34,6 +36,7 @@ class PairwiseFactors(Recommender):
         `chosen` names what people chose where the settings do not tell it, for the identity of a checkpoint.
         """
         federation = Federation.established(settings, recipe, data.profiles, data.n_items)
+        put_back(self._earlier, data, {name: getattr(federation, name) for name in self._warm})
         self._follow(federation)
         seconds = train(federation, settings.epochs, conduct, run_identity(self.name + chosen, self.settings, data))
         self._follow(federation)

@@ -57,7 +57,8 @@ class FederatedPairs(ChoosingPeople, PairwiseFactors):
         settings = self.pairs()
         trace = None if settings.trace is None else read_trace(settings.trace, train)
         outward = everyones_outward(self.choices, settings.seed, train.profiles, train.n_items)
-        return recipe_for(settings, train.profiles.sizes, train.n_items, coins(self.choices), trace, outward)
+        own = self.choices.where(policy.triples or 0 for policy in self.choices.kinds)
+        return recipe_for(settings, train.profiles.sizes, train.n_items, coins(self.choices), trace, outward, own)
 
     def communication(self) -> dict[str, Any]:
         """What the run has sent, counted update by update: rows and bytes, beside the papers' formulas."""

@@ -25,6 +25,7 @@ from federank.errors import DataError, ModelError, SettingError, UnknownId
 from federank.models.topn import top_n
 from federank.recommenders.constructor import checked_settings
 from federank.recommenders.recommendations import Recommendations, Recommended
+from federank.recommenders.warm_start import Earlier
 
 Arrays = dict[str, NDArray[Any]]
 Items = Sequence[Any] | Ids
@@ -45,7 +46,7 @@ class Recommender(ABC):
     in_rounds: ClassVar[bool] = False
     """Whether it is trained in rounds, which can be watched, stopped and resumed (see engines/training.py)."""
     can_use: ClassVar[tuple[str, ...]] = ()
-    """What of a Conduct it can use where it is not trained in rounds; all else is refused."""
+    """What of a Conduct it can use; all else is refused. Nothing said: all of it in rounds, and nothing without."""
     learns_from: ClassVar[str] = "triples"
     """What is counted while it is trained in rounds."""
     searched: ClassVar[Mapping[str, Sequence[Any]]] = {}
@@ -54,6 +55,9 @@ class Recommender(ABC):
     """The frozen, keyword-only dataclass of what can be chosen; its fields become the command line's flags."""
     settings: Any
     """What was chosen: a `settings_type`."""
+    _warm: ClassVar[tuple[str, ...]] = ()
+    """The tables that a later fit starts from, where it starts from any (warm_start.py)."""
+    _earlier: Earlier | None = None
     training: Interactions
     """What was learnt from: only the users and items that occur in it are known to the model."""
     report: dict[str, Any]
@@ -74,11 +78,37 @@ class Recommender(ABC):
     @takes_a_conduct
     def fit(self, train: Interactions, *, conduct: Conduct | None = None) -> Self:
         """Learn from the training part of a split; `conduct` says how: threads, progress, a checkpoint."""
-        conduct = accepted(conduct, type(self).__name__, ALL_OF_IT if self.in_rounds else self.can_use)
+        conduct = accepted(conduct, type(self).__name__, self._usable())
         self.training = _interactions(train).compact()
         self.report = {}
         self._learn(self.training, conduct)
         return self
+
+    def fit_more(self, new: Any, *, conduct: Conduct | None = None) -> Self:
+        """Learn from what was known and from new data together: interactions, or whatever `load` reads.
+
+        People and items are matched by their ids, and there may be new ones; of a pair that is in both the new row
+        counts. FPL, BPR and iALS start from the vectors they have; every other method learns anew from all of it.
+        """
+        from federank.data.joining import joined
+        from federank.data.loading import read_part
+
+        conduct = conduct or Conduct()
+        if conduct.checkpoint is not None:
+            raise SettingError("A run that starts from an earlier model keeps no checkpoint; leave it out.")
+        known = self._fitted()
+        data = joined(known, new if isinstance(new, Interactions) else read_part(new))
+        tables = {name: getattr(self, name) for name in self._warm}
+        self._earlier = Earlier(known.user_ids, known.item_ids, tables) if tables else None
+        try:
+            return self.fit(data, conduct=conduct)
+        finally:
+            self._earlier = None
+
+    @classmethod
+    def _usable(cls) -> tuple[str, ...]:
+        """What of a Conduct the method can use: what it says or, where it is trained in rounds, all of it."""
+        return cls.can_use or (ALL_OF_IT if cls.in_rounds else ())
 
     @abstractmethod
     def _learn(self, train: Interactions, conduct: Conduct) -> None:

@@ -47,6 +47,11 @@ METHODS = {
         "What is similar to what the user has (cosine).",
     ),
     "ease": ("federank.recommenders.methods.ease", "EASE", "EASE: item-item weights in closed form (Steck, 2019)."),
+    "slim": (
+        "federank.recommenders.methods.slim",
+        "SLIM",
+        "SLIM: a few item-item weights for each item (Ning and Karypis, 2011).",
+    ),
     "ials": (
         "federank.recommenders.methods.ials",
         "IALS",
@@ -67,8 +72,21 @@ METHODS = {
         "FCF",
         "Federated collaborative filtering (Ammad-ud-din et al., 2019).",
     ),
+    "fedmf": (
+        "federank.recommenders.methods.steps.fedmf",
+        "FedMF",
+        "Federated matrix factorisation by gradients (Chai et al., 2020).",
+    ),
+    "pfedrec": (
+        "federank.recommenders.methods.steps.pfedrec",
+        "PFedRec",
+        "Everybody's own score function and view of the items (Zhang et al., 2023).",
+    ),
 }
 """For each method its file, its class and one line of help."""
+
+AUDITED = ("fpl", "frugal", "fcf", "pmf", "svdpp", "fedmf", "pfedrec")
+"""Those of them that send something, so that there is something to audit."""
 
 
 def method_names() -> list[str]:
@@ -93,6 +111,15 @@ def recommender_class(name: str) -> type[Recommender]:
     if brought is None:
         raise SettingError(no_such("method", name, method_names()))
     return _checked(brought, name)
+
+
+def audited_names() -> list[str]:
+    """The methods that send something: ours, and those that other packages bring. The latter are imported for it."""
+    from federank.recommenders.federated_method import FederatedMethod
+
+    brought = [name for name in method_names() if name not in METHODS]
+    ours = [name for name in AUDITED if name in METHODS]
+    return [*ours, *(name for name in brought if issubclass(recommender_class(name), FederatedMethod))]
 
 
 def epochs_setting(method: type[Recommender]) -> str | None:

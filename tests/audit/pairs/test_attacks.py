@@ -45,6 +45,20 @@ def test_every_positive_that_was_sent_is_known_for_sure(name):
         assert claimed(guess, person) <= history
 
 
+def test_the_signs_of_vectors_alone_tell_positives_from_negatives():
+    data = random_world()
+    _, view = watched(data, 200, pi=0.5, triples=6)
+    without_biases = view._replace(updates=[update._replace(biases=0 * update.biases) for update in view.updates])
+    guess = ONE_BY_ONE["vector_signs"](without_biases)
+    owned = [len(claimed(guess, person) & history) for person, history in enumerate(histories(data))]
+    assert sum(owned) > 0.9 * guess.sizes.sum() > 0
+
+
+def test_rows_that_all_have_the_same_signs_are_taken_for_negatives():
+    _, view = watched(random_world(), 200, pi=0.0, triples=6)
+    assert ONE_BY_ONE["vector_signs"](view).sizes.sum() == 0
+
+
 def test_waiting_long_enough_discloses_everything_at_any_pi_above_zero():
     data = random_world()
     _, view = watched(data, 3000, pi=0.1, triples=4)

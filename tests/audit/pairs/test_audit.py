@@ -104,7 +104,7 @@ def test_the_command_prints_what_programs_read(shop):
 def test_the_command_tells_people_what_it_means_in_80_columns(shop):
     answer = told("audit", "fpl", "--data", shop, "--pi", 0.3, "--epochs", 2, "--per-epoch", "--people", 7)
     assert "What it means:" in answer
-    assert "7 attacked of 20" in answer
+    assert "Means over 7 of 20 people" in answer
     assert max(len(line) for line in answer.splitlines()) <= 80
 
 
@@ -130,5 +130,5 @@ def test_a_kept_model_can_be_audited_epoch_by_epoch(data, tmp_path):
 
 
 def test_a_method_that_sends_nothing_is_not_audited(data):
-    with pytest.raises(ModelError, match="A model of popular cannot be audited; those of frugal, fpl, fcf"):
+    with pytest.raises(ModelError, match="A model of popular cannot be audited, for it sends nothing"):
         audit_model(MostPopular().fit(data))

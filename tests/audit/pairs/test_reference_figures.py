@@ -1,6 +1,7 @@
 """What the published protocols reveal on real data: the figures of independent measurements, on the engine's traffic.
 
-Data as the papers prepare them: users with 20 interactions or more, each one's newest fifth held out.
+Data as the papers prepare them: users with 20 interactions or more, each one's newest fifth held out. Everybody trains,
+and where that says the same a sample of them is attacked, drawn with the seed.
 """
 
 import pytest
@@ -11,12 +12,12 @@ from federank.data.splits import split_temporal
 
 pytestmark = pytest.mark.slow
 
-EVERYBODY = 10_000
+EVERYBODY, SOME = 10_000, 300
 
 
-def findings_by_epoch(path, **settings):
+def findings_by_epoch(path, people=SOME, **settings):
     train = split_temporal(load(str(path)).keep_users(20)).train
-    findings, _ = audit_training(FPL(**settings), train, people=EVERYBODY, per_epoch=settings["epochs"] < 20)
+    findings, _ = audit_training(FPL(**settings), train, people=people, per_epoch=settings["epochs"] < 20)
     return {found.epoch: found for found in findings}
 
 
@@ -32,12 +33,12 @@ def amazon(real_data):
 
 def test_at_pi_a_tenth_most_positives_are_sent_with_one_pair_a_round(amazon):
     found = findings_by_epoch(amazon, pi=0.1, triples=1, epochs=20)[20]
-    assert found.disclosed_share == pytest.approx(0.886, abs=0.005)
+    assert found.disclosed_share == pytest.approx(0.886, abs=0.01)
 
 
 def test_at_pi_a_tenth_all_positives_are_sent_with_33_pairs_a_round(amazon):
     found = findings_by_epoch(amazon, pi=0.1, triples="mean", epochs=20)[20]
-    assert found.disclosed_share == pytest.approx(0.9999, abs=0.0002)
+    assert found.disclosed_share == pytest.approx(0.9999, abs=0.0005)
 
 
 def test_at_pi_zero_absence_gives_the_whole_history_away_within_five_epochs(movielens):
@@ -53,7 +54,7 @@ def test_at_pi_zero_absence_gives_the_whole_history_away_within_five_epochs(movi
 
 
 def test_at_pi_zero_with_one_pair_a_round_absence_is_slow_but_the_vector_is_not(movielens):
-    found = findings_by_epoch(movielens, pi=0.0, triples=1, epochs=20)[20]
+    found = findings_by_epoch(movielens, EVERYBODY, pi=0.0, triples=1, epochs=20)[20]
     assert found.attacks["absence"]["precision"] == pytest.approx(0.139, abs=0.005)
     assert found.attacks["vector_recovery"]["auc"] == pytest.approx(0.855, abs=0.02)
     assert found.attacks["popularity"]["auc"] == pytest.approx(0.80, abs=0.02)

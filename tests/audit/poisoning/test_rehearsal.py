@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from federank.audit.poisoning.checked import bound_rows
 from federank.audit.poisoning.measure import measured
 from federank.audit.poisoning.pairs import LIES, Lie
 from federank.audit.poisoning.rehearsal import rehearse_poisoning
@@ -16,6 +17,7 @@ from federank.data.splits import split_random
 from federank.errors import SettingError
 from federank.protocol.pairs.plausibility import why_implausible
 from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.protocol.squares.server_steps import SummedMessages
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +97,39 @@ def test_settings_that_cannot_be_are_refused(wrong):
 
 def test_every_attack_but_histories_has_a_lie_for_each_aim():
     assert set(LIES) == {(attack, aim) for attack in ATTACKS if attack != "histories" for aim in ("push", "sabotage")}
+
+
+@pytest.mark.slow
+def test_where_norms_are_checked_bounds_on_rows_stop_the_loud_and_not_who_knows_of_them(town):
+    def rehearsed(attack, bounds):
+        settings = PoisonSettings(method="frugal", attack=attack, share=0.02, sees="checked", bounds=bounds)
+        return rehearse_poisoning(town, settings)
+
+    loud, adaptive = rehearsed("loud", "rows"), rehearsed("adaptive", "rows")
+    assert loud.undefended.exposure > 0.5, "as loud as passes is loud enough"
+    assert loud.defended.exposure < 0.05
+    assert adaptive.defended.exposure > 0.5
+    assert loud.honest_defended.precision > 0.98 * loud.honest.precision
+
+
+def test_a_norm_is_checked_of_messages_that_are_summed():
+    with pytest.raises(SettingError, match="fpl has none"):
+        PoisonSettings(method="fpl", sees="checked")
+    with pytest.raises(SettingError, match="checked sums"):
+        PoisonSettings(method="frugal", sees="sums", bounds="rows")
+
+
+def test_a_row_of_a_sum_is_no_longer_than_the_people_who_have_the_item_make_it():
+    rng = np.random.default_rng(2)
+    has, tastes = rng.random((200, 30)) < 0.3, rng.normal(size=(200, 3))
+    vectors = np.column_stack((tastes + 1.0, np.ones(200)))
+    sums = SummedMessages(has.T.astype(float) @ vectors, vectors.T @ vectors, 200)
+    told = np.zeros((30, 3), dtype=np.float32)
+    calm = bound_rows(sums, told)
+    assert np.allclose(np.sort(np.abs(calm.pulls - sums.pulls).sum(axis=1))[:25], 0.0), "most rows are left alone"
+    pushed = sums.pulls.copy()
+    pushed[7, :-1] *= 100
+    bounded = bound_rows(sums._replace(pulls=pushed), told).pulls
+    assert np.linalg.norm(bounded[7, :-1]) < 2 * np.linalg.norm(sums.pulls[7, :-1])
+    pushed[7, -1] = 10_000
+    assert bound_rows(sums._replace(pulls=pushed), told).pulls[7, -1] <= 200, "nobody has an item twice"

@@ -10,10 +10,11 @@ from tests.worlds import random_world, two_tastes
 
 from federank import FCF, Frugal
 from federank.audit.audit import audit_model, audit_training
-from federank.audit.squares.attacks import read_message
+from federank.audit.knowledge import KnownPolicies
+from federank.audit.squares.attacks import fused, read_message
 from federank.audit.squares.messages import MessageReader, profiles_of, strengths_of
 from federank.audit.squares.sums import SumsReader
-from federank.audit.squares.view import UNSEEN, WITH
+from federank.audit.squares.view import UNSEEN, WITH, WITHOUT, MessagesView
 from federank.cli import federank
 from federank.data.interactions import Interactions
 from federank.engines.squares import compiled
@@ -117,7 +118,8 @@ def test_reading_takes_the_nearer_of_the_two_things_a_strength_can_mean():
 def test_one_plain_message_gives_a_whole_history_away():
     for sees in ("updates", "anonymous"):
         [found], about = audit_training(Frugal(messages=1, factors=6), PEOPLE, sees=sees)
-        assert found.attacks["reading"]["precision"] == found.attacks["reading"]["recall"] == 1
+        for attack in ("reading", "fused"):
+            assert found.attacks[attack]["precision"] == found.attacks[attack]["recall"] == 1
         assert found.disclosed_share == 1
         assert found.attacks["reading"]["auc_held_back"] is None  # nothing was
         assert (about["messages"], about["sees"]) == (1, sees)
@@ -140,6 +142,16 @@ def test_of_what_is_held_back_reading_knows_nothing_and_taste_does():
     assert found.attacks["vector"]["auc_held_back"] > 0.75  # half of the other items are of the other taste
     assert found.attacks["fused"]["auc_held_back"] > 0.75
     assert found.best["gain_held_back"] > 0.2
+
+
+def test_how_long_a_history_is_follows_from_what_is_read_and_the_policy():
+    seen = np.zeros((4, 100), np.uint8)
+    seen[:3] = WITHOUT
+    seen[0, :30] = seen[1, :30] = WITH  # the third has sent nothing of theirs, and nothing is known of the fourth
+    policies = KnownPolicies(np.array([0.5, 0.5, 0.5, 0.5]), np.array([0.0, 0.1, 0.0, 0.0]), np.zeros(4, bool))
+    nothing = np.zeros((4, 100), np.float32)
+    guess = fused(MessagesView(seen, nothing, nothing, nothing[0], 17, policies))
+    assert guess.sizes.tolist() == [60, 50, 0, 17]
 
 
 def test_decoys_are_read_as_if_they_were_liked():

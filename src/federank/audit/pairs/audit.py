@@ -24,6 +24,7 @@ from federank.audit.findings import THREAT_MODELS, Audited, Findings, about_audi
 from federank.audit.guess import BASELINE, Guess
 from federank.audit.judging import Attacked, judge_attacks
 from federank.audit.marks import best_of
+from federank.audit.own_attacks import with_own_attacks
 from federank.audit.pairs.attacks import ATTACKS
 from federank.audit.pairs.attacks.learned import learn
 from federank.audit.pairs.following import follow
@@ -109,7 +110,8 @@ class _Audit:
                 observer.watch_until(federation.round_number)
         lessons = self._lessons()
         untaught = {name for name, lesson in zip(("learned", "held_back"), lessons, strict=True) if lesson is None}
-        attacks = {name: attack for name, attack in ATTACKS[self._sees].items() if name not in untaught}
+        ours = {name: attack for name, attack in ATTACKS[self._sees].items() if name not in untaught}
+        attacks = with_own_attacks(ours, "pairs", self._sees)
         kinds: dict[str, list[tuple[float, float]]] = {BASELINE: [], "fused": []}
 
         def note(name: str, guess: Guess, some: Attacked) -> None:

@@ -3,6 +3,7 @@
 updates      each device's Updates, linked over rounds: the observer's notes, and one more Update
 anonymous    one Update and nothing else: nobody can tell which others came from the same device
 sums         the sum over each round's devices, and who they were
+outsider     the public model before and after a round, and so its sum; not who was in it
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from federank.audit.judging import in_blocks
 from federank.audit.pairs.attacks.vector import recovered_vectors
 from federank.audit.pairs.sums.observer import SumsObserver
 from federank.audit.pairs.traffic import Observer
-from federank.audit.pairs.updates import next_updates
+from federank.audit.pairs.updates import next_sums, next_updates
 from federank.audit.pairs.view import AnyView, Lessons, PairsView, SumsView
 from federank.audit.policies import known_policies
 from federank.audit.senders import Senders
@@ -52,7 +53,7 @@ def views(
                 SumsView(sums.chances(some), sums.vectors(some), broadcast, typical, policies, *lessons),
             )
             continue
-        updates = list(next_updates(federation, people))
+        updates = list((next_sums if sees == "outsider" else next_updates)(federation, people))
         vectors = recovered_vectors(updates, broadcast, recipe.negative_regulariser)
         view = PairsView(
             observer.sightings.as_positive[some],
@@ -66,7 +67,7 @@ def views(
             None,
             *lessons,
         )
-        if sees == "anonymous":
+        if sees in ("anonymous", "outsider"):
             yield some, one_update_alone(view)
         else:
             yield some, view._replace(neighbours=senders.scores(view.times_positive, some))

@@ -92,7 +92,9 @@ def _made_up(
     recipe, number = federation.recipe, federation.round_number
     vectors = federation.item_vectors[:, : recipe.factors]
     rng = np.random.default_rng([settings.seed, number, 3])
-    taste = common_taste(recipe, vectors, federation.item_biases, world.target, rng)
+    taste = np.zeros(recipe.factors, dtype=np.float32)  # who is loud has none to work out
+    if settings.attack == "adaptive":
+        taste = common_taste(recipe, vectors, federation.item_biases, world.target, rng)
     accomplices = recipe.clients_per_round * world.liars / world.people
     seen = (recipe, vectors, federation.item_biases, world.target, triples, accomplices, settings.most_norm, taste)
     updates = []

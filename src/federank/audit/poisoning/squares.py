@@ -9,7 +9,7 @@ round are two small matrix products. Liars send:
     adaptive    the same with a short history, which counts the more
 
 A server that reads single messages knows the first two for lies: no history gives them
-(protocol/squares/plausibility.py). One that has only sums takes them.
+(protocol/squares/plausibility.py). One that has only sums takes them. Where a norm is checked, checked.py makes them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from federank.arrays import FloatMatrix, RealMatrix
+from federank.audit.poisoning.checked import bound_rows, checked_sums
 from federank.audit.poisoning.measure import Measured, measured
 from federank.audit.poisoning.world import PoisonSettings, World
 from federank.data.interactions import Profiles
@@ -40,8 +41,15 @@ def play_squares(world: World, settings: PoisonSettings, defences: Defences | No
         told = published(recipe, shared.vectors)
         before = Rows(shared.vectors)
         block = block_of(recipe, shared.round_number)
-        fold(recipe, shared, block, _sums(world, settings, recipe, shared, told, has, defences is not None))
-        if defences is not None:
+        if settings.sees == "checked":
+            tastes = _solve(recipe, shared, told, has)
+            sums = checked_sums(world, settings, recipe, shared.round_number, told, tastes, has)
+            if defences is not None and settings.bounds != "caps":
+                sums = bound_rows(sums, told)
+        else:
+            sums = _sums(world, settings, recipe, shared, told, has, defences is not None)
+        fold(recipe, shared, block, sums)
+        if defences is not None and settings.bounds != "rows":
             shared.vectors = defend(defences, before, Rows(shared.vectors)).rows.vectors
     told = published(recipe, shared.vectors)
     honest = _solve(recipe, shared, told, has)[: world.honest]

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from federank.arrays import IntVector, LongVector
-from federank.checks import one_of, share, whole
+from federank.checks import one_of, positive, share, whole
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.errors import SettingError
@@ -41,8 +41,13 @@ class PoisonSettings:
     """Rounds of fpl; frugal has as many as its messages take."""
     reports: int = 100
     """Reports in a round of fpl."""
-    sees: Literal["updates", "sums"] = "updates"
-    """What the server can read: single Updates, of which it refuses what no device can have sent, or only sums."""
+    sees: Literal["updates", "sums", "checked"] = "updates"
+    """What the server can read: single Updates, of which it refuses what no device can have sent; only sums; or only
+    sums of messages that were checked to be no louder than the norm check lets pass (frugal)."""
+    bounds: Literal["all", "rows", "caps"] = "all"
+    """Checked sums only: what else defends, bounds on rows of the sum (rows), caps on the model (caps), or both."""
+    clip: float = 4.0
+    """Checked sums only: the length that honest messages are scaled down to where they are longer."""
     most_norm: float = 100.0
     """Longest row, or message of frugal, that a server takes as it is."""
     seed: int = 1
@@ -52,7 +57,15 @@ class PoisonSettings:
         one_of("method", self.method, ("fpl", "frugal"))
         one_of("attack", self.attack, ATTACKS)
         one_of("aim", self.aim, ("push", "sabotage"))
-        one_of("sees", self.sees, ("updates", "sums"))
+        one_of("sees", self.sees, ("updates", "sums", "checked"))
+        one_of("bounds", self.bounds, ("all", "rows", "caps"))
+        positive("clip", self.clip)
+        if self.sees == "checked" and self.method != "frugal":
+            raise SettingError("Messages of frugal are checked where only sums are read; fpl has none. Say sees sums.")
+        if self.sees != "checked" and self.bounds != "all":
+            raise SettingError(
+                f"bounds is {self.bounds}, which is for checked sums; leave it out, or say sees checked."
+            )
         share("share", self.share)
         whole("rounds", self.rounds, 1)
         whole("reports", self.reports, 1)

@@ -15,6 +15,7 @@ from federank.arrays import IntVector
 from federank.audit.findings import THREAT_MODELS, Audited, Findings, about_audit
 from federank.audit.judging import Attacked, draw_people, in_blocks, judge_attacks
 from federank.audit.marks import best_of
+from federank.audit.own_attacks import with_own_attacks
 from federank.audit.ratings.attacks import RATING_ATTACKS
 from federank.audit.ratings.attacks.two_steps import two_steps
 from federank.audit.ratings.traffic import RatingObserver
@@ -57,7 +58,7 @@ def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: i
     observer, one = RatingObserver(established, followed), RatingObserver(established, followed, most_updates=1)
     for watching in (observer, one):
         watching.watch_until(iterations * established.rounds_per_epoch)
-    attacks = dict(RATING_ATTACKS[sees])
+    attacks = with_own_attacks(RATING_ATTACKS[sees], "ratings", sees)
     if not established.recipe.implicit:
         attacks.pop("second_rows")
     attacked = (

@@ -16,11 +16,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import FloatMatrix
+from federank.arrays import FloatMatrix, LongVector
 from federank.audit.guess import BASELINE, Attack, Guess, claim, claim_typical, standardised
 from federank.audit.squares.view import UNSEEN, WITH, AnySquaresView, MessagesView, SumsView
 from federank.models.squares import Objective
 
+_TELLS = 0.01
+"""Below this difference of what is sent of own items and of others, what is read says little of how many there are."""
 _NEVER_SURE = 1e-6
 """Policies are known, but not whether a person keeps to the one they name."""
 
@@ -54,12 +56,25 @@ def neighbours(view: MessagesView) -> Guess:
 
 
 def fused(view: MessagesView) -> Guess:
-    """Taste and neighbours as the prior, reading as the evidence."""
+    """Taste and neighbours as the prior, reading as the evidence; claims as many as what was read stands for."""
     pi = np.clip(view.policies.liked, _NEVER_SURE, 1 - _NEVER_SURE)[:, None]
     q = np.clip(view.policies.unliked, _NEVER_SURE, 1 - _NEVER_SURE)[:, None]
     evidence = np.where(view.seen == WITH, np.log(pi / q), np.log((1 - pi) / (1 - q)))
     prior = standardised(view.tastes) + standardised(view.neighbours)
-    return claim_typical((prior + np.where(view.seen == UNSEEN, 0, evidence)).astype(np.float32), view.typical_size)
+    scores = (prior + np.where(view.seen == UNSEEN, 0, evidence)).astype(np.float32)
+    return Guess(scores, _sizes_behind(view))
+
+
+def _sizes_behind(view: MessagesView) -> LongVector:
+    """How long histories are that would be read so: of n items pi n are read, and of all others a share q."""
+    read, covered = (view.seen == WITH).sum(axis=1), (view.seen != UNSEEN).sum(axis=1)
+    pi, q = view.policies.liked, view.policies.unliked
+    tells = (covered > 0) & (pi - q > _TELLS)
+    # A block says of its own items alone how many there are; the rest of the catalogue is taken to be alike.
+    share = (read / np.maximum(covered, 1) - q) / np.where(tells, pi - q, 1)
+    sizes = np.rint(np.clip(share, 0, 1) * view.seen.shape[1]).astype(np.int64)
+    found: LongVector = np.where(tells, np.maximum(sizes, read * (q == 0)), view.typical_size)
+    return found
 
 
 def membership(view: SumsView) -> Guess:

@@ -20,8 +20,8 @@ from scipy.special import ndtr
 
 from federank.arrays import IntVector
 from federank.audit.findings import Audited, Findings, about_audit
-from federank.audit.judging import Attacked, draw_people, in_blocks, judge_attacks, refuse_nobody
-from federank.audit.marks import best_of
+from federank.audit.judging import draw_people, judge_everyone, refuse_nobody
+from federank.audit.own_attacks import with_own_attacks
 from federank.audit.policies import known_policies
 from federank.audit.senders import Senders
 from federank.audit.squares.attacks import SQUARES_ATTACKS
@@ -97,23 +97,9 @@ class _Audit:
         """Watch until everybody could have sent so many messages, run all attacks, and judge them."""
         federation, data = self._federation, self._model.training
         play(federation, epoch * federation.rounds_per_epoch - federation.round_number, watch=self._watch)
-        senders, everyone = self._senders(), np.arange(len(self._people), dtype=np.int32)
-        people = (
-            Attacked(
-                self._view(rows, senders),
-                [data.profiles.of(person) for person in self._people[rows]],
-                self._sent[rows],
-            )
-            for rows in in_blocks(everyone, data.n_items)
-        )
-        means = judge_attacks(SQUARES_ATTACKS[self._sees], people)
-        return Findings(
-            epoch=epoch,
-            disclosed_share=self._disclosed_share(),
-            base_rate=float(np.mean(data.profiles.sizes[self._people]) / data.n_items),
-            attacks=means,
-            best=best_of(means),
-            categories=None,
+        senders, attacks = self._senders(), with_own_attacks(SQUARES_ATTACKS[self._sees], "squares", self._sees)
+        return judge_everyone(
+            epoch, data, self._people, self._sent, attacks, view_of=lambda rows: self._view(rows, senders)
         )
 
     def about(self, seconds: float) -> dict[str, Any]:
@@ -196,10 +182,6 @@ class _Audit:
             typical,
             known_policies(self._model.choices, people),
         )
-
-    def _disclosed_share(self) -> float:
-        sizes = self._model.training.profiles.sizes[self._people]
-        return float(np.mean(self._sent.sum(axis=1) / np.maximum(sizes, 1)))
 
 
 def most_order(mu: float) -> float:

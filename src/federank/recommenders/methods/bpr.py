@@ -53,8 +53,7 @@ class BPRSettings:
 
     def as_fpl(self) -> FPLSettings:
         """The federation that takes the same steps: one client a round, one pair, everything sent."""
-        shared = {name: value for name, value in vars(self).items() if name != "user_draw"}
-        return FPLSettings(**shared, pi=1.0, clients_per_round="1", triples="1")
+        return FPLSettings(**vars(self), pi=1.0, clients_per_round="1", triples="1")
 
 
 class BPR(PairwiseFactors):
@@ -74,8 +73,4 @@ class BPR(PairwiseFactors):
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
         settings = self.pairs()
         recipe = recipe_for(settings, train.profiles.sizes, train.n_items, np.ones(train.n_users))
-        if self.settings.user_draw == "activity":
-            # One place per interaction: a uniform draw among them finds users in proportion to their activity.
-            able = np.isin(train.users, recipe.participants)
-            recipe = recipe._replace(participants=np.ascontiguousarray(train.users[able]))
         self._run(settings, recipe, train, conduct)

@@ -13,8 +13,10 @@ import os
 import time
 from dataclasses import dataclass
 
+import numpy as np
+
 from federank import checks
-from federank.arrays import FloatMatrix, IntVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.errors import SettingError
@@ -62,6 +64,17 @@ class EASE(Recommender):
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
         scores: FloatMatrix = self._histories[users] @ self.weights
+        return scores
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """Somebody with this history: a one for each of their items."""
+        row = np.zeros(self.training.n_items, dtype=np.float32)
+        row[profile] = 1
+        return row
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the whole catalogue for somebody with this history."""
+        scores: FloatVector = vector @ self.weights
         return scores
 
     def _shared_arrays(self) -> Arrays:

@@ -16,7 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from federank import checks
-from federank.protocol.squares.recipes import OutwardSettings, SquaresSettings
+from federank.protocol.sharing import OutwardSettings
+from federank.protocol.squares.recipes import SquaresSettings
 from federank.recommenders.constructor import made_from
 from federank.recommenders.few_messages import FewMessages
 from federank.recommenders.recommender import Arrays

@@ -25,7 +25,7 @@ from federank.errors import SettingError
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.pairs.recipes import FPLSettings, Recipe
 from federank.protocol.squares.distribution import attendance
-from federank.protocol.squares.recipes import SquaresSettings, factors_for, squares_recipe
+from federank.protocol.squares.recipes import DEFAULT_FACTORS, SquaresSettings, factors_for, squares_recipe
 from federank.recommenders.constructor import made_from
 from federank.recommenders.federated_pairs import FederatedPairs
 from federank.recommenders.few_messages import FewMessages
@@ -44,9 +44,9 @@ class Frugal(Recommender):
     learns_from = "interactions"
     searched: ClassVar = {
         "factors": (16, 32, 64, 96, 128),
-        "shrinkage": (0.5, 0.7, 0.9, 1.1),
+        "shrinkage": (0.6, 0.8, 0.95, 1.1),
         "activity": (0.0, 0.15, 0.3, 0.5),
-        "popularity": (0.0, 0.15, 0.3, 0.45),
+        "popularity": (0.0, 0.2, 0.4, 0.5),
     }
     __signature__ = inspect.signature(FrugalSettings)  # what an editor shows, in the place of `__new__`'s
 
@@ -89,7 +89,8 @@ class FrugalPairs(FederatedPairs, Frugal):
 
     def pairs(self) -> FPLSettings:
         """The settings as those of pair-wise learning."""
-        return self.settings.as_pairs(factors_for(self.settings, self._fitted().n_users, self._fitted().n_items))
+        people, items = self._fitted().n_users, self._fitted().n_items
+        return self.settings.as_pairs(factors_for(self.settings, people, items, most=DEFAULT_FACTORS))
 
     def recipe(self, train: Interactions) -> Recipe:
         """The recipe of pairs, in which everybody takes part when it is their turn and they have a message left."""

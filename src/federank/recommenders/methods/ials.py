@@ -20,7 +20,6 @@ from federank import checks
 from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix
 from federank.data.interactions import Interactions, Profiles
 from federank.engines.conduct import Conduct
-from federank.engines.workers import at_once
 from federank.errors import Diverged, SettingError
 from federank.models.als import new_room, solve_rows
 from federank.models.squares import gram_matrix
@@ -28,6 +27,8 @@ from federank.protocol.draws import ITEM_FACTORS
 from federank.protocol.initial import normal_rows
 from federank.recommenders.constructor import made_from
 from federank.recommenders.recommender import Arrays, Recommender, restored_table
+from federank.recommenders.warm_start import put_back
+from federank.workers import at_once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,7 @@ class IALS(Recommender):
 
     name = "ials"
     can_use = ("threads", "after_epoch")
+    _warm = ("item_vectors",)
     settings_type = IALSSettings
     settings: IALSSettings
     item_vectors: FloatMatrix
@@ -84,6 +86,7 @@ class IALS(Recommender):
         settings, begin = self.settings, time.perf_counter()
         size = train.n_items, settings.factors
         self.item_vectors = normal_rows(*size, seed=settings.seed, purpose=ITEM_FACTORS, scale=settings.initial_scale)
+        put_back(self._earlier, train, {"item_vectors": self.item_vectors})
         self.user_vectors = self._solved(train.profiles, self.item_vectors, conduct.threads)
         for iteration in range(1, settings.iterations + 1):
             self.item_vectors = self._solved(train.audiences, self.user_vectors, conduct.threads)

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from federank import checks
-from federank.arrays import FloatMatrix, IntVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.errors import ModelError
@@ -95,6 +95,22 @@ class UserKNN(Recommender):
     def _score_users(self, users: IntVector) -> FloatMatrix:
         return _dense(self._similarities[users] @ self._histories)
 
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """Somebody with this history: a one for each of their items."""
+        row = np.zeros(self.training.n_items, dtype=np.float32)
+        row[profile] = 1
+        return row
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """What those have who are most similar to somebody with this history."""
+        shared, sizes = self._histories @ vector, self.training.profiles.sizes
+        likeness = shared / (np.sqrt(sizes * vector.sum()) + self.settings.shrinkage)
+        nearest_first = np.lexsort((np.arange(len(likeness)), -likeness))[: self.settings.k]
+        weights = np.zeros(len(likeness), dtype=np.float32)
+        weights[nearest_first] = likeness[nearest_first]
+        scores: FloatVector = (weights @ self._histories).astype(np.float32)
+        return scores
+
     def _shared_arrays(self) -> Arrays:
         return self.neighbours._asdict()
 
@@ -128,6 +144,17 @@ class ItemKNN(Recommender):
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
         return _dense(self._histories[users] @ self._neighbour_of)
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """Somebody with this history: a one for each of their items."""
+        row = np.zeros(self.training.n_items, dtype=np.float32)
+        row[profile] = 1
+        return row
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """What is most similar to what somebody with this history has."""
+        scores: FloatVector = (vector @ self._neighbour_of).astype(np.float32)
+        return scores
 
     def _shared_arrays(self) -> Arrays:
         return self.neighbours._asdict()

@@ -65,6 +65,26 @@ class RatingFactors(PredictsRatings):
         """What V is multiplied with to predict these users' ratings of items they have not rated."""
         return self.user_vectors[users]
 
+    def rated(self, profile: IntVector, ratings: FloatVector) -> FloatVector:
+        """The taste of somebody new who rates these items so: what predicts the ratings best (least squares)."""
+        beside = self._beside(profile)
+        vectors = self.item_vectors[profile].astype(np.float64)
+        pull = self.settings.regulariser * len(profile) * np.eye(vectors.shape[1])
+        own = np.linalg.solve(vectors.T @ vectors + pull, vectors.T @ (ratings - vectors @ beside))
+        taste: FloatVector = (own + beside).astype(np.float32)
+        return taste
+
+    def _beside(self, profile: IntVector) -> FloatVector:
+        """What the items that somebody has rated say about them beside their ratings: nothing, but to SVD++."""
+        del profile
+        return np.zeros(self.item_vectors.shape[1], dtype=np.float32)
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The predicted ratings of the whole catalogue for somebody with this taste, within the declared range."""
+        predicted = np.clip(self.item_vectors @ vector, self.settings.lowest, self.settings.highest)
+        scores: FloatVector = predicted.astype(np.float32)
+        return scores
+
     def _predict_pairs(self, users: IntVector, items: IntVector) -> FloatVector:
         """Unclipped predictions of pairs, by number."""
         distinct, positions = np.unique(users, return_inverse=True)

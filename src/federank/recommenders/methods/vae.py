@@ -21,9 +21,10 @@ from math import inf
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from federank import checks
-from federank.arrays import FloatMatrix, IntVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions
 from federank.data.splits import split_random, split_temporal
 from federank.engines.conduct import Conduct
@@ -142,6 +143,17 @@ class MultVAE(Recommender):
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
         return network_scores(self.network, self.training.matrix()[users])
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """Somebody with this history: a one for each of their items."""
+        row = np.zeros(self.training.n_items, dtype=np.float32)
+        row[profile] = 1
+        return row
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the whole catalogue for somebody with this history."""
+        scores: FloatVector = network_scores(self.network, csr_array(vector[None, :]))[0]
+        return scores
 
     def _shared_arrays(self) -> Arrays:
         return self.network._asdict()

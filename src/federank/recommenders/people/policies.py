@@ -14,8 +14,8 @@
     epsilon = 2
     never_categories = ["Horror"]
 
-The keys are those of `Policy` (sharing, pi, epsilon, basis, budget, messages, paused), with items to be left out by
-their original ids (never_items) and by the names of their categories (never_categories).
+The keys are those of `Policy` (sharing, pi, epsilon, basis, budget, messages, triples, paused), with items to be left
+out by their original ids (never_items) and by the names of their categories (never_categories).
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from federank.protocol.choices import Choices
 from federank.protocol.draws import GROUP, words
 from federank.protocol.policy import Policy, default_basis
 
-_KEYS = ("sharing", "pi", "epsilon", "basis", "budget", "messages", "paused", "never_items", "never_categories")
+_KEYS = (
+    *("sharing", "pi", "epsilon", "basis", "budget", "messages", "triples", "paused"),
+    *("never_items", "never_categories"),
+)
 
 
 def read_choices(

@@ -19,11 +19,13 @@ from federank.audit.pairs.attacks.sums.fused import fused_sums
 from federank.audit.pairs.attacks.sums.membership import membership
 from federank.audit.pairs.attacks.sums.vector import sum_vector
 from federank.audit.pairs.attacks.vector import vector_recovery
+from federank.audit.pairs.attacks.vector_signs import vector_signs
 
 ATTACKS: dict[str, dict[str, Attack]] = {
     "updates": {
         BASELINE: popularity,
         "sign": sign,
+        "vector_signs": vector_signs,
         "accumulation": accumulation,
         "frequency": frequency,
         "magnitude": magnitude,
@@ -37,6 +39,7 @@ ATTACKS: dict[str, dict[str, Attack]] = {
     "anonymous": {
         BASELINE: popularity,
         "sign": sign,
+        "vector_signs": vector_signs,
         "magnitude": magnitude,
         "vector_recovery": vector_recovery,
         "learned": learned,
@@ -52,4 +55,5 @@ ATTACKS: dict[str, dict[str, Attack]] = {
         "fused": fused_sums,
     },
 }
+ATTACKS["outsider"] = ATTACKS["anonymous"]  # the sum of a round is taken for an Update, as it is where one is alone
 """What each kind of curious server tries."""

@@ -1,0 +1,116 @@
+"""SLIM: a few item-item weights for each item, none below zero (Ning and Karypis, 2011).
+
+    model = SLIM(l1=1, l2=20).fit(split.train)
+
+EASE has a weight for every pair of items; here `l1` makes most of them vanish, so that a catalogue may be large. Each
+item is solved for by itself (models/slim.py), so threads never change a bit. It needs everybody's histories in one
+place.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from federank import checks
+from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.data.interactions import Interactions
+from federank.engines.conduct import Conduct
+from federank.errors import ModelError
+from federank.models.slim import items_together, weights_of
+from federank.recommenders.constructor import made_from
+from federank.recommenders.recommender import Arrays, Recommender
+from federank.workers import at_once
+
+
+@dataclass(frozen=True, kw_only=True)
+class SLIMSettings:
+    """What can be chosen about SLIM."""
+
+    l1: float = 1.0
+    """How many people who have two items do not count: the larger, the fewer weights are left."""
+    l2: float = 20.0
+    """Pull of all weights towards zero: the larger, the more evenly items share in explaining another."""
+    tolerance: float = 0.001
+    """The largest change of a weight that counts as none."""
+
+    def __post_init__(self) -> None:
+        checks.within("l1", self.l1, 0, np.inf)
+        checks.within("l2", self.l2, 0, np.inf)
+        checks.positive("tolerance", self.tolerance)
+
+
+class SLIM(Recommender):
+    """Sparse linear method (Ning and Karypis, 2011): the few items that speak for each item."""
+
+    name = "slim"
+    can_use = ("threads",)
+    settings_type = SLIMSettings
+    settings: SLIMSettings
+    weights: csr_array
+    """Items x items, sparse: how much having the first speaks for the second."""
+
+    @made_from(SLIMSettings)
+    def __init__(self) -> None: ...
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """An item that nothing of somebody's history speaks for is not recommended to them."""
+        return True
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        begin, settings = time.perf_counter(), self.settings
+        together = items_together(train.matrix())
+        solved: list[tuple[IntVector, FloatVector]] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * train.n_items
+
+        def solve(worker: int) -> None:
+            mine = range(worker, train.n_items, conduct.threads)
+            for item, row in zip(
+                mine, weights_of(together, mine, settings.l1, settings.l2, settings.tolerance), strict=True
+            ):
+                solved[item] = row
+
+        at_once(solve, conduct.threads)
+        starts = np.concatenate(([0], np.cumsum([len(items) for items, _ in solved])))
+        items, values = (np.concatenate(parts) for parts in zip(*solved, strict=True))
+        # Solved is who speaks for an item, kept is whom an item speaks for.
+        speaking = csr_array((values, items, starts), shape=(train.n_items, train.n_items))
+        self._keep(csr_array(speaking.T))
+        self.report |= {"seconds": time.perf_counter() - begin, "weights": int(self.weights.nnz)}
+
+    def _keep(self, weights: csr_array) -> None:
+        self.weights, self._histories = weights, self.training.matrix()
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        scores: FloatMatrix = (self._histories[users] @ self.weights).toarray()
+        return scores
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """Somebody with this history: a one for each of their items."""
+        row = np.zeros(self.training.n_items, dtype=np.float32)
+        row[profile] = 1
+        return row
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the whole catalogue for somebody with this history."""
+        scores: FloatVector = (vector @ self.weights).astype(np.float32)
+        return scores
+
+    def _shared_arrays(self) -> Arrays:
+        held = self.weights
+        return {"starts": held.indptr.astype(np.int64), "items": held.indices.astype(np.int32), "values": held.data}
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        del private
+        count = self.training.n_items
+        try:
+            held = csr_array((shared["values"], shared["items"], shared["starts"]), shape=(count, count))
+            held.check_format()
+        except (KeyError, ValueError) as reason:
+            raise ModelError(f"The model's weights are not those of its {count:,} items; train it anew.") from reason
+        if held.dtype != np.float32 or not np.isfinite(held.data).all():
+            raise ModelError("The model's weights are not finite float32 numbers; train it anew.")
+        self._keep(held)
