@@ -114,10 +114,34 @@ def test_ratings_are_drawn_against_rho_in_panels_that_the_study_names():
 
 
 def test_audits_are_drawn_as_bars_and_told():
-    found = {"disclosed_share": 0.9, "fused/auc_held_back": 0.8, "popularity/auc_held_back": 0.7}
+    found = {"auc": 0.8, "popularity": 0.7, "precision@10": 0.1234}
     audit = line("FPL", pi=0.5, task="audit", id="audit", metrics=found)
     seen = panels("privacy", lines=[audit])["north"].seen
-    assert seen == "FPL, pi = 0.5: 90% sent openly, the rest ranked right 80% of the time."
+    assert seen == "FPL, pi = 0.5 (P@10 0.123): 80% ranked right by the server, 70% by popularity."
+
+
+def test_audits_of_results_of_before_are_drawn_too():
+    found = {"disclosed_share": 0.9, "fused/auc": 0.9, "fused/auc_held_back": 0.8, "popularity/auc": 0.6}
+    audit = line("FPL", pi=0.5, task="audit", id="audit", metrics=found)
+    assert panels("privacy", lines=[audit])["north"].seen == (
+        "FPL, pi = 0.5: 90% ranked right by the server, 60% by popularity."
+    )
+
+
+def test_a_promise_is_told_as_the_share_that_is_kept_in_each_federation():
+    def run(group, precision, **swept):
+        found = {"group": group, "metrics": {"precision@10": precision}, "swept": swept, "settings": swept}
+        return line("Popular", id=f"{group}{swept}") | found
+
+    lines = [
+        run("Top", 0.1),
+        run("Few", 0.2),
+        run("Few, noisy", 0.18, epsilon=4.0),
+        run("Few, noisy", 0.05, epsilon=1.0),
+    ]
+    drawn = panels("promise", lines=lines, groups=["Few, noisy"], baselines=["Few", "Top"])
+    assert list(drawn) == ["all data"]
+    assert drawn["all data"].seen == "Of P@10 without noise is kept: north 25% at epsilon 1, 90% at epsilon 4."
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -61,7 +61,7 @@ def test_a_misspelt_key_is_an_error_that_names_the_nearest_known_one(change, nea
         ({"model": [{"method": "fpl", "best": True}]}, "has no sweep"),
         ({"model": [{"method": "fpl", "sweep": {"pi": {"from": 0, "to": 1}}}]}, "from, to and step"),
         ({"model": [{"method": "fpl", "settings": {"seed": 3}}]}, "has no 'seed'"),
-        ({"model": [{"method": "bpr", "audit": {}}]}, "cannot be audited, only fpl, pmf, svdpp, frugal, fcf"),
+        ({"model": [{"method": "bpr", "audit": {}}]}, "cannot be audited, only fpl, frugal, fcf, pmf, svdpp"),
         ({"model": [{"method": "fpl", "audit": {"cohort": 50}}]}, "clients_per_round = 50"),
         ({"model": [{"method": "fpl", "audit": {"sees": []}}]}, "one or more servers are needed"),
         ({"model": [{"method": "fpl", "audit": {"people": 0}}]}, "people"),
@@ -147,9 +147,35 @@ def test_a_word_as_a_value_needs_no_quotation_marks():
 
 def test_the_quick_form_is_laid_over_the_rest():
     told = quick({"title": "Table 2", "seeds": [1, 2, 3], "quick": {"seeds": [1]}})
-    assert told == {"title": "Table 2 (quick form)", "seeds": [1]}
+    assert told["title"] == "Table 2 (quick form)"
+    assert told["seeds"] == [1]
+    assert told["description"].startswith("A quick form")
+    assert "Changed: seeds = [1]." in told["description"]
     with pytest.raises(SettingError, match="no quick form"):
         quick({"seeds": [1]})
+
+
+def test_a_quick_form_says_what_it_runs_and_compares_nothing_with_the_paper():
+    whole = {
+        "description": "Ten pi on 6,040 people.",
+        "data": ["ml-1m", "city"],
+        "model": [
+            {"group": "FPL", "method": "fpl", "sweep": {"pi": [0.0, 0.1, 1.0]}},
+            {"group": "VAE", "method": "vae"},
+        ],
+        "paper": [{"group": "FPL", "metrics": {"precision@10": 0.1}}],
+        "note": [{"text": "Their filter differs."}],
+        "quick": {
+            "data": {"all": {"filters": {"sample": 150}}, "ml-1m": {"skip": True}},
+            "model": {"FPL": {"sweep": {"pi": [0.0, 1.0]}}, "VAE": {"skip": True}},
+        },
+    }
+    small = quick(whole)
+    assert "paper" not in small
+    assert "note" not in small
+    assert "data.all.filters.sample = 150; model.FPL.sweep.pi = [0.0, 1.0]." in small["description"]
+    assert "Data sets left out: ml-1m. Methods left out: VAE." in small["description"]
+    assert small["description"].endswith("The whole study, which this is not: Ten pi on 6,040 people.")
 
 
 def test_a_study_written_as_toml_reads_back_the_same(tmp_path):

@@ -3,7 +3,7 @@ from tests.studies.worlds import small_study
 
 from federank.studies.plan.plan import plan_study
 from federank.studies.results.line import Line, Point
-from federank.studies.run.choose import Choice, NoChoice, best_of_sweep, choose
+from federank.studies.run.choose import Choice, NoChoice, best_of_sweep, choose, standing
 
 
 def told(case, curves, metric="precision@5"):
@@ -65,3 +65,67 @@ def test_of_errors_the_lowest_is_the_best(tmp_path):
 def test_of_a_sweep_the_first_of_the_best_is_taken():
     choices = {4: Choice({}, 1, 0.1), 5: Choice({}, 1, 0.3), 6: Choice({}, 1, 0.3)}
     assert best_of_sweep(choices) == 5
+
+
+@pytest.fixture
+def race(tmp_path):
+    """Six combinations that come through two rungs: one epoch for all, three for two of them, nine for the last."""
+    rates = [0.01, 0.02, 0.03, 0.04, 0.05, 0.06]
+    study = small_study(
+        tmp_path,
+        choose={"metric": "precision@5", "epochs": 9, "search": "halving"},
+        model=[{"method": "fpl", "settings": {"factors": 4}, "grid": {"learning_rate": rates}}],
+    )
+    case = plan_study(study).cases[0]
+    assert [(rung.candidates[0][0].epochs, rung.keep) for rung in case.rungs] == [(1, 2), (3, 1)]
+    return case
+
+
+def finished(stage, values):
+    """Lines of these combinations of a stage, each with its best value, or with the reason of its failure."""
+    lines = {}
+    for number, value in values.items():
+        run = stage[number][0]
+        if isinstance(value, str):
+            lines[run.id] = Line(id=run.id, status="failed", reason=value)
+        else:
+            lines[run.id] = Line(id=run.id, curve=[Point(1, {"precision@5": value})], metrics={"precision@5": value})
+    return lines
+
+
+def test_who_is_behind_in_a_rung_is_tried_no_further(race):
+    first, second = (rung.candidates for rung in race.rungs)
+    lines = {}
+    assert standing(race, lambda run: lines.get(run.id)).runs == [runs[0] for runs in first]
+    lines |= finished(first, {0: 0.1, 1: 0.7, 2: 0.2, 3: 0.9, 4: 0.1, 5: 0.3})
+    assert standing(race, lambda run: lines.get(run.id)).runs[6:] == [second[3][0], second[1][0]]
+    lines |= finished(second, {3: 0.5, 1: 0.9})
+    last = standing(race, lambda run: lines.get(run.id))
+    assert last.runs[8:] == [race.candidates[1][0]]
+    assert last.last is None
+    lines |= finished(race.candidates, {1: 0.95})
+    assert choose(race, lambda run: lines.get(run.id)) == Choice({"learning_rate": 0.02}, 1, 0.95)
+
+
+def test_where_the_leader_diverges_later_the_next_takes_its_turn(race):
+    first, second = (rung.candidates for rung in race.rungs)
+    lines = finished(first, {0: 0.1, 1: "It diverged.", 2: 0.2, 3: 0.9, 4: 0.1, 5: 0.7})
+    lines |= finished(second, {3: 0.9, 5: 0.5})
+    lines |= finished(race.candidates, {3: "It diverged."})
+    waiting = standing(race, lambda run: lines.get(run.id))
+    assert waiting.runs[-1] == race.candidates[5][0]
+    lines |= finished(race.candidates, {5: 0.55})
+    assert choose(race, lambda run: lines.get(run.id)) == Choice({"learning_rate": 0.06}, 1, 0.55)
+
+
+def test_where_all_fail_in_the_first_rung_there_is_no_choice(race):
+    lines = finished(race.rungs[0].candidates, dict.fromkeys(range(6), "It diverged."))
+    found = choose(race, lambda run: lines.get(run.id))
+    assert isinstance(found, NoChoice)
+    assert "every one of 6 combinations failed" in found.reason
+
+
+def test_who_is_behind_by_chance_alone_is_tried_on(race):
+    first, second = (rung.candidates for rung in race.rungs)
+    lines = finished(first, {0: 0.1, 1: 0.85, 2: 0.8, 3: 0.9, 4: 0.1, 5: 0.3})  # 30 people, 5 places each
+    assert standing(race, lambda run: lines.get(run.id)).runs[6:] == [second[n][0] for n in (3, 1, 2)]

@@ -10,6 +10,7 @@ from federank.data.splits import split_temporal
 from federank.errors import BadFile
 from federank.evaluation.evaluate import evaluate
 from federank.recommenders.methods.fpl import FPL
+from federank.studies.plan.halving import rungs, within_chance
 from federank.studies.results.line import line_as_json, read_line
 from federank.studies.results.results import Results
 from federank.studies.run.run import carry_out_study
@@ -222,3 +223,54 @@ def test_the_study_is_kept_as_it_was_run(tmp_path):
     kept = read_study(tmp_path / "r" / "study.toml")
     assert [case.candidates for case in plan_study(kept).cases] == [case.candidates for case in plan_study(study).cases]
     assert Results.open(tmp_path / "r").count() == plan_study(study).count
+
+
+def test_halving_follows_the_curves_of_the_whole_grid_and_goes_on_where_it_was_stopped(tmp_path):
+    grid = {"learning_rate": [0.02, 0.1, 0.3], "factors": [2, 4]}
+    models = [{"group": "FPL", "method": "fpl", "grid": grid}]
+    choose = {"metric": "precision@5", "epochs": 12}
+    whole, _ = carried_out(small_study(tmp_path, model=models, choose=choose, seeds=[1]), tmp_path / "whole")
+    halving = small_study(tmp_path, model=models, choose=choose | {"search": "halving"}, seeds=[1])
+    found, _ = carried_out(halving, tmp_path / "halving")
+    left = {str(line.chosen): line for line in whole.lines() if line.task == "choose"}
+    runs = len(left)
+    for epochs, keep in rungs(6, 12):
+        by_now = {
+            name: max(point.values["precision@5"] for point in line.curve[:epochs]) for name, line in left.items()
+        }
+        near = sum(within_chance(max(by_now.values()), value, 30 * 5) for value in by_now.values())
+        left = {name: left[name] for name in sorted(by_now, key=lambda name: -by_now[name])[: max(keep, near)]}
+        runs += len(left)
+    expected = max(left.values(), key=lambda line: line.metrics["precision@5"])
+    [tested] = [line for line in found.lines() if line.task == "test"]
+    assert tested.epoch == expected.epoch
+    assert left[str(tested.chosen)].metrics == expected.metrics  # of equals, the one that is written first
+    assert sum(line.task == "choose" for line in found.lines()) == runs
+    again, heard = carried_out(halving, tmp_path / "halving")
+    assert heard.heard == []
+    assert content(again) == content(found)
+
+
+def test_traffic_of_pairs_is_counted_for_the_first_seed_unless_a_table_compares_it(tmp_path):
+    model = [{"group": "FPL", "method": "fpl", "settings": {"factors": 2}}]
+    plain = {"best_epoch": False, "epochs": 1}
+    once, _ = carried_out(small_study(tmp_path, model=model, choose=plain), tmp_path / "once")
+    assert [line.bytes is not None for line in once.lines()] == [True, False]
+    table = [{"metrics": ["lifetime_messages"]}]
+    compared, _ = carried_out(small_study(tmp_path, model=model, choose=plain, table=table), tmp_path / "compared")
+    assert [line.bytes is not None for line in compared.lines()] == [True, True]
+    assert [line.id for line in compared.lines()] == [line.id for line in once.lines()]
+
+
+def test_means_can_be_over_those_who_got_a_list(tmp_path):
+    rows = ["user,item,time"]
+    rows += [f"{person},{item},{item}" for person in range(8) for item in range(person % 3, 9)]
+    rows += [f"99,{item},{item}" for item in range(100, 110)]  # somebody who shares nothing with anybody
+    path = tmp_path / "strangers.csv"
+    path.write_text("\n".join(rows) + "\n")
+    document = {"data": [{"name": "visits", "source": str(path)}], "choose": {"best_epoch": False}}
+    models = [{"group": over, "method": "itemknn", "over": over} for over in ("all", "covered")]
+    results, _ = carried_out(small_study(tmp_path, **document, model=models), tmp_path / "r")
+    everybody, covered = (line.metrics for line in results.lines())
+    assert covered["user_coverage"] == everybody["user_coverage"] < 1
+    assert covered["precision@5"] == pytest.approx(everybody["precision@5"] / everybody["user_coverage"])

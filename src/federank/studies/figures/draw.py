@@ -63,6 +63,9 @@ def _panels(
 
 def _parts(kind: Kind, wish: FigureWish, rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[tuple[str, list[Row]]]:
     """The panels of a figure: data sets, and within them groups or the study's own `panels` (beginnings of labels)."""
+    if kind.panels == "all":
+        yield wish.panel or "all data", [row for row in rows if not wish.data or row.data in wish.data]
+        return
     for data in wish.data or list(dict.fromkeys(line.data for line in lines)):
         held = [row for row in rows if row.data == data and (kind.shows_best or not row.is_best)]
         if wish.groups and not kind.keeps_others:

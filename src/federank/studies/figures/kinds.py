@@ -10,8 +10,10 @@ from federank.studies.figures.cost import draw_cost
 from federank.studies.figures.coverage import draw_coverage
 from federank.studies.figures.disparity import draw_disparity
 from federank.studies.figures.lifetime import draw_lifetime
-from federank.studies.figures.price import draw_price
-from federank.studies.figures.privacy import draw_privacy
+from federank.studies.figures.poisoning import draw_poisoning
+from federank.studies.figures.price import draw_price, draw_whole_price
+from federank.studies.figures.privacy import draw_leakage, draw_privacy
+from federank.studies.figures.promise import draw_promise
 from federank.studies.figures.shares import draw_item_updates, draw_popularity
 from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.sweep import draw_sweep
@@ -29,8 +31,8 @@ class Kind(NamedTuple):
     """What it shows unless the study wishes for another; empty where the runs themselves tell."""
     sweep: str = "pi"
     """The setting whose values it draws."""
-    panels: Literal["data", "groups", "handfuls"] = "data"
-    """A panel for each data set, for each method on one, or for as many rows as can be told apart."""
+    panels: Literal["data", "groups", "handfuls", "all"] = "data"
+    """A panel for each data set, for each method on one, for as many rows as can be told apart, or one for all."""
     shows_best: bool = False
     """Whether the best point of a sweep is drawn though the sweep has the same point already."""
     keeps_others: bool = False
@@ -108,8 +110,21 @@ KINDS = {
     "privacy": Kind(
         draw_privacy,
         title="What messages give away",
-        caption="Short bars are good. The first is what was sent as liked; the others are about what never left. The "
-        "gap between those two is what the messages betray beyond what is popular anyway.",
+        caption="Of everything that people have: how often a curious server, with its best attack, ranks it above "
+        "something else. The gap between the two bars is what it has learnt beyond what is popular anyway.",
+    ),
+    "leakage": Kind(
+        draw_leakage,
+        title="Accuracy against leakage",
+        caption="Right is more accurate, down is more private: by how much the best attack of a curious server ranks "
+        "what people have above what popularity alone tells (the dotted line).",
+        metric="precision@10",
+    ),
+    "poisoning": Kind(
+        draw_poisoning,
+        title="What liars reach",
+        caption="Hollow: the federation as published. Filled: with the defences that a server has by default, or "
+        "that the name says. Attacks that reach nobody are left out.",
     ),
     "price": Kind(
         draw_price,
@@ -118,6 +133,23 @@ KINDS = {
         "nothing of what people held back; marks on the broad line are not beaten in both by any other, and "
         "larger ones have a larger pi.",
         metric="precision@10",
+    ),
+    "gain": Kind(
+        draw_whole_price,
+        title="Accuracy against what the best attacker gains",
+        caption="Right is more accurate, down is more private. In the pale band the best attacker has learnt next to "
+        "nothing about people beyond what is popular; marks on the broad line are not beaten in both by any other.",
+        metric="precision@10",
+    ),
+    "promise": Kind(
+        draw_promise,
+        title="Accuracy against epsilon, for federations of different size",
+        caption="Further left, messages tell less. The noise is the same for any number of people, so the larger a "
+        "federation, the less it costs. Hollow marks do worse than what is popular.",
+        metric="precision@10",
+        sweep="epsilon",
+        panels="all",
+        keeps_others=True,
     ),
 }
 """Every kind of figure that a study may wish for."""

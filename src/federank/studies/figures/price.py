@@ -3,7 +3,8 @@
 Right is more accurate, down is more private: the best attacker's order of what was never sent as liked, above
 popularity's. Colours are ways of sharing, shapes what the server sees, larger marks a larger pi. The pale band is the
 goal. The broad line joins the rows that no other beats in both, each as that server sees it which learns most. Where
-everything was sent there is nothing left to hide: such rows are crosses at the upper edge.
+everything was sent there is nothing left to hide: such rows are crosses at the upper edge. A promise has its epsilon
+beside its mark: above it, or below it where only a share of each history is used.
 """
 
 from __future__ import annotations
@@ -24,17 +25,32 @@ from federank.studies.results.rows import Row
 
 GOAL = 0.02
 """An attacker that is at most so much above popularity has learnt next to nothing."""
-GAIN = "audit:gain_held_back"
+GAIN, WHOLE_GAIN = "audit:gain_held_back", "audit:gain"
 _SHAPES = {"messages, linked": "o", "one message": "v"}
 _SHAPES_OF_SUMS = ("s", "D", "P", "X", "^", "h", "<", ">", "p", "d")
 _SHAPE_OF_ALL = "*"
+_SHARE = "sticky 30 %"
 _BENDS = 0.05  # below it, gains are drawn to scale; above it, by their logarithm
 _BAND: dict[str, Any] = {"color": FAINT, "alpha": 0.13, "linewidth": 0}
 _FRONT: dict[str, Any] = {"color": FAINT, "alpha": 0.4, "linewidth": 4}
 _TICKS = (-0.04, -0.02, 0.0, 0.02, 0.04, 0.1, 0.2, 0.5)
 
 
-def draw_price(shown: Shown) -> Drawn | None:
+def draw_whole_price(shown: Shown) -> Drawn | None:
+    """The same of whole histories: what the best attacker gains on everything that a person has.
+
+    Whether messages are sent plainly or added up is then a way of sharing of its own.
+    """
+    return draw_price(shown, WHOLE_GAIN, "Best attack on whole histories,\nabove popularity", each_server=True)
+
+
+def draw_price(
+    shown: Shown,
+    of: str = GAIN,
+    label: str = "Best attack on what was held back,\nabove popularity",
+    *,
+    each_server: bool = False,
+) -> Drawn | None:
     """One data set's panel and what it shows, or None where nothing was audited."""
     across = shown.metric
     seen = [row for _, row in seen_rows(shown.rows) if row.sees and row.mean(across) is not None]
@@ -44,21 +60,26 @@ def draw_price(shown: Shown) -> Drawn | None:
     families = list(dict.fromkeys([*starts, *(family_of(row, starts) for row in seen)]))  # a colour for each
     colors = {family: look(position)["color"] for position, family in enumerate(families)}
     shapes = shapes_of(seen)
-    hidden = [(row, gain) for row in seen if (gain := row.mean(GAIN)) is not None]
-    front = [(x, -y) for x, y in pareto_front([(row.mean(across) or 0.0, -gain) for row, gain in at_worst(hidden)])]
+    hidden = [(row, gain) for row in seen if (gain := row.mean(of)) is not None]
+    counted = hidden if each_server else at_worst(hidden)
+    front = [(x, -y) for x, y in pareto_front([(row.mean(across) or 0.0, -gain) for row, gain in counted])]
     gains = [gain for _, gain in hidden]
-    low, top = min([-GOAL, *gains]) - 0.01, 1.6 * max([0.1, *gains])
+    low, top = min([0.0 if each_server else -GOAL, *gains]) - 0.01, 1.6 * max([0.1, *gains])
     figure, axes = new_panel(shown.panel, height=4.0)
     axes.axhspan(-1, GOAL, **_BAND)
     if front:
         axes.plot(*zip(*front, strict=True), zorder=1, **_FRONT)
     for row in seen:
-        color, gain, pi = colors[family_of(row, starts)], row.mean(GAIN), row.at("pi")
+        color, gain, pi = colors[family_of(row, starts)], row.mean(of), row.at("pi")
         size = (9 if shapes[row.sees] == _SHAPE_OF_ALL else 5) + 4 * (pi if isinstance(pi, float) else 0.5)
         mark: dict[str, Any] = {"marker": shapes[row.sees], "markersize": size, "markeredgecolor": PAPER}
         if gain is None:
             mark = {"marker": "x", "markersize": 6, "markeredgecolor": color, "clip_on": False}
         axes.plot(row.mean(across) or 0.0, top if gain is None else gain, color=color, linestyle="", **mark)
+        if gain is not None and isinstance(epsilon := row.at("epsilon"), float):
+            above = 6 if _SHARE not in row.group else -14
+            note: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "color": color}
+            axes.annotate(f"{epsilon:g}", (row.mean(across) or 0.0, gain), (0, above), **note)
     axes.set_yscale("symlog", linthresh=_BENDS)
     axes.set_yticks([tick for tick in _TICKS if low < tick < top])
     axes.set_ylim(low, top)
@@ -66,9 +87,14 @@ def draw_price(shown: Shown) -> Drawn | None:
     axes.minorticks_off()
     axes.margins(x=0.1)
     axes.locator_params(axis="x", nbins=5)
-    axes.set(xlabel=words_of(across).axis, ylabel="Best attack on what was held back,\nabove popularity")
+    axes.set(xlabel=words_of(across).axis, ylabel=label)
     there = {family_of(row, starts) for row in seen}
-    legend_of(figure, _keys({family: color for family, color in colors.items() if family in there}, shapes))
+    keys = _keys({family: color for family, color in colors.items() if family in there}, shapes)
+    if len(hidden) < len(seen):
+        keys.append((Line2D([], [], color=INK, marker="x", linestyle=""), "nothing left to hide"))
+    if any(isinstance(row.at("epsilon"), float) for row in seen):
+        keys.append((Line2D([], [], linestyle=""), f"numbers: epsilon; below: {_SHARE}"))
+    legend_of(figure, keys)
     return Drawn(figure, _told(seen, hidden, front, across))
 
 
@@ -77,7 +103,6 @@ def _keys(colors: Mapping[str, str], shapes: Mapping[str, str]) -> list[tuple[An
     return [
         *((Line2D([], [], color=color, linewidth=5), family) for family, color in colors.items()),
         *((Line2D([], [], color=FAINT, marker=shape, linestyle=""), sees) for sees, shape in shapes.items()),
-        (Line2D([], [], color=INK, marker="x", linestyle=""), "nothing left to hide"),
         (Patch(**_BAND), f"the goal: at most {GOAL:g}"),
         (Line2D([], [], **_FRONT), "not beaten in both"),
     ]

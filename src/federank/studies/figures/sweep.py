@@ -19,6 +19,7 @@ from federank.studies.results.rows import Row
 
 SWEEPS = {
     "pi": "π: how often a liked item's update may leave the device",
+    "epsilon": "ε: what all messages of a person may tell",
     "rho": "ρ: made-up ratings for every real one",
 }
 

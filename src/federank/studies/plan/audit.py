@@ -17,12 +17,12 @@ from typing import Any
 
 from federank.checks import whole
 from federank.errors import SettingError
+from federank.recommenders.registry import AUDITED, audited_names
 from federank.studies.plan.vocabulary import as_table, refuse_unknown
 
 KEYS = ("sees", "people")
 _RATERS = ("pmf", "svdpp")
-AUDITED = ("fpl", *_RATERS, "frugal", "fcf")
-"""The methods that can be audited."""
+_SUMMERS = ("frugal", "fcf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +39,9 @@ def read_audit(content: Any, group: str, method: str) -> Audit | None:
         return None
     where = f"audit of {group}"
     table = as_table(content, where)
-    if method not in AUDITED:
-        raise SettingError(f"{group} ({method}) cannot be audited, only {', '.join(AUDITED)}; leave its audit out.")
+    if method not in AUDITED and method not in audited_names():
+        able = ", ".join(audited_names())
+        raise SettingError(f"{group} ({method}) cannot be audited, only {able}; leave its audit out.")
     if "cohort" in table:
         raise SettingError(
             f"{where} has a cohort; a sum is taken over a round's devices, so say it in settings, such as "
@@ -63,6 +64,10 @@ def _servers(method: str) -> tuple[str, ...]:
         from federank.audit.ratings.attacks import RATING_ATTACKS
 
         return tuple(RATING_ATTACKS)
+    if method in _SUMMERS:
+        from federank.audit.squares.audit import SERVERS
+
+        return tuple(SERVERS)
     from federank.audit.findings import THREAT_MODELS
 
     return tuple(THREAT_MODELS)

@@ -47,9 +47,39 @@ def quick(document: Mapping[str, Any]) -> dict[str, Any]:
     """The study in the form that takes a minute or two; its title says so, lest it be taken for the whole."""
     if "quick" not in document:
         raise SettingError("This study has no quick form; add a [quick] table with what is to be smaller.")
-    rest = {key: value for key, value in document.items() if key != "quick"}
+    # What was published is of the whole study: beside a small form it would be a comparison of different things.
+    rest = {key: value for key, value in document.items() if key not in ("quick", "paper", "note")}
     small = changed(rest, document["quick"])
-    return small | {"title": f"{small.get('title', 'A study')} (quick form)"}
+    told = f"{_what_is_smaller(document['quick'])} {_whole(document.get('description', ''))}".strip()
+    return small | {"title": f"{small.get('title', 'A study')} (quick form)", "description": told}
+
+
+def _what_is_smaller(changes: Mapping[str, Any]) -> str:
+    left_out: dict[str, list[str]] = {kind: [] for kind in _NAMES}
+    others = []
+    for path, value in _leaves(changes):
+        if path[-1] == "skip" and path[0] in left_out and value:
+            left_out[path[0]].append(path[1])
+        else:
+            others.append(f"{'.'.join(path)} = {json.dumps(value)}")
+    sentences = [
+        "A quick form, to see that everything works: it is no replication, and nothing is compared with a paper."
+    ]
+    sentences += [f"Changed: {'; '.join(others)}."] if others else []
+    sentences += [f"Data sets left out: {', '.join(left_out['data'])}."] if left_out["data"] else []
+    sentences += [f"Methods left out: {', '.join(left_out['model'])}."] if left_out["model"] else []
+    return " ".join(sentences)
+
+
+def _leaves(changes: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    found: list[tuple[tuple[str, ...], Any]] = []
+    for key, value in changes.items():
+        found += _leaves(value, (*path, key)) if isinstance(value, Mapping) else [((*path, key), value)]
+    return found
+
+
+def _whole(description: str) -> str:
+    return f"\n\nThe whole study, which this is not: {description.strip()}" if description.strip() else ""
 
 
 def read_change(text: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 A *case* is one row: a model on a data set (and fold), with one combination of swept values. Its runs:
 
 1. choose: every combination of the grid is trained on the development part and judged after each epoch, unless there
-   is nothing to choose;
+   is nothing to choose; with `search = "halving"` first for a few epochs each (halving.py);
 2. test: with the values and the epoch that were best, the model learns from the whole training part and is tested
    once, for every seed.
 
@@ -16,21 +16,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from federank.data.ways import FOLDS
 from federank.errors import DataError, SettingError
 from federank.recommenders.identity import identifying_settings
 from federank.recommenders.registry import recommender_class
 from federank.studies.plan.audit import Audit, refuse_impossible_audit
+from federank.studies.plan.halving import rungs
+from federank.studies.plan.poison import Poison
 from federank.studies.plan.ranges import crossed
 from federank.studies.plan.sources import missing, part_of, source_of
-from federank.studies.plan.study import Choose, DataSet, ModelEntry, Study, settings_of
+from federank.studies.plan.study import Choose, DataSet, ModelEntry, Over, Study, settings_of
 from federank.studies.plan.vocabulary import epochs_setting, setting_names
-from federank.studies.plan.wishes import wanted_extras
+from federank.studies.plan.wishes import asks_for_traffic, wanted_extras
 from federank.studies.results.results import FORMAT
 
 Task = Literal["choose", "test"]
@@ -69,6 +71,11 @@ class Run:
     audit: Audit | None = None
     repeats_left_out: int = 0
     """Rows of the source that repeated a pair: no part of the id, for the content tells what was kept."""
+    poison: Poison | None = None
+    over: Over = "all"
+    """Whom means are taken over in a test: everybody, or those who got a list."""
+    counts_traffic: bool = True
+    """Whether what was sent is counted: a cost, like the seconds, and so no part of the id."""
 
     def all_settings(self) -> dict[str, Any]:
         """What the recommender is made with: it is stopped by its own count of epochs."""
@@ -76,6 +83,13 @@ class Run:
         stop = {} if name is None else {name: self.epochs if self.epoch is None else self.epoch}
         seed = {"seed": self.seed} if "seed" in setting_names(self.method) else {}
         return self.settings | stop | seed
+
+
+class Rung(NamedTuple):
+    """A step of a search by halving: every combination's runs at few epochs, and how many combinations go on."""
+
+    candidates: tuple[tuple[Run, ...], ...]
+    keep: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +104,20 @@ class Case:
     choose: Choose
     candidates: tuple[tuple[Run, ...], ...]
     """For every combination of the grid, a run for each seed that chooses; none where there is nothing to choose."""
+    rungs: tuple[Rung, ...]
+    """What is tried for a few epochs before the candidates are; none where the whole grid is searched."""
     seeds: tuple[int, ...]
     fixed: dict[str, Any]
     """The values of a grid that has one combination only."""
     extras: tuple[str, ...]
     study: Study
+
+    @property
+    def expected(self) -> list[Run]:
+        """The runs that choose, the first of a grid standing for those that will get further."""
+        stages = [rung.candidates for rung in self.rungs] + [self.candidates]
+        kept = [len(self.candidates), *(rung.keep for rung in self.rungs)]
+        return [run for stage, most in zip(stages, kept, strict=True) for runs in stage[:most] for run in runs]
 
     @property
     def row(self) -> tuple[str, str, int | None]:
@@ -112,7 +135,7 @@ class Plan:
     @cached_property
     def count(self) -> int:
         """How many runs there are; one that two rows share counts once, as far as it is known before choosing."""
-        known = {run.id for case in self.cases for runs in case.candidates for run in runs}
+        known = {run.id for case in self.cases for run in case.expected}
         fixed = [case for case in self.cases if not case.candidates]
         known |= {run_that_tests(case, case.fixed, None, seed).id for case in fixed for seed in case.seeds}
         return len(known) + sum(len(case.seeds) for case in self.cases if case.candidates)
@@ -145,7 +168,7 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
         part_of(data, fold, choose.part)  # says so now if there is no such part
     seeds = model.seeds if "seed" in setting_names(model.method) else (1,)
     choosing_seeds = choose.seeds if "seed" in setting_names(model.method) else (1,)
-    extras = tuple(sorted(wanted_extras(study.wishes)))
+    extras = tuple(sorted(wanted_extras(study.wishes, model.group)))
     cases = []
     for swept, along in model.points:
         case = Case(
@@ -156,6 +179,7 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
             along=along,
             choose=choose,
             candidates=(),
+            rungs=(),
             seeds=seeds,
             fixed=grid[0] if len(grid) == 1 else {},
             extras=extras,
@@ -164,6 +188,8 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
         if has_choice:
             candidates = tuple(tuple(_choosing(case, values, seed) for seed in choosing_seeds) for values in grid)
             case = replace(case, candidates=candidates)
+            if choose.search == "halving" and learns_in_epochs and choose.best_epoch:
+                case = replace(case, rungs=_rungs(case, grid, choosing_seeds))
         else:
             run_that_tests(
                 case, case.fixed, None, seeds[0]
@@ -172,8 +198,18 @@ def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[
     return cases
 
 
-def _choosing(case: Case, values: Mapping[str, Any], seed: int) -> Run:
-    budgeted = settings_of(case.model, values=case.along | case.swept | dict(values), budget=case.choose.epochs)
+def _rungs(case: Case, grid: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> tuple[Rung, ...]:
+    budget = case.candidates[0][0].epochs or 1
+    return tuple(
+        Rung(tuple(tuple(_choosing(case, values, seed, epochs) for seed in seeds) for values in grid), keep)
+        for epochs, keep in rungs(len(grid), budget)
+    )
+
+
+def _choosing(case: Case, values: Mapping[str, Any], seed: int, epochs: int | None = None) -> Run:
+    name = epochs_setting(case.model.method)
+    fewer = {} if epochs is None or name is None else {name: epochs}
+    budgeted = settings_of(case.model, values=case.along | case.swept | dict(values) | fewer, budget=case.choose.epochs)
     return _run(
         case,
         task="choose",
@@ -211,6 +247,9 @@ def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, see
         curve=case.model.curve and first,
         extras=case.extras,
         audit=case.model.audit,
+        poison=case.model.poison,
+        over=case.model.over,
+        counts_traffic=first or asks_for_traffic(case.study.wishes),
     )
 
 
@@ -249,6 +288,10 @@ def _identity(run: Run) -> str:
         content["judged"] = [run.metric, run.patience, run.best_epoch]
     if run.audit is not None:  # a run that nobody watches keeps the id it always had
         content["audit"] = [run.audit.sees, run.audit.people]
+    if run.poison is not None:
+        content["poison"] = run.poison.content()
+    if run.over != "all":
+        content["over"] = run.over
     text = json.dumps(content, sort_keys=True, default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

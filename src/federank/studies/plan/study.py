@@ -8,9 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 from federank.data.ways import Division
 from federank.studies.plan.audit import Audit
+from federank.studies.plan.poison import Poison
 from federank.studies.plan.vocabulary import epochs_setting
 from federank.studies.plan.wishes import Wishes
 
+Over = Literal["all", "covered"]
 RATING_METRICS = ("mae", "rmse")
 LOWER_IS_BETTER = (*RATING_METRICS, "gini_standard", "arp", "popularity_lift")
 
@@ -40,6 +42,8 @@ class Choose:
     """Stop a run that chooses once so many epochs have brought nothing better (none: go to the end)."""
     best_epoch: bool = True
     """Choose the epoch as well; otherwise the last of the budget counts."""
+    search: Literal["grid", "halving"] = "grid"
+    """Try every combination to the end, or drop those that are behind after a few epochs (halving.py)."""
     seeds: tuple[int, ...] = ()
     """The seeds that choose: the mean over them decides (by default the study's first seed)."""
 
@@ -76,6 +80,10 @@ class ModelEntry:
     choose: dict[str, Any]
     audit: Audit | None = None
     """Who watches the test runs, if anybody does."""
+    poison: Poison | None = None
+    """Who lies in the test runs, if anybody does."""
+    over: Over = "all"
+    """Whom the means of the test runs are taken over: everybody, or those who got a list."""
 
 
 @dataclass(frozen=True, kw_only=True)

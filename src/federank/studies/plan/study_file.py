@@ -28,7 +28,7 @@ import itertools
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from federank.checks import one_of, whole
 from federank.data.ways import FOLDS, Division
@@ -36,8 +36,9 @@ from federank.errors import BadFile, SettingError
 from federank.recommenders.registry import recommender_class
 from federank.studies.plan import vocabulary as words
 from federank.studies.plan.audit import read_audit
+from federank.studies.plan.poison import read_poison
 from federank.studies.plan.ranges import points, several
-from federank.studies.plan.study import RATING_METRICS, DataSet, ModelEntry, Point, Study
+from federank.studies.plan.study import RATING_METRICS, DataSet, ModelEntry, Over, Point, Study
 from federank.studies.plan.vocabulary import as_table, as_tables, refuse_unknown, setting_names
 from federank.studies.plan.wishes import KEYS, wishes_of
 
@@ -106,7 +107,10 @@ def _data_tables(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _data(entry: dict[str, Any], document: dict[str, Any]) -> DataSet:
     filters = as_table(document.get("filters", {}), "[filters]") | as_table(entry.get("filters", {}), "[data.filters]")
-    split = as_table(document.get("split", {}), "[split]") | as_table(entry.get("split", {}), "[data.split]")
+    own = as_table(entry.get("split", {}), "[data.split]")
+    split = as_table(document.get("split", {}), "[split]") | own
+    if own.get("way", FOLDS) != FOLDS and "folds" not in own:
+        split.pop("folds", None)  # a set that is divided in another way than the others has none of their folds
     refuse_unknown(filters, words.FILTERS, "[filters]")
     refuse_unknown(split, words.SPLIT, "[split]")
     reading = as_table(entry.get("reading", {}), "[data.reading]")
@@ -125,6 +129,7 @@ def _choose(content: Any, where: str) -> dict[str, Any]:
     table = as_table(content, where)
     refuse_unknown(table, words.CHOOSE, where)
     one_of("The part to choose on", table.get("part", "validation"), ("validation", "test"))
+    one_of("The search", table.get("search", "grid"), ("grid", "halving"))
     for name in ("epochs", "patience"):
         if name in table:
             whole(name, table[name], 1)
@@ -165,7 +170,14 @@ def _model(entry: dict[str, Any], seeds: tuple[int, ...]) -> ModelEntry:
         curve=bool(entry.get("curve", False)),
         choose=_choose(entry.get("choose", {}), f"choose of {group}"),
         audit=read_audit(entry.get("audit"), group, method),
+        poison=read_poison(entry.get("poison"), group, method),
+        over=_over(entry.get("over", "all"), group),
     )
+
+
+def _over(content: Any, group: str) -> Over:
+    one_of(f"over of {group}", content, get_args(Over))
+    return content  # type: ignore[no-any-return]
 
 
 def _seeds(content: Any, where: str, least: int = 0) -> tuple[int, ...]:
@@ -188,11 +200,14 @@ def _metrics(content: Any) -> tuple[str, ...] | None:
 def _refuse_unknown_metric(name: Any) -> None:
     from federank import extensions
     from federank.evaluation.evaluate import METRICS
+    from federank.evaluation.sampled import SAMPLED
 
     kind, _, cut = str(name).partition("@")
     if (cut and not cut.isdecimal()) or (kind in RATING_METRICS and cut):
         raise SettingError(f"The metric {name!r} cannot be read; a name and a length are needed, such as precision@10.")
-    refuse_unknown({kind: None}, (*METRICS, *RATING_METRICS, *extensions.names("metrics")), "The list of metrics")
+    refuse_unknown(
+        {kind: None}, (*METRICS, *SAMPLED, *RATING_METRICS, *extensions.names("metrics")), "The list of metrics"
+    )
 
 
 def _refuse_repeats(kind: str, names: Iterable[str]) -> None:

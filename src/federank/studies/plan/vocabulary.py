@@ -24,9 +24,24 @@ TOP = (
 FILTERS = ("min_rating", "min_interactions", "k_core", "sample")
 READING = ("users", "items", "ratings", "times", "header", "delimiter", "repeats", "item_file")
 SPLIT = tuple(field.name for field in fields(Division))
-CHOOSE = ("metric", "part", "epochs", "patience", "best_epoch", "seeds")
+CHOOSE = ("metric", "part", "epochs", "patience", "best_epoch", "search", "seeds")
 DATA = ("name", "source", "reading", "filters", "split", "choose", "skip")
-MODEL = ("group", "method", "data", "seeds", "settings", "grid", "sweep", "best", "curve", "choose", "audit", "skip")
+MODEL = (
+    "group",
+    "method",
+    "data",
+    "seeds",
+    "settings",
+    "grid",
+    "sweep",
+    "best",
+    "curve",
+    "choose",
+    "audit",
+    "poison",
+    "over",
+    "skip",
+)
 RANGE = ("from", "to", "step")
 
 

@@ -70,8 +70,9 @@ class FigureWish:
 class Published:
     """What a paper has for a row."""
 
-    data: str | None = None
-    group: str | None = None
+    data: str | Sequence[str] | None = None
+    group: str | Sequence[str] | None = None
+    """Which rows are held against it: where a method is there in two forms, both may be."""
     source: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -111,12 +112,32 @@ NEEDS = {"cost-against-precision": "communication", "item-updates": "item_update
 _NEEDED_BY_METRICS = {"cce", "rounds_per_epoch", "normalised_freshness"}
 
 
-def wanted_extras(wishes: Wishes) -> set[str]:
-    """What these figures and tables will ask of runs beyond their metrics."""
-    wanted = {NEEDS[figure.kind] for figure in wishes.figures if figure.kind in NEEDS}
-    if any(_NEEDED_BY_METRICS.intersection(table.metrics) for table in wishes.tables):
+def wanted_extras(wishes: Wishes, group: str | None = None) -> set[str]:
+    """What these figures and tables will ask of a group's runs beyond their metrics; without a group, of any run's.
+
+    Counting the updates of each item takes a third of the time of the training it is about: what no figure shows of
+    a group is not counted.
+    """
+    wanted = {NEEDS[figure.kind] for figure in wishes.figures if figure.kind in NEEDS and _shows(figure, group)}
+    if any(_NEEDED_BY_METRICS.intersection(table.metrics) and _shows(table, group) for table in wishes.tables):
         wanted.add("communication")
     return wanted
+
+
+def _shows(wish: FigureWish | TableWish, group: str | None) -> bool:
+    """Whether a figure or table is about this group, or about the best point of its sweep."""
+    named = [*wish.groups, *((wish.baselines or ()) if isinstance(wish, FigureWish) else ())]
+    return (
+        group is None or not wish.groups or any(name == group or name.startswith(f"{group}, best ") for name in named)
+    )
+
+
+def asks_for_traffic(wishes: Wishes) -> bool:
+    """Whether a table or figure compares what devices sent: then it is counted for every seed, else for the first."""
+    metrics = [metric for table in wishes.tables for metric in table.metrics]
+    return any(metric.startswith("lifetime_") for metric in metrics) or any(
+        figure.kind == "lifetime" or str(figure.metric).startswith("lifetime_") for figure in wishes.figures
+    )
 
 
 def read_wishes(folder: Path) -> Wishes:
@@ -180,12 +201,16 @@ def published(wishes: Wishes, row: Row, rows: Sequence[Row], metric: str) -> flo
     """What the paper has for a row: `rows` are those of its table, which tell whether its group is one row there."""
     alone = sum(other.data == row.data and other.group == row.group for other in rows) == 1
     for paper in wishes.papers:
-        if paper.data not in (None, row.data) or paper.group not in (None, row.group):
+        if not _among(row.data, paper.data) or not _among(row.group, paper.group):
             continue
         fits = all(row.at(name) == value for name, value in paper.settings.items()) if paper.settings else alone
         if fits and metric in paper.metrics:
             return float(paper.metrics[metric])
     return None
+
+
+def _among(name: str, named: str | Sequence[str] | None) -> bool:
+    return named is None or name in _listed(named)
 
 
 def note_on(wishes: Wishes, row: Row, metric: str) -> str | None:

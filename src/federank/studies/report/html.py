@@ -44,6 +44,7 @@ def html_page(report: Report) -> str:
 <body>
 <header>
 <h1>{escape(report.title)}</h1>
+{f'<p class="finding">{escape(report.finding)}</p>' if report.finding else ""}
 {warnings}
 {description}
 </header>

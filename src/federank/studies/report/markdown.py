@@ -20,6 +20,7 @@ _WITH_MEANING = "\\`*_[]<>|"
 def markdown_files(report: Report, path: Path) -> dict[Path, str]:
     """The text of the report and of its figures, by their positions."""
     parts = [f"# {escaped(report.title)}"]
+    parts += [escaped(report.finding)] if report.finding else []
     parts += [f"**{escaped(warning)}**" for warning in report.warnings]
     if report.description:
         parts.append(escaped(report.description))

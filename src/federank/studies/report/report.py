@@ -1,6 +1,7 @@
 """The report of a study: its results folder told as a page to read.
 
-1. The runs are gathered into rows (results/rows.py), the study's wishes read from its TOML (plan/wishes.py).
+1. The runs are gathered into rows (results/rows.py), the study's wishes read from its TOML (plan/wishes.py). What came
+   out is said in the first sentence (finding.py).
 2. Each wished table is filled for each data set, ours beside the paper's (tables.py); then what differs and why, what
    an audit found, how long the runs took, which failed, and with what versions (run_tables.py).
 3. Each wished figure is drawn (figures/).
@@ -23,6 +24,8 @@ from federank.errors import BadFile, SettingError
 from federank.files import write_whole
 from federank.studies.figures.draw import Picture, draw_figures
 from federank.studies.plan.wishes import Wishes, read_wishes, tables_wished
+from federank.studies.report.comparison import comparison
+from federank.studies.report.finding import finding
 from federank.studies.report.run_tables import (
     differences_table,
     failures_table,
@@ -41,6 +44,8 @@ class Report:
     """Everything a report says, before it has a form."""
 
     title: str
+    finding: str
+    """The first sentences: what came out, how near the paper that is, and what differs from it."""
     warnings: tuple[str, ...]
     """What a reader must know before the first number."""
     description: str
@@ -109,6 +114,7 @@ def make_report(folder: Path) -> Report:
     )
     return Report(
         title=wishes.title,
+        finding=" ".join(filter(None, [finding(wishes, rows), comparison(wishes, differences)])),
         warnings=tuple(_warnings(wishes, lines, rows, results.count() - len({line.id for line in results.lines()}))),
         description=wishes.description,
         results=tuple(tables),

@@ -11,6 +11,7 @@ Each is None where there is nothing to put in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,8 +25,12 @@ from federank.studies.results.rows import Row
 
 UNEXPLAINED = "unexplained"
 PRECISION = "precision@10"
-ATTACKS = {"popularity": "What is popular anyway", "fused": "All attacks together"}
-"""The attacks of an audit that the privacy table shows: the honest baseline, and the best the server can do."""
+_ORDERS = (
+    *(("popularity/auc",), ("auc", "fused/auc")),
+    *(("popularity/auc_held_back",), ("auc_held_back", "fused/auc_held_back")),
+)
+"""The orders that the privacy table shows: the honest baseline and the server's best attack, of everything and of what
+never left; results of before have no best attack, but all of them fused."""
 
 
 def differences_table(differences: Sequence[Difference], wishes: Wishes) -> Table | None:
@@ -43,16 +48,27 @@ def differences_table(differences: Sequence[Difference], wishes: Wishes) -> Tabl
             written(one.metric, one.ours),
             written(one.metric, one.paper),
             f"{one.percent:+.1f} %",
-            note_on(wishes, one.row, one.metric) or UNEXPLAINED,
+            explanation(wishes, one),
         ]
         for one in notable
     ]
     caption = (
         f"{len(notable)} of {len(differences)} compared values differ from the paper by more than {NOTABLE:.0f} %; "
-        f"{sum(row[-1] == UNEXPLAINED for row in cells)} of them unexplained."
+        f"{sum(row[-1].startswith(UNEXPLAINED) for row in cells)} of them unexplained."
     )
     columns = ["Data", "Method", "Metric", "Ours>", "Paper>", "Diff.>", "Why"]
     return plain_table(f"Differences over {NOTABLE:.0f} % from the paper", caption, columns, cells)
+
+
+def explanation(wishes: Wishes, difference: Difference) -> str:
+    """The study's note on a difference; one that only tells that the figure was not met explains nothing."""
+    note = note_on(wishes, difference.row, difference.metric)
+    if note is None:
+        return UNEXPLAINED
+    return f"{UNEXPLAINED}: {note}" if note.lower().startswith(_NO_REASON) else note
+
+
+_NO_REASON = ("not reproduced", "unexplained", "not explained")
 
 
 def privacy_table(lines: Sequence[Line]) -> Table | None:
@@ -66,14 +82,15 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
     for line in audits:
         found = line.metrics
         pi = line.settings.get("pi")
-        orders = [found.get(f"{attack}/{mark}") for mark in ("auc", "auc_held_back") for attack in ATTACKS]
+        orders = [next((found[name] for name in names if name in found), None) for names in _ORDERS]
+        openly = None if line.extra.get("sees", "").startswith("sums") else found.get("disclosed_share")
         cells.append(
             [
                 *([line.data] if several else []),
                 line.group,
                 "-" if pi is None else f"{pi:g}",
                 *([written(PRECISION, found.get(PRECISION))] if priced else []),
-                _percent(found.get("disclosed_share")),
+                _percent(openly),
                 _percent(found.get("fused/recall")),
                 _percent(found.get("fused/precision")),
                 *("-" if order is None else f"{order:.3f}" for order in orders),
@@ -91,11 +108,11 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
     ]
     columns += ["Order of what never left|popularity>", "Order of what never left|attacker>"]
     caption = (
-        "A server that keeps every message guesses what each person's history holds. Sent openly: the share of a "
-        "history that was sent as liked at least once. Named: the share of a history that the server claims, with all "
-        "its attacks together. Right: the share of its claims that is so. Order: how often it ranks one of a person's "
-        "items above another item (0.5 is chance, 1 is certainty), by popularity alone and with the messages; then the "
-        "same for those items that never left."
+        "A server that keeps every message, or has only sums of them, guesses what each person's history holds. Sent "
+        "openly: the share of a history that was sent as liked at least once, for the server to read. Named: the share "
+        "of a history that the server claims, with all its attacks together. Right: the share of its claims that is "
+        "so. Order: how often it ranks one of a person's items above another item (0.5 is chance, 1 is certainty), by "
+        "popularity alone and with the best attack; then the same for those items that never left."
     )
     return plain_table("What a curious server learns", caption, ["Data", *columns] if several else columns, cells)
 
@@ -123,24 +140,32 @@ def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
     choosing = sum(line.task == "choose" for line in each.values())
     caption = (
         f"{len(each)} runs in all, {choosing} of them to choose settings; {spoken_time(total)} of computing, added "
-        "up over all runs. Times and memory are means over seeds and folds; bytes are those of a whole run."
+        "up over all runs. Times and memory are means over seeds and folds; bytes are those of a whole run, counted "
+        "once for each row where the count means making all draws again."
     )
     columns = ["Data", "Method", "Runs>", "Epoch>", "Seconds>", "Memory, MB>", "Sent up, MB>", "Down, MB>", "Chosen"]
     return plain_table("Runs", caption, columns, cells)
 
 
 def failures_table(lines: Sequence[Line]) -> Table | None:
-    """The runs that failed, each with its reason; None where all went well."""
-    failed = [line for line in lines if not line.done]
+    """Why runs failed, a row for each cause; None where all went well."""
+    failed = {line.id: line for line in lines if not line.done}.values()
     if not failed:
         return None
+    causes: dict[tuple[str, str, str], list[Line]] = {}
+    for line in failed:
+        causes.setdefault((line.data, line.task, _cause(line.reason or "-")), []).append(line)
     cells = [
-        [line.data, line.group, line.task, "-" if line.seed is None else str(line.seed), line.reason or "-"]
-        for line in failed
+        [data, ", ".join(dict.fromkeys(line.group for line in alike)), task, str(len(alike)), alike[0].reason or "-"]
+        for (data, task, _), alike in causes.items()
     ]
-    return plain_table(
-        "Failed runs", "The others went on without them.", ["Data", "Method", "Task", "Seed", "Reason"], cells
-    )
+    caption = "A row for each cause, with the reason that the first of its runs gave. The others went on without them."
+    return plain_table("Failed runs", caption, ["Data", "Method", "Task", "Runs>", "Reason"], cells)
+
+
+def _cause(reason: str) -> str:
+    """What is to blame: a reason without the round or the id at which it showed."""
+    return re.sub(r"(?<![\w.])\d[\d,]*(?![\w.])", "N", reason)
 
 
 def versions_table(lines: Sequence[Line]) -> Table:

@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 
 from federank.studies.plan.wishes import TableWish, Wishes, published
 from federank.studies.report.marks import significance_marks
-from federank.studies.results.metric_words import score, words_of, written
+from federank.studies.results.metric_words import score, words_of, written, written_once
 from federank.studies.results.priced import AUDIT, LOSS, asks_for, best_attack, meets, seen_rows, with_losses
 from federank.studies.results.rows import Row, best_of_sweeps
 
 _ATTACK = f"{AUDIT}attack_held_back"
+BY_LOT = "random"
+"""The method whose lists are drawn by lot."""
 NOTABLE = 10.0
 """A difference from the paper of more percent than this is listed and has to be explained."""
 
@@ -163,19 +165,27 @@ _GOAL = {True: Cell("met", best=True), False: Cell("not met"), None: Cell("-")}
 
 def _ours(row: Row, metric: str, mark: str, best: bool) -> Cell:
     mean, spread = row.mean(metric), row.deviation(metric)
-    text = written(metric, mean)
+    text = written_once(metric, mean)
     if spread is not None:
-        text += f" ± {written(metric, spread).lstrip('+')}"
+        text = f"{written(metric, mean)} ± {written(metric, spread).lstrip('+')}"
     return Cell(text, mean, spread, mark, best)
 
 
 def _best(rows: Sequence[Row], metric: str) -> int | None:
-    """The position of the best row of a column; None where there is no better and worse, or nobody to beat."""
+    """The position of the best row of a column; None where there is no better and worse, or nobody to beat.
+
+    Lists drawn by lot are as even and as new as lists can be, and of no use: they are a yardstick, never the best.
+    """
     if words_of(metric).better is None:
         return None
-    held = {position: row.mean(metric) for position, row in enumerate(rows)}
+    held = {position: row.mean(metric) for position, row in enumerate(rows) if not by_lot(row)}
     scores = {position: score(metric, value) for position, value in held.items() if value is not None}
     return max(scores, key=lambda position: scores[position]) if len(scores) > 1 else None
+
+
+def by_lot(row: Row) -> bool:
+    """Whether its lists were drawn by lot."""
+    return any(line.model == BY_LOT for line in row.lines)
 
 
 def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wish: TableWish) -> str:
@@ -187,7 +197,8 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wis
         sentences.append("One run each: differences of some percent may be luck.")
     if wish.best is not None and chosen_on_test(wish, rows):
         sentences.append(f"Of each sweep the row with the best {words_of(wish.best).short} on the test part.")
-    sentences.append("Bold: the best of a column.")
+    aside = next((f", {row.group} aside" for row in rows if by_lot(row)), "")
+    sentences.append(f"Bold: the best of a column{aside}.")
     if reference is not None:
         sentences.append(
             f"* and **: differs from {reference} with p below 0.05 and 0.01 (paired t-test over people, "
@@ -195,7 +206,7 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wis
         )
     if wish.goal:
         bounds = (f"{words_of(metric).short} {written(metric, bound)}" for metric, bound in wish.goal.items())
-        sentences.append(f"Goal: at most {' and '.join(bounds)}, both in the mean.")
+        sentences.append(f"Goal: at most {' and '.join(bounds)}, {'both in' if len(wish.goal) > 1 else 'in'} the mean.")
     if compared:
         sentences.append(f"Differences of more than {NOTABLE:.0f} % are highlighted.")
     return " ".join(sentences)

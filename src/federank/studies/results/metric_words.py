@@ -8,6 +8,8 @@ worse.
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Literal, NamedTuple
 
 Better = Literal["higher", "lower", "nearest to 0"] | None
@@ -25,6 +27,13 @@ class Words(NamedTuple):
     better: Better
 
 
+POISONED: tuple[tuple[str, str, str, str, Better], ...] = (
+    ("exposure", "Exposure", "People who see the pushed item in their first ten", ".3f", "lower"),
+    ("precision", "P@10", "Precision of the first ten", ".4f", "higher"),
+    ("rank", "Rank", "Median rank of the pushed item", ",.0f", "higher"),
+)
+"""What honest people get from a poisoned federation (run/poisoning.py)."""
+
 KNOWN = {
     "precision": Words("P", "Precision of the first {n}", ".5f", "higher"),
     "recall": Words("R", "Recall of the first {n}", ".5f", "higher"),
@@ -33,6 +42,9 @@ KNOWN = {
     "hit_rate": Words("Hit rate", "People with a hit in the first {n}", ".5f", "higher"),
     "mrr": Words("MRR", "Mean reciprocal rank of the first {n}", ".5f", "higher"),
     "map": Words("MAP", "Mean average precision of the first {n}", ".5f", "higher"),
+    "sampled_hit_rate": Words("HR, sampled", "People whose item is in the first {n} among 99 others", ".4f", "higher"),
+    "sampled_ndcg": Words("nDCG, sampled", "nDCG of the first {n} among 99 others", ".4f", "higher"),
+    "sampled_mrr": Words("MRR, sampled", "Mean reciprocal rank of the first {n} among 99 others", ".4f", "higher"),
     "item_coverage": Words("IC", "Different items in all lists of {n}", ",.0f", "higher"),
     "item_coverage_share": Words("IC share", "Share of the catalogue in all lists of {n}", ".1%", "higher"),
     "gini": Words("Gini", "Evenness of the lists of {n} (1 - Gini index)", ".5f", "higher"),
@@ -41,6 +53,10 @@ KNOWN = {
     "arp": Words("ARP", "Popularity of the items in the lists of {n}", ",.1f", None),
     "popularity_lift": Words("Pop. lift", "Popularity of the lists of {n} against histories", "+.2f", "nearest to 0"),
     "bias": Words("B", "Bias of the lists of {n}", ".3f", None),
+    "bias_train": Words("B_T", "Bias of the training part", ".4f", None),
+    "training_users": Words("Users", "Users of the training part", ",.0f", None),
+    "training_items": Words("Items", "Items of the training part", ",.0f", None),
+    "training_interactions": Words("X+", "Interactions of the training part", ",.0f", None),
     "bias_disparity": Words("BD", "Bias disparity of the lists of {n}", "+.3f", "nearest to 0"),
     "mae": Words("MAE", "Error of the ratings (MAE)", ".4f", "lower"),
     "rmse": Words("RMSE", "Error of the ratings (RMSE)", ".4f", "lower"),
@@ -53,13 +69,27 @@ KNOWN = {
     "rounds_per_epoch": Words("Rounds/epoch", "Rounds per epoch", ",.0f", None),
     "normalised_freshness": Words("Freshness", "Freshness: rounds per training interaction", ".4%", "higher"),
     "user_coverage": Words("Users served", "Share of the people who get a list", ".1%", "higher"),
-    "noise_epsilon": Words("ε of noise", "Epsilon of the noise, of who took part most", ",.0f", "lower"),
+    "noise_epsilon": Words("ε of noise", "Epsilon of the noise, of who took part most", ",.3g", "lower"),
     "disclosed_share": Words("Sent", "Share of a history that was sent as liked", ".1%", "lower"),
     "popularity_held_back": Words("Hidden: popularity", "Order of what was held back, by popularity", ".3f", None),
     "auc_held_back": Words("Hidden: attacker", "Order of what was held back, by the best attack", ".3f", "lower"),
     "gain_held_back": Words("Hidden: gain", "Best attack on what was held back, above popularity", "+.3f", "lower"),
     "auc": Words("All: attacker", "Order of whole histories, by the best attack", ".3f", "lower"),
     "gain": Words("All: gain", "Best attack on whole histories, above popularity", "+.3f", "lower"),
+    "gain_low": Words("All: gain, lower end", "Lower end of the gain's 95 % interval", "+.3f", "lower"),
+    "gain_high": Words("All: gain, upper end", "Upper end of the gain's 95 % interval", "+.3f", "lower"),
+    "precision_defended": Words("P@10 with defences", "Precision with the defences on, nobody lying", ".4f", "higher"),
+    **{
+        f"{name}{undefended}_{percent}": Words(
+            f"{short}{', undefended' if undefended else ''}, {percent} %",
+            f"{axis} where {percent} % of the devices lie{', undefended' if undefended else ''}",
+            digits,
+            better,
+        )
+        for percent in ("0.1", "1", "5", "10")
+        for undefended in ("_undefended", "")
+        for name, short, axis, digits, better in POISONED
+    },
     "attack_held_back": Words("Best attack", "Best attack on what was held back", "", None),
 }
 
@@ -90,6 +120,19 @@ def parts(metric: str) -> tuple[str, str, str]:
 def written(metric: str, value: float | None) -> str:
     """A value as the metric's numbers are written."""
     return "-" if value is None else format(value, words_of(metric).digits)
+
+
+def written_once(metric: str, value: float | None) -> str:
+    """A value of a single run: three significant digits, because nobody knows how the others would differ.
+
+    Counts stay whole, and nothing gets more decimals than its metric has.
+    """
+    digits = words_of(metric).digits
+    decimals = re.search(r"\.(\d)f$", digits)
+    if not value or not math.isfinite(value) or decimals is None or decimals[1] == "0":
+        return written(metric, value)
+    fewer = min(int(decimals[1]), max(0, 2 - math.floor(math.log10(abs(value)))))
+    return format(value, digits[: decimals.start()] + f".{fewer}f")
 
 
 def score(metric: str, value: float) -> float:

@@ -18,7 +18,16 @@ from federank.studies.results.line import Line
 from federank.studies.results.rows import Row
 
 LOSS, AUDIT = "loss:", "audit:"
-_SERVERS = {"updates": "messages, linked", "anonymous": "one message", "sums": "sums over {cohort:,}"}
+_SERVERS = {
+    "updates": "messages, linked",
+    "plain": "messages, linked",
+    "both": "both servers' parts",
+    "anonymous": "one message",
+    "sums": "sums over {cohort:,}",
+    "leader": "sums with noise",
+    "helper": "sums with the leader's noise",
+    "outsider": "sums with both noises",
+}
 
 
 def asks_for(metrics: Sequence[str], kind: str) -> bool:
@@ -73,9 +82,16 @@ def _as_seen_by(row: Row, server: str) -> Row:
         replace(line, metrics=_renamed(line.metrics, server), extra=_renamed(line.extra, server)) for line in row.lines
     )
     cohort = row.extra(f"{server}:cohort") or 0
-    everybody = any(str(line.settings.get("clients_per_round")) == "all" for line in row.lines)
+    everybody = any(_everybody_at_once(line) for line in row.lines)
     sees = "sums over all" if server == "sums" and everybody else _SERVERS[server].format(cohort=cohort)
     return replace(row, lines=lines, sees=sees)
+
+
+def _everybody_at_once(line: Line) -> bool:
+    """Whether a round has everybody in it: of pairs where it is asked for, of few messages unless there are cohorts."""
+    if line.model in ("frugal", "fcf"):
+        return int(line.settings.get("cohorts", 1)) == 1
+    return str(line.settings.get("clients_per_round")) == "all"
 
 
 def _renamed(held: Mapping[str, Any], server: str) -> dict[str, Any]:

@@ -48,6 +48,8 @@ def headline(found: Findings) -> dict[str, float | None]:
             f"popularity{of}": popularity[f"auc{of}"],
             f"auc{of}": best[f"auc{of}"],
             f"gain{of}": best[f"gain{of}"],
+            f"gain{of}_low": best[f"gain{of}_low"],
+            f"gain{of}_high": best[f"gain{of}_high"],
         }
     return content
 

@@ -39,7 +39,7 @@ def run_seconds(run: Run, known: Sequence[Line]) -> float:
 
 def case_seconds(case: Case, known: Sequence[Line]) -> float:
     """About how long all runs of a case take on one core; the epoch that will be chosen is guessed."""
-    choosing = [run for runs in case.candidates for run in runs]
+    choosing = case.expected
     patience = case.choose.patience if choosing and case.choose.best_epoch else None
     first = run_that_tests(case, choosing[0].chosen if choosing else case.fixed, None, case.seeds[0])
     test = replace(first, patience=patience)

@@ -52,15 +52,15 @@ def communication(model: FederatedPairs) -> dict[str, float]:
     """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
     data = model.training
     recipe = model.recipe(data)
-    # The papers' own figures round neither T = X+/|U| nor the rounds per epoch X+/|U-|.
-    rounds = len(data) / recipe.clients_per_round
+    # The papers' CCE rounds neither T = X+/|U| nor X+/|U-|; the rounds of an epoch are whole ones, as they are played.
+    conversed = conversations(recipe.clients_per_round, len(data) / recipe.clients_per_round)
     triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
     if model.pairs().triples == "mean":
         triples = len(data) / data.n_users
     return {
-        "cce": communication_cost(conversations(recipe.clients_per_round, rounds), data.n_items, triples, pi),
-        "rounds_per_epoch": freshness(rounds),
-        "normalised_freshness": normalised_freshness(rounds, len(data)),
+        "cce": communication_cost(conversed, data.n_items, triples, pi),
+        "rounds_per_epoch": freshness(recipe.rounds_per_epoch),
+        "normalised_freshness": normalised_freshness(recipe.rounds_per_epoch, len(data)),
     }
 
 

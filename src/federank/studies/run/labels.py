@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from federank.studies.plan.plan import Case, Plan, Run
+from federank.studies.plan.plan import Plan, Run
 from federank.studies.results.line import Label
 from federank.studies.run.choose import Choice, NoChoice, best_of_sweep
 
 
-def choosing_runs(case: Case) -> list[Run]:
-    """The runs that choose for a case."""
-    return [run for runs in case.candidates for run in runs]
-
-
-def labelled(plan: Plan, choices: Mapping[int, Choice | NoChoice], tests: Mapping[int, Sequence[Run]]) -> list[Label]:
-    """Every run that is known so far with its label, in the order of the study; `choices` and `tests` by case."""
-    labels = [
-        _label(run) for number, case in enumerate(plan.cases) for run in (*choosing_runs(case), *tests.get(number, ()))
-    ]
+def labelled(
+    plan: Plan,
+    choosing: Mapping[int, Sequence[Run]],
+    choices: Mapping[int, Choice | NoChoice],
+    tests: Mapping[int, Sequence[Run]],
+) -> list[Label]:
+    """Every run that is known so far with its label, in the order of the study; all but the plan by case."""
+    numbers = range(len(plan.cases))
+    labels = [_label(run) for number in numbers for run in (*choosing.get(number, ()), *tests.get(number, ()))]
     return labels + _best_labels(plan, choices, tests)
 
 

@@ -1,7 +1,7 @@
 """Carrying out a study: what is missing is done, what is there is kept.
 
 1. Runs that choose are given out in the order of the study; as soon as those of a case are finished, its values are
-   chosen and its test runs join the queue.
+   chosen and its test runs join the queue. With halving, the runs of a rung are known once those before are finished.
 2. Before a run is given out it is claimed (results/results.py). What another process has claimed is left to it, and
    looked for again later: its line, if it has finished; the run itself, if it has died.
 3. A finished run is kept at once. Stopped or killed at any moment, the same command goes on from there.
@@ -25,8 +25,8 @@ from federank.studies.plan.toml_text import toml_text
 from federank.studies.results.line import Line
 from federank.studies.results.locking import Lock
 from federank.studies.results.results import Results
-from federank.studies.run.choose import Choice, NoChoice, choose
-from federank.studies.run.labels import choosing_runs, labelled
+from federank.studies.run.choose import Choice, NoChoice, Standing, choose, standing
+from federank.studies.run.labels import labelled
 from federank.studies.run.pool import Executor
 from federank.studies.run.task import failed
 
@@ -97,6 +97,7 @@ class Underway:
 
     def __init__(self, plan: Plan, results: Results, executor: Executor, watch: Watch) -> None:
         self.plan, self.results, self.executor, self.watch = plan, results, executor, watch
+        self.choosing: dict[int, list[Run]] = {}
         self.choices: dict[int, Choice | NoChoice] = {}
         self.tests: dict[int, list[Run]] = {}
         self.queue: deque[Run] = deque()
@@ -108,12 +109,11 @@ class Underway:
     def carry_out(self) -> None:
         """Go on until every run of the plan is finished."""
         self.results.refresh()
-        for case in self.plan.cases:
-            for run in choosing_runs(case):
-                self._want(run)
+        for number in range(len(self.plan.cases)):
+            self._stand(number, first=False)
         self._advance()
         if not self.choices:  # what is planned is known before anything is finished
-            self.results.keep_current(labelled(self.plan, self.choices, self.tests), self.plan.count)
+            self._keep_current(self.plan.count)
         self.watch.begin(self.plan, len(self.finished))
         try:
             while self.queue or self.elsewhere or self.claims:
@@ -128,8 +128,7 @@ class Underway:
         finally:
             for claim in self.claims.values():
                 claim.close()
-        labels = labelled(self.plan, self.choices, self.tests)
-        self.results.keep_current(labels, len({label.id for label in labels}))
+        self._keep_current()
 
     def _line(self, run: Run) -> Line | None:
         """What is known of a run; a failure that may pass counts as nothing, unless it is of this very start."""
@@ -149,17 +148,33 @@ class Underway:
         else:
             self.queue.append(run)
 
+    def _stand(self, number: int, *, first: bool) -> Standing:
+        """How far a case's choosing has come; what it needs next joins the queue."""
+        case = self.plan.cases[number]
+        while True:
+            now = standing(case, self._finished_line)
+            self.choosing[number] = now.runs
+            fresh = [run for run in now.runs if run.id not in self.queued]
+            for run in reversed(fresh) if first else fresh:
+                self._want(run, first=first)
+            if not any(run.id in self.finished for run in fresh):
+                return now
+
+    def _finished_line(self, run: Run) -> Line | None:
+        return self.results.line(run.id) if run.id in self.finished else None
+
+    def _keep_current(self, count: int | None = None) -> None:
+        labels = labelled(self.plan, self.choosing, self.choices, self.tests)
+        self.results.keep_current(labels, len({label.id for label in labels}) if count is None else count)
+
     def _advance(self) -> None:
         """Choose for the cases whose choosing runs are finished, and line up their tests."""
-        ready = [
-            number
-            for number, case in enumerate(self.plan.cases)
-            if number not in self.choices and all(run.id in self.finished for run in choosing_runs(case))
-        ]
+        open_cases = [number for number in range(len(self.plan.cases)) if number not in self.choices]
+        ready = [number for number in open_cases if self._stand(number, first=True).last is not None]
         for number in ready:
             case = self.plan.cases[number]
-            choice = choose(case, self._known) if case.candidates else Choice(case.fixed, None, 0.0)
-            self.choices[number], self.tests[number] = choice, _tests(case, choice)
+            choice = choose(case, self._finished_line) if case.candidates else Choice(case.fixed, None, 0.0)
+            self.choices[number], self.tests[number] = choice, _tests(case, choice, self.choosing[number])
         # Tests go before other rows' choosing, so that rows get done one by one; the last row first, so that in the end
         # they are in the study's order.
         for number in reversed(ready):
@@ -169,12 +184,7 @@ class Underway:
                 else:
                     self._want(run, first=True)
         if ready:
-            self.results.keep_current(labelled(self.plan, self.choices, self.tests), self.plan.count)
-
-    def _known(self, run: Run) -> Line:
-        line = self.results.line(run.id)
-        assert line is not None
-        return line
+            self._keep_current(self.plan.count)
 
     def _give_up(self, run: Run, reason: str) -> None:
         """Keep that a test could not be made, once."""
@@ -224,10 +234,10 @@ class Underway:
                 self.queue.append(run)
 
 
-def _tests(case: Case, choice: Choice | NoChoice) -> list[Run]:
+def _tests(case: Case, choice: Choice | NoChoice, choosing: list[Run]) -> list[Run]:
     if isinstance(choice, Choice):
         return [run_that_tests(case, choice.values, choice.epoch, seed) for seed in case.seeds]
     # No values were chosen, so this test is none that could ever be made: it is named after all that failed.
-    tried = " ".join(run.id for run in choosing_runs(case))
+    tried = " ".join(run.id for run in choosing)
     given_up = [run_that_tests(case, {}, None, seed) for seed in case.seeds]
     return [replace(run, id=hashlib.sha256(f"{run.id} {tried}".encode()).hexdigest()[:16]) for run in given_up]

@@ -18,12 +18,19 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
+import numpy as np
+import polars as pl
+
 from federank import extensions
 from federank.data.splits import Split
 from federank.engines.conduct import Conduct
 from federank.errors import DataError, FedeRankError
+from federank.evaluation.bias import EVERYBODY
 from federank.evaluation.evaluate import METRICS, Evaluation, evaluate
+from federank.evaluation.fitting import judged
 from federank.evaluation.prediction import prediction_errors
+from federank.evaluation.sampled import SAMPLED
+from federank.recommenders.federated_pairs import FederatedPairs
 from federank.recommenders.predicting import PredictsRatings
 from federank.recommenders.recommender import Recommender
 from federank.recommenders.registry import recommender_class
@@ -35,6 +42,7 @@ from federank.studies.results.line import Line, Point, Traffic
 from federank.studies.run.audits import audited
 from federank.studies.run.extras import extras
 from federank.studies.run.lifetime import communication_of, lifetime
+from federank.studies.run.poisoning import poisoned
 
 _PACKAGES = ("federank", "numpy", "numba", "scipy", "polars")
 
@@ -92,34 +100,28 @@ def _chosen_by(run: Run, model: Recommender, split: Split) -> tuple[dict[str, An
     curve: list[Point] = []
 
     def judge(epoch: int) -> None:
-        curve.append(Point(epoch, {metric: _judged(model, split, metric)}))
+        curve.append(Point(epoch, {metric: judged(model, split, metric)}))
         best = max(curve, key=lambda point: sign * point.values[metric])
         if run.patience is not None and epoch - best.epoch >= run.patience:
             raise _Enough
 
     if epochs_setting(run.method) is None or not run.best_epoch:
         model.fit(split.train)
-        return {"metrics": {metric: _judged(model, split, metric)}, "epoch": run.epochs}, None
+        return {"metrics": {metric: judged(model, split, metric)}, "epoch": run.epochs}, None
     with suppress(_Enough):
         model.fit(split.train, conduct=Conduct(after_epoch=judge))
     best = max(curve, key=lambda point: sign * point.values[metric])
     return {"metrics": {metric: best.values[metric]}, "epoch": best.epoch, "curve": curve}, None
 
 
-def _judged(model: Recommender, split: Split, metric: str) -> float:
-    """One metric of a model that may still be learning."""
-    if metric in RATING_METRICS:
-        return float(getattr(prediction_errors(_rating(model), split.test), metric))
-    name, _, cut = metric.partition("@")
-    return evaluate(model, split, at=int(cut or 10), metrics=[name]).means[f"{name}@{cut or 10}"]
-
-
 def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], bytes | None]:
+    if run.poison is not None:
+        return {"metrics": poisoned(run.method, split, run.poison, run.seed), "epoch": None}, None
     curve: list[Point] = []
     traced = RATING_METRICS if isinstance(model, PredictsRatings) else (f"precision@{run.at[-1]}",)
 
     def trace(epoch: int) -> None:
-        curve.append(Point(epoch, {metric: _judged(model, split, metric) for metric in traced}))
+        curve.append(Point(epoch, {metric: judged(model, split, metric) for metric in traced}))
 
     watched = run.curve and epochs_setting(run.method) is not None
     model.fit(split.train, conduct=Conduct(after_epoch=trace if watched else None))
@@ -129,17 +131,19 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
         errors = prediction_errors(model, split.test)
         metrics |= {"mae": errors.mae, "rmse": errors.rmse}
     wanted = None if run.metrics is None else [name.partition("@")[0] for name in run.metrics]
-    known = (*METRICS, *extensions.names("metrics"))
-    ranking = [name for name in wanted or known if name in known]
+    known = (*METRICS, *SAMPLED, *extensions.names("metrics"))
+    usual = [name for name in known if name not in SAMPLED]
+    ranking = [name for name in wanted or usual if name in known]
     if ranking:
-        found = evaluate(model, split, at=run.at, metrics=ranking)
-        metrics |= found.means
+        found = evaluate(model, split, at=run.at, metrics=ranking, over=run.over)
+        metrics |= found.means | _training_part(split, found)
         users = _parquet(found)
     extra = extras(model, split, run.extras, run.at[-1])
     if run.audit is not None:
         found_out, beside = audited(model, run.audit)
         metrics, extra = metrics | found_out, extra | beside
-    sent = communication_of(model)
+    # FPL's traffic is counted by making a run's draws again, which takes half as long as the run.
+    sent = communication_of(model) if run.counts_traffic or not isinstance(model, FederatedPairs) else None
     metrics |= _figure_of_noise(model) | (lifetime(sent, model.training.n_users) if sent else {})
     about = {
         "metrics": {name: _finite(value) for name, value in metrics.items()},
@@ -151,10 +155,19 @@ def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any],
     return about, users
 
 
-def _rating(model: Recommender) -> PredictsRatings:
-    if not isinstance(model, PredictsRatings):
-        raise DataError(f"{model.name} predicts no ratings, so it has no mae or rmse; choose by another metric.")
-    return model
+def _training_part(split: Split, found: Evaluation) -> dict[str, float]:
+    """What the papers' Table 1 tells of a training part: its sizes and, by category, its bias B_T."""
+    train = split.train
+    sizes: dict[str, float] = {
+        "training_users": int(np.count_nonzero(train.profiles.sizes)),
+        "training_items": int(np.count_nonzero(train.popularity)),
+        "training_interactions": len(train),
+    }
+    if found.bias is None:
+        return sizes
+    everybody = found.bias.filter((pl.col("group") == EVERYBODY) & (pl.col("at") == found.at[0]))
+    biases = zip(everybody["category"], everybody["bias_train"], strict=True)
+    return sizes | {f"bias_train/{category}": value for category, value in biases if value is not None}
 
 
 def _parquet(found: Evaluation) -> bytes:
@@ -166,6 +179,8 @@ def _parquet(found: Evaluation) -> bytes:
 def _figure_of_noise(model: Recommender) -> dict[str, float]:
     """What the accountant says of a run with noise: of the person with the most rounds, if there is a figure."""
     epsilon = model.report.get("privacy", {}).get("epsilon")
+    if "adjacency" in model.report:  # noise of two servers (protocol/squares/private/)
+        epsilon = model.report["epsilon"]
     return {} if epsilon is None else {"noise_epsilon": epsilon}
 
 

@@ -1,0 +1,34 @@
+"""How near the papers a report comes: two sentences behind its finding.
+
+1. How many of the values that a paper has too are within ten percent of it.
+2. Which rows the others are in, how many have a note that explains them, and how many do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from federank.studies.plan.wishes import Wishes
+from federank.studies.report.run_tables import UNEXPLAINED, explanation
+from federank.studies.report.tables import NOTABLE, Difference
+
+
+def comparison(wishes: Wishes, differences: Sequence[Difference]) -> str:
+    """The two sentences; nothing where no paper has these figures."""
+    if not differences:
+        return ""
+    far = [one for one in differences if abs(one.percent) > NOTABLE]
+    near = f"Of {len(differences):,} values that the paper has too, {len(differences) - len(far):,} are within "
+    near += f"{NOTABLE:.0f} % of it."
+    if not far:
+        return near
+    unexplained = sum(explanation(wishes, one).startswith(UNEXPLAINED) for one in far)
+    groups = list(dict.fromkeys(one.row.group for one in far))
+    return (
+        f"{near} The others are of {_listed(groups)}: {len(far) - unexplained:,} have a note that explains them, "
+        f"{unexplained:,} are unexplained."
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{'; '.join(words[:-1])} and {words[-1]}"
