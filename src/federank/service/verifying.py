@@ -26,9 +26,9 @@ from federank.protocol.sums.canonical import digest
 from federank.protocol.sums.charter import SumsCharter, charter_from
 from federank.protocol.sums.identities import fingerprint, follow
 from federank.protocol.sums.masks import ring_from
-from federank.protocol.sums.offer import block_digest, read_offer
+from federank.protocol.sums.offer import Offer, block_digest, check_offer, read_offer
 from federank.protocol.sums.records import FOLDED, RoundRecord, read_record, same_round, sum_digest
-from federank.protocol.sums.rounding import centred, in_units
+from federank.protocol.sums.rounding import centred
 from federank.service.server.families.family import Family
 from federank.service.server.families.registry import FAMILIES
 from federank.service.server.federation.published import Published, content_from, first_model
@@ -91,17 +91,18 @@ def _verify(servers: Servers, leader: Fetch, helper: Fetch, note: Note) -> Verif
             continue
         theirs = _by_any(keys, read_record, helper(f"{place}/record"))
         same_round(record, theirs)
-        _check_offer(keys, record, model, family.sums.digest(settings, model), leader, helper(f"{place}/offer"))
+        named, stage = family.sums.digest(settings, model), family.sums.stage(model)
+        offer = _checked_offer(keys, charter, record, model, named, leader, helper(f"{place}/offer"))
+        if (offer.stage, offer.noise) != (stage, charter.noises[stage]):
+            raise BadMessage(f"The offer of round {number} asked for another message than the plan's.")
         shares, masks = ring_from(leader(f"/sums/total?round={number}")), ring_from(helper(f"{place}/sum"))
         if sum_digest(shares).hex() != record.sum or sum_digest(masks).hex() != theirs.sum:
             raise BadMessage(f"The sums that are published of round {number} are not those that the records name.")
         total = centred(shares + masks)
-        why = implausible(total, charter.columns, record.messages, charter.noise)
+        why = implausible(total, offer.columns, record.messages, offer.noise)
         if why is not None:
             raise BadMessage(f"Round {number} was folded, though {why}.")
-        recipe = family.recipe(settings, charter.items, record.people)
-        values = in_units(total, charter.length_of_clip())
-        model = model.followed_by(family.sums.fold(recipe, model, values, record.messages))
+        model = model.followed_by(family.sums.fold(settings, charter, model, record.people, total, record.messages))
         if family.sums.digest(settings, model).hex() != record.model:
             raise BadMessage(
                 f"Version {model.version} does not follow from the sums of round {number}: its record names another "
@@ -171,9 +172,15 @@ def _numbers(leader: Fetch) -> list[int]:
         first = some[-1] + 1
 
 
-def _check_offer(
-    keys: list[bytes], record: RoundRecord, model: Published, named: bytes, leader: Fetch, theirs: bytes
-) -> None:
+def _checked_offer(
+    keys: list[bytes],
+    charter: SumsCharter,
+    record: RoundRecord,
+    model: Published,
+    named: bytes,
+    leader: Fetch,
+    theirs: bytes,
+) -> Offer:
     ours = leader(f"/sums/offer?round={record.round}")
     if ours != theirs:
         raise BadMessage(f"The two servers have published different offers of round {record.round}.")
@@ -184,6 +191,8 @@ def _check_offer(
         raise BadMessage(f"The offer of round {record.round} was not about the model of that moment.")
     if offer.digest().hex() != record.offer:
         raise BadMessage(f"The record of round {record.round} names another offer than the one that was signed.")
+    check_offer(offer, charter, named, everything, 0)
+    return offer
 
 
 def _by_any(keys: list[bytes], read: Callable[[bytes, bytes], Read], content: bytes) -> Read:

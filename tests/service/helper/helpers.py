@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 import numpy as np
-from tests.protocol.sums.worlds import BLOCK, LEADER, LENGTH, MODEL, charter, messages, uploads
+from tests.protocol.sums.worlds import BLOCK, LEADER, LENGTH, MODEL, STAGE, charter, messages, uploads
 
 from federank.protocol.sums.asking import SIGNATURE_HEADER, Terms, encode_reports, sign_request
 from federank.protocol.sums.identities import public_key_of
@@ -28,7 +28,8 @@ ORIGIN = "https://helper.example"
 
 
 def terms(**changes):
-    told = {"version": 4, "model": MODEL.hex(), "block": block_digest(BLOCK).hex(), "length": LENGTH, "seconds": 600}
+    told = {"version": 4, "model": MODEL.hex(), "block": block_digest(BLOCK).hex(), "length": LENGTH, "stage": STAGE}
+    told |= {"seconds": 600}
     return Terms(**(told | changes))
 
 
@@ -151,6 +152,12 @@ class ThreadedHelper:
         self.thread.join()
         self.service.stop()
         self.socket.close()
+
+    def renew_identity(self):
+        """Away, a new key that the old one has signed for, and back."""
+        self.stop()
+        open_helper(self.store, self.origin, self.folder / "keys", self.settings, Log(None), new_identity=True).stop()
+        self.start()
 
     def __enter__(self):
         return self.start()

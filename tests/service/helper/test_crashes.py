@@ -146,6 +146,44 @@ async def test_two_helpers_processes_on_one_store_give_one_answer(store, tmp_pat
         assert one.status_code == 200
 
 
+@pytest.mark.parametrize("moment", ["the round is looked up", "its key is looked for"])
+@in_a_loop
+async def test_whoever_is_overtaken_by_another_process_gets_the_same_answer(store, tmp_path, monkeypatch, moment):
+    """The other process answers, and destroys the key, right after this one has found the round open."""
+    async with helping(store, tmp_path) as (service, client), helping(store, tmp_path) as (other, _):
+        leader = await Leader.of(client, noise=4096)
+        played = Played(await leader.offer(0))
+
+        def answer_of(helper_service):
+            with helper_service.database.connection() as connection:
+                return rounds.answer(connection, helper_service.helper, leader.charter, 0, played.reports)
+
+        at, name = {
+            "the round is looked up": (rounds, "_end_what_is_lost"),
+            "its key is looked for": (RoundKeys, "get"),
+        }[moment]
+        real, overtaken = getattr(at, name), []
+
+        def overtaken_then_real(*values):
+            if not overtaken:
+                overtaken.append(None)
+                overtaken[0] = answer_of(other)
+            return real(*values)
+
+        monkeypatch.setattr(at, name, overtaken_then_real)
+        assert answer_of(service) == overtaken[0]
+        # And the next round begins, although its asker may have found the last one open and its key gone.
+        await leader.offer(1)
+
+
+def test_a_key_that_is_being_destroyed_is_no_key(tmp_path):
+    keys, private = RoundKeys(tmp_path / "keys"), new_private_key()
+    keys.put(public_key_of(private), private)
+    [file] = (tmp_path / "keys").iterdir()
+    file.write_bytes(bytes(len(private)))
+    assert keys.get(public_key_of(private)) is None
+
+
 def _with(leader, client):
     same = object.__new__(Leader)
     same.__dict__.update(leader.__dict__ | {"client": client})

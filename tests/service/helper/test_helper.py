@@ -120,7 +120,8 @@ async def test_attack_another_offer_for_one_person(sqlite_store, tmp_path):
             {"model": "0" * 64},
             {"block": "1" * 64},
             {"version": 5},
-            {"length": LENGTH - 1},
+            {"length": LENGTH - 3},
+            {"stage": 2},
             {"seconds": 9},
         ):
             assert (await leader.ask_offer(3, **change)).status_code == 409
@@ -296,3 +297,22 @@ async def test_an_address_that_asks_too_often_waits(sqlite_store, tmp_path):
         codes = [(await client.get("/identity")).status_code for _ in range(8)]
         assert codes[0] == 200
         assert codes[-1] == 429
+
+
+@in_a_loop
+async def test_a_round_that_is_not_of_the_charters_plan_is_not_offered(sqlite_store, tmp_path):
+    async with helping(sqlite_store, tmp_path) as (_, client):
+        leader = await Leader.of(client)
+        for change in (
+            {"stage": 3},
+            {"stage": -1},
+            {"length": LENGTH - 1},
+            {"length": 8 * 3 + 3},
+            {"stage": 0, "length": 9},
+        ):
+            refused = await leader.ask_offer(3, **change)
+            assert refused.status_code == 422, change
+            assert refused.json()["message"].endswith(".")
+        first = await leader.ask_offer(3, stage=0, length=8)
+        told = read_offer(first.content, leader.key)
+        assert (told.stage, told.columns, told.clip, told.scale, told.noise) == (0, 1, "2.5", 4096, 96)

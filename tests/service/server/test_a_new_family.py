@@ -19,6 +19,7 @@ from federank.service.server.federation.establishing import establish
 from federank.service.server.federation.opening import Demand, open_store
 from federank.service.server.federation.published import Content
 from federank.service.server.settings import RoundSettings
+from federank.service.server.store import versions
 from federank.service.server.store.database import Database
 from federank.service.server.store.restoring import jump_ahead
 from federank.service.server.store.schema import migrate
@@ -135,13 +136,14 @@ async def test_a_federation_of_another_family_learns_and_remembers_over_a_restar
 
 
 @in_a_loop
-async def test_what_a_fold_remembers_is_kept_with_the_newest_version_and_with_whole_ones(counting):
+async def test_what_a_fold_remembers_is_kept_with_the_newest_versions_and_with_whole_ones(counting, monkeypatch):
+    monkeypatch.setattr(versions, "KEPT_STATES", 2)
     async with serving(counting) as running:
         for version in (1, 2, 3):
             await play(running, 1.0, 1.0)
             await running.version(version)
     rows = stored(counting, "SELECT version, state IS NOT NULL FROM versions ORDER BY version")
-    assert [int(version) for version, has_state in rows if has_state] == [0, 3]
+    assert [int(version) for version, has_state in rows if has_state] == [0, 2, 3]
 
 
 @in_a_loop

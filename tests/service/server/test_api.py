@@ -168,6 +168,7 @@ async def test_status_counts_what_has_happened(sqlite_store):
         "round": 1,
         "open": True,
         "reports": 0,
+        "items": ITEMS,
         "devices": 1,
         "rounds_folded": 1,
         "rounds_abandoned": 0,

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.service.federations import PATIENT, in_a_loop, serving, some_update
+from tests.service.server.test_few_messages import few
 
 from federank.service.server import dispatcher
 
@@ -83,3 +84,30 @@ async def test_a_federation_goes_on_though_most_of_its_devices_are_silent(sqlite
         ending.set()
         await asyncio.gather(*tasks)
         assert running.service.latest.abandoned == 0
+
+
+@in_a_loop
+async def test_as_many_more_are_asked_as_lately_did_not_answer(sqlite_store, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MISSING_RATE", 0.5)
+    async with serving(sqlite_store, {"target": 4, "over_selection": 1.0} | PATIENT) as running:
+        devices = [await running.device() for _ in range(8)]
+        hands_out = running.service.dispatcher
+        assert hands_out._most_tickets() == 4
+        for device in devices[:4]:
+            await device.ticket()  # and no answer
+        await running.until(lambda _: hands_out._missing > 0.9)
+        assert hands_out._most_tickets() == 8, "half of all at most are expected to be missing"
+        for seed, device in enumerate(devices[4:]):
+            assert (await device.take_part(some_update(seed))).status_code == 201
+        await running.version(1)
+        await running.until(lambda _: hands_out._round == 1)
+        assert hands_out._missing < 0.1, "who answers is expected to answer"
+        assert hands_out._most_tickets() == 4
+
+
+@in_a_loop
+async def test_where_messages_are_few_rather_fewer_are_asked_than_too_many(sqlite_store):
+    async with serving(few(sqlite_store, {"target": 50})) as running:
+        hands_out = running.service.dispatcher
+        hands_out._missing = 0.3
+        assert hands_out._most_tickets() == 66, "50 / 0.7 are 71, less what chance may add"

@@ -38,16 +38,19 @@ class Persistent(threading.Thread):
         self.address, self.seed = address, seed
         self.receipts, self.twice = [], []
         self.ending = threading.Event()
-        self.rounds = 0
+        self.rounds, self.name = 0, ""
 
     def run(self):
         with httpx.Client(base_url=self.address + "/api/v1", timeout=10) as self.client:
             told = self.ask("POST", "/devices", json={})
             if told is None:
                 return
+            self.name = told.json()["device"]
             self.headers = {"Authorization": f"Bearer {told.json()['token']}"}
             while not self.ending.is_set():
                 work = self.ask("GET", "/work?wait=1", headers=self.headers)
+                if work is not None and work.status_code == 403:
+                    return  # banned
                 if work is not None and work.status_code == 200:
                     self.take_part(work.json()["ticket"])
 
@@ -82,7 +85,8 @@ class Forked:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.address = f"http://127.0.0.1:{json.loads(self.helper.stdout.readline())[0]}"
+        public, admin = json.loads(self.helper.stdout.readline())
+        self.address, self.admin_address = f"http://127.0.0.1:{public}", f"http://127.0.0.1:{admin}"
 
     def start(self):
         self.helper.stdin.write("start\n")

@@ -14,13 +14,13 @@ from federank.protocol.policy import Outward
 from federank.protocol.squares.aggregation import SquaresShared, first_shared
 from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update
 from federank.protocol.squares.computation import compute_squares
-from federank.protocol.squares.distribution import block_of
+from federank.protocol.squares.distribution import block_of, published
 from federank.protocol.squares.messages import SquaresPrivate, SquaresUpdate
 from federank.protocol.squares.recipes import squares_recipe
 from federank.protocol.squares.transmission import message_norm, send
 from federank.service.server.families import squares
 from federank.service.server.families.squares import SQUARES
-from federank.service.server.federation.establishing import establish
+from federank.service.server.federation.establishing import establish, renew_admin_token
 from federank.service.server.federation.opening import Demand, open_store
 from federank.service.server.federation.published import first_model
 from federank.service.server.settings import RoundSettings
@@ -183,7 +183,7 @@ async def test_devices_are_told_all_that_they_need_and_no_more(store):
         "messages": 2,
         "alpha": 0.0,
         "unobserved_weight": 1.0,
-        "activity": 0.15,
+        "activity": 0.3,
         "clip": None,
     }
 
@@ -372,3 +372,41 @@ def test_shared_is_what_the_store_keeps_of_it():
     assert set(SquaresShared.__dataclass_fields__) == {
         *("vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard", "round_number")
     }
+
+
+@in_a_loop
+async def test_an_exported_federation_of_few_messages_is_a_model_that_recommends_and_starts_another(store, tmp_path):
+    import json
+
+    from safetensors.numpy import load
+
+    from federank.recommenders.stored.model_folder import load_model
+    from federank.service.operator.export import recommender_of
+
+    few(store, {"target": 2})
+    database = Database(store)
+    with database.connection() as connection:
+        token = renew_admin_token(connection)
+    database.close()
+    async with serving(store, token=token) as running:
+        devices = [await running.device() for _ in range(2)]
+        for device, history in zip(devices, HISTORIES[1:3], strict=True):
+            await take_part(device, history)
+        await running.version(1)
+        operator = {"headers": running.operator}
+        answer = await running.admin.get("/admin/api/v1/export", **operator)
+        catalogue = (await running.admin.get("/admin/api/v1/catalogue", **operator)).json()
+        model = recommender_of(json.loads(answer.headers["X-Export"]), load(answer.content), catalogue["items"])
+        charter = running.service.charter
+        recipe = SQUARES.recipe(charter.settings, ITEMS, 1)
+        vectors = published(recipe, running.service.latest.model.vectors)  # as devices have them
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert np.array_equal(loaded.item_vectors, vectors)
+    assert loaded.user_ids.tolist() == []
+    assert len(fr.enrol(loaded, ["item-01", "item-02"]).recommend(3)) == 3
+    settled = SQUARES.settle(settings_of(), small_world(), loaded)
+    content = SQUARES.first_content(settled, small_world(), loaded)
+    assert np.array_equal(content.tables["vectors"], vectors)
+    assert content.state["before"][0] == 2, "those whom the model was learnt from are counted among everybody"
+    assert content.state["counts"].sum() > 0

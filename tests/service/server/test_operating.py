@@ -254,14 +254,22 @@ def test_the_commands_of_an_operator_work_on_a_running_federation(tmp_path):
         assert [entry["version"] for entry in versions()] == [0]
         assert "content of version 0" in admin("rollback", "0").output
         assert [entry["version"] for entry in versions()] == [1, 0]
+        (tmp_path / "new.csv").write_text("item_id,title,categories\nnew,A new place,Museum|Park\n")
+        assert "Version 2 is published: 13 items" in admin("add-items", str(tmp_path / "new.csv")).output
+        again = admin("add-items", str(tmp_path / "new.csv"))
+        assert "in the catalogue already" in str(again.exception)
+        missing = admin("add-items", str(tmp_path / "nowhere.csv"))
+        assert "There is no file" in str(missing.exception)
         done = admin("export", str(tmp_path / "model"))
-        assert "12 items, and nobody's history" in done.output, done.output
-        assert len(load_model(tmp_path / "model").item_ids) == ITEMS
+        assert "13 items, and nobody's history" in done.output, done.output
+        assert load_model(tmp_path / "model").item_ids.tolist()[-1] == "new"
+        assert "12 items" in admin("export", str(tmp_path / "earlier"), "--version", "1").output
         listed = CliRunner().invoke(federank, ["recommend", str(tmp_path / "model"), "--like", "item-01", "--json"])
         assert len(json.loads(listed.output)) == 10
         new = admin("rotate-token").output.split()[2]
         lines = json.loads(admin("log", "--json", given=new).output)["actions"]
-        assert [line["action"] for line in lines] == ["established", "rollback", "export", "rotate-token"]
+        told = ["established", "rollback", "add-items", "items added", "export", "export", "rotate-token"]
+        assert [line["action"] for line in lines] == told
         refused = admin("versions")
         assert "operator's token" in str(refused.exception)
 
@@ -286,3 +294,32 @@ async def test_an_exported_model_starts_a_new_federation_and_is_judged_as_device
     assert same_bits(content.tables["vectors"], model.item_vectors)
     split = split_random(small_world(), 0.3, seed=1)
     assert evaluate(loaded, split, at=3).means["user_coverage"] == 1.0
+
+
+@in_a_loop
+async def test_the_overview_names_what_a_fold_moved_most_and_where_reports_came_from(sqlite_store):
+    async with serving(sqlite_store, ONE) as running:
+        device = await running.device()
+        assert (await device.take_part(some_update(1))).status_code == 201
+        await running.version(1)
+        told = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()
+        titles = [item["title"] for item in json.loads(running.service.charter.catalogue.content)["items"]]
+        moves = [entry["move"] for entry in told["moved_most"]]
+        assert {entry["item"] for entry in told["moved_most"]} <= set(titles)
+        assert moves == sorted(moves, reverse=True)
+        assert told["largest_move"] == moves[0] > 0
+        assert (told["held_rows"], told["capped_rows"]) == (0, 0), "a small catalogue is left alone"
+        assert told["busiest_range_reports"] == 1
+        assert b"federank_busiest_range_reports 1.0" in (await running.admin.get("/metrics")).content
+
+
+def test_addresses_are_counted_by_what_one_network_gives_out():
+    from federank.service.server.http.rate_limits import Ranges, range_of
+
+    assert range_of("203.0.113.7") == range_of("203.0.113.250") != range_of("203.0.114.7")
+    assert range_of("2001:db8:1:2::3") == range_of("2001:db8:1:ff::1") != range_of("2001:db8:2::1")
+    assert range_of("unix") == "unix"
+    ranges = Ranges(remembered=3)
+    for address in ("203.0.113.7", "203.0.113.8", "198.51.100.1", "203.0.113.9"):
+        ranges.note(address)
+    assert ranges.busiest() == 2, "only the latest count"

@@ -38,6 +38,9 @@ def test_help_says_that_nobody_s_history_is_kept():
         (("--store", "mysql://host/name"), "no known kind"),
         (("--store", "sqlite:////no/such/folder/f.sqlite"), "cannot be opened"),
         (("--minimum", "50"), "it cannot be more"),
+        (("--minimum", "19"), "--i-accept-that-outsiders-can-read-updates"),
+        (("--target", "5"), "minimum is 5, and 5 reports end a round"),
+        (("--method", "fpl", "--mode", "buffered", "--fold-every", "3"), "can read what devices have sent"),
         (("--tls-cert", "there-is-none.pem"), "go together"),
         (("--tls-cert", "there-is-none.pem", "--tls-key", "nor-this.pem"), "is not there"),
         (("--tls-cert", "a.pem", "--tls-key", "b.pem", "--self-signed"), "leave it out"),
@@ -130,6 +133,32 @@ def test_a_minimum_is_held_against_the_target_that_the_store_has(sqlite_store, m
     flags = ("--port", "0", "--store", sqlite_store, "--minimum", "50")
     assert CliRunner().invoke(federank, ["serve", *flags]).exit_code == 0
     assert b'"minimum": 50' in dict(stored(sqlite_store, "SELECT name, value FROM facts"))["rounds"]
+
+
+def kept_minimum(store):
+    return json.loads(dict(stored(store, "SELECT name, value FROM facts"))["rounds"])["minimum"]
+
+
+def test_a_new_federation_has_rounds_of_twenty_at_least_and_smaller_ones_need_to_be_accepted(tmp_path, monkeypatch):
+    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    accepted = "--i-accept-that-outsiders-can-read-updates"
+    minima = []
+    for number, flags in enumerate(((), ("--target", "60", "--minimum", "50"), ("--target", "5", accepted))):
+        store = f"sqlite:///{tmp_path / f'{number}.sqlite'}"
+        outcome = CliRunner().invoke(federank, ["serve", "--port", "0", "--data", "city", "--store", store, *flags])
+        assert outcome.exit_code == 0, outcome.output
+        minima.append(kept_minimum(store))
+    assert minima == [20, 50, 1]
+    assert "outsiders" in refused("--store", f"sqlite:///{tmp_path / '0.sqlite'}", "--minimum", "5")
+
+
+def test_a_store_with_small_rounds_goes_on_and_a_rehearsal_may_have_them(sqlite_store, tmp_path, monkeypatch):
+    monkeypatch.setattr("federank.service.server.processes.serve", lambda *_: 0)
+    establish_small(sqlite_store, {"target": 5})
+    assert CliRunner().invoke(federank, ["serve", "--port", "0", "--store", sqlite_store]).exit_code == 0
+    assert kept_minimum(sqlite_store) == 1
+    flags = ("--data", "city", "--store", f"sqlite:///{tmp_path / 'new.sqlite'}", "--target", "3", "--rehearsal")
+    assert CliRunner().invoke(federank, ["serve", "--port", "0", *flags]).exit_code == 0
 
 
 def test_a_made_certificate_is_for_its_owner_alone_and_used_again(tmp_path):

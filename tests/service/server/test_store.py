@@ -179,7 +179,7 @@ def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch
         follower, seen = model, [model]
         for number in range(11):
             stored.open_round(connection, number, model.version)
-            keep(connection, upload(number + 1, number=number))
+            keep(connection, upload(number + 1, number=number, version=model.version))
             stored.close_round(connection, number, 1)
             model = moved(model, rng.integers(ITEMS))
             versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)

@@ -23,9 +23,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.errors import BadMessage
-from federank.protocol.sums.asking import REPORT_BYTES, SIGNATURE_HEADER, decode_reports, verify_request
+from federank.protocol.sums.asking import SIGNATURE_HEADER, decode_reports, report_bytes, verify_request
 from federank.protocol.sums.charter import SumsCharter, charter_from
 from federank.protocol.sums.identities import fingerprint
+from federank.protocol.sums.norm_check.preparing import encode_looks
+from federank.protocol.sums.upload import Report
 from federank.service.helper import rounds, store
 from federank.service.helper.metrics import CONTENT_TYPE
 from federank.service.helper.service import HelperService
@@ -74,19 +76,25 @@ async def offer(service: HelperService, request: Request) -> Response:
 
 
 async def prepare(service: HelperService, request: Request) -> Response:
-    """Which reports stand: one digit for each, 1 or 0."""
-    charter, number, body = await _asked(service, request, MOST_PREPARED * REPORT_BYTES)
-    reports = decode_reports(body)
-    stand = await service.ask(lambda connection: rounds.prepare(connection, service.helper, charter, number, reports))
-    service.metrics.reports(sum(stand), len(stand) - sum(stand))
-    return json_response({"stands": "".join("1" if stands else "0" for stands in stand)})
+    """Which reports stand: one digit for each, 1 or 0; where messages carry proofs, the helper's look at each."""
+    charter, number, reports = await _reports(service, request, MOST_PREPARED)
+    check, helper = charter.norm_check(), service.helper
+    if check is None:
+        stand = await service.ask(lambda connection: rounds.prepare(connection, helper, charter, number, reports))
+        service.metrics.reports(sum(stand), len(stand) - sum(stand))
+        return json_response({"stands": "".join("1" if stands else "0" for stands in stand)})
+    looks = await service.ask(
+        lambda connection: rounds.prepare_checked(connection, helper, charter, number, reports, check)
+    )
+    stood = sum(look is not None for look in looks)
+    service.metrics.reports(stood, len(looks) - stood)
+    return bytes_response(encode_looks(looks), {})
 
 
 async def answer(service: HelperService, request: Request) -> Response:
     """The record and the noisy sum of masks of a set."""
     largest = (await _charter(service, request)).largest_cohort
-    charter, number, body = await _asked(service, request, largest * REPORT_BYTES)
-    reports = decode_reports(body)
+    charter, number, reports = await _reports(service, request, largest)
     content = await service.ask(lambda connection: rounds.answer(connection, service.helper, charter, number, reports))
     service.log.say("round answered", round=number, messages=len(reports))
     return bytes_response(content, {})
@@ -152,6 +160,13 @@ async def _asked(service: HelperService, request: Request, most: int) -> tuple[S
     body = await read_body(request, most, service.settings.body_seconds)
     _check_signature(request, charter, body)
     return charter, _whole(request.path_params["number"]), body
+
+
+async def _reports(service: HelperService, request: Request, most: int) -> tuple[SumsCharter, int, list[Report]]:
+    """A leader's request that is about reports, at most so many, in the form that the charter gives them."""
+    is_checked = (await _charter(service, request)).norm_check() is not None
+    charter, number, body = await _asked(service, request, most * report_bytes(is_checked=is_checked))
+    return charter, number, decode_reports(body, is_checked=is_checked)
 
 
 def _check_signature(request: Request, charter: SumsCharter, body: bytes) -> None:

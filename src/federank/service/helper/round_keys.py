@@ -48,7 +48,8 @@ class RoundKeys:
             content = self._path(public).read_bytes()
         except FileNotFoundError:
             return None
-        return content if len(content) == PRIVATE_BYTES else None
+        # Zeros are a key that another process is just taking away.
+        return content if len(content) == PRIVATE_BYTES and any(content) else None
 
     def destroy(self, public: bytes) -> None:
         """Overwrite a round's key and take it away; whoever asks for it from now on finds nothing."""

@@ -1,7 +1,8 @@
 """What a helper does for a leader: take a charter, offer a round, say which reports stand, answer once, abandon.
 
     offer     once for each number, and numbers only rise; the key is kept before the offer is
-    prepare   a pure function of the round's key: asking again tells nothing new
+    prepare   a pure function of the round's key: asking again tells nothing new; where messages carry a proof of their
+              norm, the helper's look at each (norm_check/), at a point that follows from that key
     answer    one set a round, for ever: the sum is committed, the key destroyed, and only then is anything said
     abandon   the key is destroyed; nothing is ever said of the round's seeds
 
@@ -22,7 +23,9 @@ from federank.protocol.sums.asking import Terms, encode_answer, terms_from
 from federank.protocol.sums.charter import SumsCharter, charter_from
 from federank.protocol.sums.identities import new_private_key, public_key_of, sign_successor
 from federank.protocol.sums.masks import ring_bytes, ring_from
-from federank.protocol.sums.offer import Offer, message_length, read_offer, sign_offer
+from federank.protocol.sums.norm_check.parameters import Parameters
+from federank.protocol.sums.norm_check.preparing import prepare as look_at
+from federank.protocol.sums.offer import Offer, read_offer, sign_offer
 from federank.protocol.sums.records import ABANDONED, FOLDED, RoundRecord, sign_record, sum_digest
 from federank.protocol.sums.upload import ID_BYTES, Report
 from federank.service.helper import store
@@ -100,8 +103,8 @@ def register(connection: Connection, helper: Helper, content: bytes) -> SumsChar
 def offer(connection: Connection, helper: Helper, charter: SumsCharter, number: int, content: bytes) -> bytes:
     """The signed offer of a round: made once, and told again to whoever asks with the same terms."""
     name = charter.digest()
-    longest = min(message_length(charter.items, charter.columns), helper.settings.most_length)
-    terms = terms_from(content, longest)
+    terms = terms_from(content, helper.settings.most_length)
+    _check_stage(charter, terms)
     _end_what_is_lost(connection, helper, charter)
     with connection.transaction():
         store.lock_federation(connection, name)
@@ -117,11 +120,20 @@ def offer(connection: Connection, helper: Helper, charter: SumsCharter, number: 
             raise NotNow("under-way", f"Round {newest.number} is under way; it must be answered or abandoned first.")
         private = new_private_key()
         public = public_key_of(private)
-        made = _offer_of(name, number, terms, public, int(helper.clock()))
+        made = _offer_of(charter, number, terms, public, int(helper.clock()))
         signed = sign_offer(helper.identity.private, made)
         helper.keys.put(public, private)
         store.add_round(connection, name, number, terms.digest(), public, signed, made.expires)
     return signed
+
+
+def _check_stage(charter: SumsCharter, terms: Terms) -> None:
+    """Refuse what is no stage of the charter's plan, or a length that no block of the catalogue gives."""
+    if terms.stage >= charter.messages:
+        raise BadMessage(f"The charter's plan has {charter.messages:,} stages; this round asks for another one.")
+    columns = charter.columns_of(terms.stage)
+    if terms.length % columns or terms.length > charter.length_of(terms.stage, charter.items):
+        raise BadMessage("The round's messages have another length than the charter's plan gives them.")
 
 
 def _signed_by_the_key_of_now(helper: Helper, content: bytes) -> bytes:
@@ -132,14 +144,19 @@ def _signed_by_the_key_of_now(helper: Helper, content: bytes) -> bytes:
     return sign_offer(helper.identity.private, read_offer(content, signer))
 
 
-def _offer_of(charter: bytes, number: int, terms: Terms, public: bytes, now: int) -> Offer:
+def _offer_of(charter: SumsCharter, number: int, terms: Terms, public: bytes, now: int) -> Offer:
     return Offer(
-        charter=charter.hex(),
+        charter=charter.digest().hex(),
         round=number,
         version=terms.version,
         model=terms.model,
         block=terms.block,
         length=terms.length,
+        stage=terms.stage,
+        columns=charter.columns_of(terms.stage),
+        clip=charter.clip,
+        scale=charter.bound,
+        noise=charter.noises[terms.stage],
         key=public.hex(),
         expires=now + terms.seconds,
     )
@@ -149,21 +166,32 @@ def prepare(
     connection: Connection, helper: Helper, charter: SumsCharter, number: int, reports: list[Report]
 ) -> list[bool]:
     """Which of these reports stand."""
-    found, private, terms = _open_round(connection, helper, charter, number)
-    del found
+    _, private, terms = _open_round(connection, helper, charter, number)
     return standing(private, terms.digest(), reports)
+
+
+def prepare_checked(
+    connection: Connection, helper: Helper, charter: SumsCharter, number: int, reports: list[Report], check: Parameters
+) -> list[bytes | None]:
+    """The helper's look at each of these reports; None for one that does not stand."""
+    _, private, terms = _open_round(connection, helper, charter, number)
+    name = terms.digest()
+    return [look_at(check, private, name, terms.length, report) for report in reports]
 
 
 def answer(connection: Connection, helper: Helper, charter: SumsCharter, number: int, reports: list[Report]) -> bytes:
     """The record and the noisy sum of masks of this set: the first that is asked for, and the same again for ever."""
     name, identifiers = charter.digest(), [report.id for report in reports]
     check_set(identifiers, charter.least_cohort, charter.largest_cohort)
-    ended = store.round_of(connection, name, number)
-    if ended is not None and ended.state == store.ANSWERED:
-        return _answer_again(connection, helper, name, ended, identifiers)
-    found, private, terms = _open_round(connection, helper, charter, number)
+    try:
+        found, private, terms = _open_round(connection, helper, charter, number)
+    except NotNow:
+        # Answered before, or just now by another process: whoever asks with the same set gets the same answer.
+        if _was_answered(connection, name, number):
+            return _answer_again(connection, helper, name, number, identifiers)
+        raise
     masks = sum_of_masks(private, terms.digest(), terms.length, reports)
-    total = with_noise(masks, draw_noise(charter.noise, terms.length, helper.random))
+    total = with_noise(masks, draw_noise(terms.noise, terms.length, helper.random))
     record = RoundRecord(
         charter=name.hex(),
         offer=terms.digest().hex(),
@@ -183,13 +211,20 @@ def answer(connection: Connection, helper: Helper, charter: SumsCharter, number:
             )
     helper.keys.destroy(found.public)
     # Read back: if somebody else was faster, theirs is the answer, and this noise was never told to anybody.
-    ended = store.round_of(connection, name, number)
-    if ended is None or ended.state != store.ANSWERED:
+    if not _was_answered(connection, name, number):
         raise NotNow("ended", f"Round {number} was abandoned; nothing is told of it.")
-    return _answer_again(connection, helper, name, ended, identifiers)
+    return _answer_again(connection, helper, name, number, identifiers)
 
 
-def _answer_again(connection: Connection, helper: Helper, name: bytes, ended: Round, identifiers: list[bytes]) -> bytes:
+def _was_answered(connection: Connection, name: bytes, number: int) -> bool:
+    found = store.round_of(connection, name, number)
+    return found is not None and found.state == store.ANSWERED
+
+
+def _answer_again(connection: Connection, helper: Helper, name: bytes, number: int, identifiers: list[bytes]) -> bytes:
+    """The answer as it is in the store."""
+    ended = store.round_of(connection, name, number)
+    assert ended is not None  # an answered round stays
     helper.keys.destroy(ended.public)
     if ended.members != b"".join(sorted(identifiers)):
         raise NotNow("answered", f"Round {ended.number} was answered for another set; a round has one answer.")
@@ -198,6 +233,14 @@ def _answer_again(connection: Connection, helper: Helper, name: bytes, ended: Ro
 
 def abandon(connection: Connection, helper: Helper, charter: SumsCharter, number: int) -> bytes:
     """End a round without an answer; its record."""
+    ended = _end_if_open(connection, helper, charter, number)
+    if ended.state != store.ABANDONED:
+        raise NotNow("answered", f"Round {number} was answered; ask for the answer again with the same set.")
+    return ended.record
+
+
+def _end_if_open(connection: Connection, helper: Helper, charter: SumsCharter, number: int) -> Round:
+    """Abandon a round unless it has ended, by whomever; the round as it is then."""
     name = charter.digest()
     with connection.transaction():
         store.lock_federation(connection, name)
@@ -207,10 +250,7 @@ def abandon(connection: Connection, helper: Helper, charter: SumsCharter, number
         if found.state == store.OPEN:
             store.end_round(connection, name, number, store.ABANDONED, _abandoned(helper, charter, found))
     helper.keys.destroy(found.public)
-    ended = store.round_of(connection, name, number)
-    if ended is None or ended.state != store.ABANDONED:
-        raise NotNow("answered", f"Round {number} was answered; ask for the answer again with the same set.")
-    return ended.record
+    return store.round_of(connection, name, number) or found
 
 
 def _abandoned(helper: Helper, charter: SumsCharter, found: Round) -> bytes:
@@ -247,7 +287,7 @@ def _end_what_is_lost(connection: Connection, helper: Helper, charter: SumsChart
     if newest is not None and newest.state == store.OPEN:
         expired = helper.clock() > newest.expires + LONGEST_LIFE
         if expired or helper.keys.get(newest.public) is None:
-            abandon(connection, helper, charter, newest.number)
+            _end_if_open(connection, helper, charter, newest.number)
 
 
 def _signer(helper: Helper, content: bytes) -> bytes:

@@ -7,7 +7,7 @@ import ssl
 from typing import Any
 
 from federank.errors import BadAnswer, NoAnswer, Refused
-from federank.service.device.client import checked_address, needed_httpx, trusted_certificates
+from federank.service.device.requests.client import checked_address, needed_httpx, trusted_certificates
 
 PREFIX = "/admin/api/v1"
 TIMEOUT = 60.0

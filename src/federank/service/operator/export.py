@@ -7,15 +7,18 @@ a vector out at home for everybody in the split's training part, as a device wou
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import load
 
-from federank.data.categories import Categories
-from federank.data.interactions import Interactions
+from federank.data.catalogue_file import nobody_s_history
 from federank.errors import BadAnswer, ModelError
+from federank.protocol.frugal import FrugalSettings
+from federank.protocol.ratings.recipes import RatingSettings
+from federank.protocol.squares.distribution import published
+from federank.protocol.squares.recipes import squares_recipe
 from federank.recommenders.recommender import Recommender
 from federank.recommenders.registry import recommender_class
 from federank.service.operator.client import OperatorClient
@@ -26,41 +29,59 @@ def exported_model(client: OperatorClient, version: int | None = None) -> tuple[
     content, headers = client.download("/export", **({} if version is None else {"version": version}))
     items = client.get("/catalogue")["items"]
     try:
-        about = json.loads(headers["x-export"])
-        return recommender_of(about, load(content), items), int(about["version"])
+        about, tables = json.loads(headers["x-export"]), load(content)
+        known = items[: len(tables["vectors"])]  # an earlier version knows nothing of what was added since
+        return recommender_of(about, tables, known), int(about["version"])
     except (KeyError, ValueError, TypeError) as reason:
         raise BadAnswer(f"{client.address} answered with something else than a model ({reason!r}).") from reason
 
 
 def recommender_of(about: dict[str, Any], tables: dict[str, Any], items: list[dict[str, Any]]) -> Recommender:
     """The method's recommender with these tables, before it knows anybody."""
-    if about["method"] != "fpl":
-        raise ModelError(f"A federation of {about['method']} cannot be exported by this version; those of fpl can.")
-    kind = recommender_class("fpl")
-    model = kind(**about["settings"])
+    if about["method"] not in SHARED:
+        raise ModelError(
+            f"A federation of {about['method']} is not exported by this version; those of {' and '.join(SHARED)} can."
+        )
+    of_ratings = about["method"] in ("pmf", "svdpp")
+    settings = _settings_of_ratings(about["settings"], tables) if of_ratings else about["settings"]
+    model = recommender_class(about["method"])(**settings)
     model.training = nobody_s_history(items, about["name"])
+    if of_ratings:
+        model.training = replace(model.training, ratings=np.zeros(0, dtype=np.float32))
     model.report = {"version": about["version"], "rounds": 0}
-    factors = int(about["settings"]["factors"])
-    shared = {"item_vectors": tables["vectors"], "item_biases": tables["biases"]}
+    if "overall.people" in tables:  # whoever starts from it counts them among everybody
+        model.report["people"] = round(float(tables["overall.people"][0]))
+        model.report["people_with_item"] = tables["overall.people_with_item"].tolist()
+    shared = SHARED[about["method"]](about, tables)
+    factors = shared["item_vectors"].shape[1]
     model._restore(shared, {"user_vectors": np.zeros((0, factors), dtype=np.float32), "pi": np.zeros(0)})
     return model
 
 
-def nobody_s_history(items: list[dict[str, Any]], name: str) -> Interactions:
-    """A catalogue as interactions without any."""
-    ids = [item["id"] for item in items]
-    known = Interactions.from_columns(
-        [0] * len(ids),
-        ids,
-        titles={item["id"]: str(item["title"]) for item in items},
-        categories={item["id"]: list(item["categories"]) for item in items},
-        name=name,
-    )
-    if known.item_ids.tolist() != ids:  # a catalogue that has grown is not sorted
-        rows = {identity: row for row, identity in enumerate(known.item_ids.tolist())}
-        order = np.array([rows[identity] for identity in ids])
-        titles = None if known.titles is None else known.titles[order]
-        categories = Categories.from_lists(list(item["categories"]) for item in items)
-        known = replace(known, item_ids=known.item_ids[order], titles=titles, categories=categories)
-    nothing = np.zeros(0, dtype=np.int32)
-    return replace(known, users=nothing, items=nothing, user_ids=known.user_ids[:0])
+def _of_pairs(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    del about
+    return {"item_vectors": tables["vectors"], "item_biases": tables["biases"]}
+
+
+def _of_squares(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    """The tables as devices have them: vectors as they are published."""
+    recipe = squares_recipe(FrugalSettings(**about["settings"]), np.ones(1, dtype=np.int64), len(tables["vectors"]))
+    vectors = published(recipe, tables["vectors"])
+    return {"item_vectors": vectors, "item_weights": tables["weights"], "regulariser": tables["overall.regulariser"]}
+
+
+def _settings_of_ratings(settings: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    """The method's own settings: a simulation knows no steps of a scale, and SVD++ there has one style."""
+    own = {field.name for field in fields(RatingSettings)} - {"style"}
+    iterations = max(1, int(float(tables["overall.iteration"][0])))
+    return {name: value for name, value in settings.items() if name in own} | {"iterations": iterations}
+
+
+def _of_ratings(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    del about
+    W = {"implicit_vectors": tables["implicit"]} if "implicit" in tables else {}
+    return {"item_vectors": tables["vectors"], **W}
+
+
+SHARED = {"fpl": _of_pairs, "frugal": _of_squares, "pmf": _of_ratings, "svdpp": _of_ratings}
+"""By method: a model's shared arrays from a version's tables."""

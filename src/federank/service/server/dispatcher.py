@@ -6,14 +6,16 @@ newcomer is heard soon. All that wait at a moment are served by one transaction.
 waits for the next one; one that has been invited as often as the federation's method allows is told so, and waits for
 nothing.
 
-Some never answer. A ticket that has had three times what an answer usually takes is given to somebody else, so that a
-round does not wait for its deadline; whoever answers first counts. A device that misses rounds in a row is asked last.
-All of this is a worker's own memory of devices' random names, and is gone when it ends.
+Some never answer. As many more are asked as lately did not: with three of ten missing, ten are asked for seven reports.
+A ticket that has had three times what an answer usually takes is given to somebody else, so that a round does not wait
+for its deadline; whoever answers first counts. A device that misses rounds in a row is asked last. All of this is a
+worker's own memory of devices' random names, and is gone when it ends.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import statistics
 import time
@@ -33,6 +35,8 @@ PATIENCE_SHARE, LEAST_PATIENCE = 0.25, 0.5
 """A ticket is given to somebody else after a share of the deadline at most, and so many seconds at least."""
 SILENT_AFTER = 2
 """Who has missed so many rounds in a row is asked last: when a round has waited and nobody else is there."""
+MOST_MISSING, MISSING_RATE = 0.5, 0.02
+"""No more than half of all are expected to be missing; how much one ticket counts in what is expected."""
 LOOK_SECONDS, REMEMBERED_ANSWERS, MOST_MISSED = 0.25, 200, 100_000
 LEAST_WAVE, MOST_WAVE = 64, 1024
 """How many of those who wait are served by one transaction."""
@@ -59,7 +63,7 @@ class Dispatcher:
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._news = asyncio.Event()
         self._hoping: set[str] = set()  # those who wait and have not been told that this round is not for them
-        self._round = -1
+        self._round, self._version = -1, -1
         self._given: dict[str, Ticket] = {}
         self._reported: set[str] = set()
         self._no_room = False
@@ -68,6 +72,8 @@ class Dispatcher:
         self._given_at: dict[str, float] = {}
         self._expired = 0  # tickets of this round that are given to others too, as nothing has come of them
         self._answer_seconds: deque[float] = deque(maxlen=REMEMBERED_ANSWERS)
+        self._unanswered: OrderedDict[str, float] = OrderedDict()  # tickets of any round, and when they were given
+        self._missing = 0.0  # the share of tickets that nothing came of, lately
         self._missed: OrderedDict[str, int] = OrderedDict()  # rounds in a row that a device took a ticket of and missed
 
     @property
@@ -86,6 +92,12 @@ class Dispatcher:
             given = self._given_at.get(device)
             if given is not None:
                 self._answer_seconds.append(time.monotonic() - given)
+        self.has_answered(device)
+
+    def has_answered(self, device: str) -> None:
+        """A device has sent something, in time or not: it is there."""
+        if self._unanswered.pop(device, None) is not None:
+            self._missing -= MISSING_RATE * self._missing
         self._missed.pop(device, None)
 
     def _patience(self) -> float:
@@ -100,14 +112,32 @@ class Dispatcher:
         too_old = time.monotonic() - self._patience()
         return [device for device, at in self._given_at.items() if at < too_old and device not in self._reported]
 
-    def _begin(self, number: int) -> None:
-        """Another round: who took a ticket of the last one and has not answered is remembered as silent."""
-        for device in self._late():
+    def _give_up_on_the_late(self) -> None:
+        """Who took a ticket and has not answered for so long is remembered as silent."""
+        too_old = time.monotonic() - self._patience()
+        while self._unanswered and next(iter(self._unanswered.values())) < too_old:
+            device, _ = self._unanswered.popitem(last=False)
+            self._missing += MISSING_RATE * (1 - self._missing)
             self._missed[device] = self._missed.get(device, 0) + 1
             self._missed.move_to_end(device)
         while len(self._missed) > MOST_MISSED:
             self._missed.popitem(last=False)
-        self._round, self._given, self._reported, self._no_room = number, {}, set(), False
+
+    def _most_tickets(self) -> int:
+        """How many a round gives out: enough for its reports if as many are missing as lately.
+
+        Where devices have few messages in a life, one that comes too late is a message lost: there it is rather a few
+        tickets less, by what chance may add to the answers.
+        """
+        wanted, missing = self._latest.rounds.most_tickets, min(self._missing, MOST_MISSING)
+        spare = 0.0 if self._invitations is None else math.sqrt(wanted * missing)
+        expected = max(wanted, round((wanted - spare) / (1 - missing)))
+        return max(expected, wanted + self._expired)
+
+    def _begin(self, number: int, version: int) -> None:
+        """Another round, or the same on a catalogue that has grown."""
+        self._round, self._version = number, version
+        self._given, self._reported, self._no_room = {}, set(), False
         self._given_at, self._expired, self._began = {}, 0, time.monotonic()
         self._hoping = set(self._waiting)
 
@@ -158,12 +188,15 @@ class Dispatcher:
             return
         if self._latest.paused and self._latest.rounds.mode == "buffered":
             return  # a buffer's next round is open already: the pause is kept here
-        if now.number != self._round:
-            self._begin(now.number)
+        in_rounds = self._latest.rounds.mode == "rounds"
+        if now.number != self._round or (in_rounds and now.version != self._version):
+            self._begin(now.number, now.version)
+        began = self._round, self._version
+        self._give_up_on_the_late()
         late = len(self._late())
         if late > self._expired:
             self._expired, self._no_room, self._hoping = late, False, set(self._waiting)
-        most = self._latest.rounds.most_tickets + self._expired
+        most = self._most_tickets()
         devices = self._next_devices(most - now.granted)
         tickets = {make_ticket(self._key, device, now.number, now.version): device for device in devices}
         if not tickets:
@@ -172,13 +205,13 @@ class Dispatcher:
         invitations = self._invitations
 
         def take(connection: Connection) -> Granted:
-            return grant(connection, now.number, tickets, again, most, invitations)
+            return grant(connection, now.number, tickets, again, most, invitations, now.version if in_rounds else None)
 
         given, used, spent = await self._writer.write(take)
         if invitations is not None:
             for ticket in spent:
                 self._answer(tickets[ticket], Spent(invitations))
-        if now.number != self._round:
+        if began != (self._round, self._version):
             return
         reported = {device for ticket, device in tickets.items() if ticket.use in used}
         self._no_room = self._no_room or len(given) + len(reported) + len(spent) < len(tickets)
@@ -187,6 +220,7 @@ class Dispatcher:
             device = tickets[ticket]
             self._given[device] = ticket
             self._given_at.setdefault(device, time.monotonic())
+            self._unanswered.setdefault(device, self._given_at[device])
             self._answer(device, ticket)
         if any(self._missed.get(device, 0) < SILENT_AFTER for device in self._hoping):
             self._news.set()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from federank.service.server.federation.published import Published
+from federank.service.server.federation.signals import Signals, signals_of
 from federank.service.server.logs import Log
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
@@ -25,8 +26,14 @@ RARELY_SECONDS = 1.0
 class Latest:
     """The newest state of the federation that this worker has seen."""
 
-    def __init__(self, database: Database, log: Log, on_news: Callable[[], None] = lambda: None) -> None:
-        self._database, self._log = database, log
+    def __init__(
+        self,
+        database: Database,
+        log: Log,
+        on_news: Callable[[], None] = lambda: None,
+        on_rows: Callable[[Connection, int], None] = lambda _connection, _rows: None,
+    ) -> None:
+        self._database, self._log, self._on_rows = database, log, on_rows
         self.on_news = on_news
         self.model: Published | None = None
         self.models: dict[int, Published] = {}
@@ -35,6 +42,8 @@ class Latest:
         self.seen_open = 0.0  # when this worker first saw the round
         self.devices = self.departures = self.abandoned = 0
         self.accuracy: dict[str, Any] | None = None
+        self.signals = Signals()
+        self.bounded: dict[str, int] = {}  # rows that the last fold was held to the bounds with
         self.paused = False
         self.fresh = 0.0  # when the store last answered
         self._rarely = -RARELY_SECONDS
@@ -78,7 +87,10 @@ class Latest:
         newest = newest_round(connection)
         version = -1 if self.model is None else self.model.version
         if self.model is None or (newest is not None and newest.version > version) or self._has_newer(connection):
-            self._take_in(newest_model(connection, self.model))
+            model = newest_model(connection, self.model)
+            if model is not None:
+                self._on_rows(connection, len(model.changed))  # before the model is told of
+                self._take_in(model)
         is_new = newest is not None and (self.round is None or newest.number != self.round.number)
         if is_new or self.round is None:
             self.rounds = RoundSettings(**get_fact(connection, "rounds"))
@@ -99,9 +111,9 @@ class Latest:
     def _has_newer(self, connection: Connection) -> bool:
         return self.model is not None and newest_version(connection) > self.model.version
 
-    def _take_in(self, model: Published | None) -> None:
-        if model is None:
-            return
+    def _take_in(self, model: Published) -> None:
+        if self.model is not None and model.version == self.model.version + 1:
+            self.signals = signals_of(self.model, model)
         oldest = model.version - self.rounds.staleness
         models = {version: kept for version, kept in self.models.items() if version >= oldest}
         self.models = models | {model.version: model}
@@ -111,6 +123,7 @@ class Latest:
         self._rarely = time.monotonic()
         self.devices, self.departures, self.abandoned = tallies(connection)
         self.accuracy = get_fact(connection, "accuracy")
+        self.bounded = get_fact(connection, "bounded") or {}
         self._skipped = int(get_fact(connection, "skipped") or 0)
         self.paused = bool(get_fact(connection, "paused"))
 

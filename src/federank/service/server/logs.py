@@ -3,7 +3,7 @@
 Each line has a level (info, warning, error) and the number of the worker that writes it; 0 is the process that was
 started, others are its workers. A line says what happened and how often; never who: no address, no device, no token, no
 item. That is seen to by what is handed in (see the calls), and by this: text of exceptions is not logged, only their
-kind and place in our code.
+kind and where in our code.
 """
 
 from __future__ import annotations
@@ -43,5 +43,5 @@ class Log:
     def fault(self, where: str, fault: BaseException) -> None:
         """A fault of ours: its kind, and where in the code it arose."""
         frames = traceback.extract_tb(fault.__traceback__)[-4:]
-        places = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in frames]
-        self.say("fault", "error", where=where, kind=type(fault).__name__, places=places)
+        lines = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in frames]
+        self.say("fault", "error", where=where, kind=type(fault).__name__, places=lines)

@@ -65,17 +65,17 @@ class Metrics:
             latency[route] = {"requests": len(times), "p50": round(float(half), 2), "p99": round(float(nearly_all), 2)}
         return latency
 
-    def text(self, latest: Latest, waiting: int) -> bytes:
-        """Everything, as Prometheus reads it."""
+    def text(self, latest: Latest, waiting: int, busiest: int = 0) -> bytes:
+        """Everything, as Prometheus reads it; `busiest` counts the latest reports of one range of addresses."""
         registry = CollectorRegistry()
-        _federation_gauges(registry, latest, waiting)
+        _federation_gauges(registry, latest, waiting, busiest)
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
             return generate_latest(registry)
         return generate_latest(registry) + generate_latest(self._registry)
 
 
-def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int) -> None:
+def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int, busiest: int) -> None:
     now = latest.round
     values: dict[str, tuple[str, Any]] = {
         "version": ("Version of the published model.", latest.model.version if latest.model else 0),
@@ -86,6 +86,14 @@ def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int
         "waiting_devices": ("Devices that wait for work at this worker.", waiting),
         "rounds_folded": ("Rounds folded.", latest.folded),
         "rounds_abandoned": ("Rounds abandoned.", latest.abandoned),
+        "drift": ("How far the last fold moved the model, as a share of its size.", latest.signals.drift),
+        "largest_move": ("How far it moved one row, as a share of a mean row.", latest.signals.largest_move),
+        "held_rows": ("Rows that it would have moved too far.", latest.bounded.get("held_rows", 0)),
+        "capped_rows": ("Rows that would have got too long or too high.", latest.bounded.get("capped_rows", 0)),
+        "busiest_range_reports": (
+            "Of the latest 1,000 reports at this worker, those of the busiest range of addresses (/24, /48).",
+            busiest,
+        ),
         "store_age_seconds": ("Since the store last answered.", time.monotonic() - latest.fresh),
     }
     for name, (about, value) in values.items():

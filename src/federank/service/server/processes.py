@@ -127,11 +127,11 @@ def _keep_workers(serving: Serving, public: socket.socket, admin: socket.socket)
         log = Log(None if serving.quiet else sys.stderr)
         while not stopping:
             time.sleep(0.2)
-            for place, worker in enumerate(workers):
+            for index, worker in enumerate(workers):
                 if worker.poll() is not None and not stopping:
-                    log.say("worker ended", "error", number=place + 1, code=worker.returncode)
+                    log.say("worker ended", "error", number=index + 1, code=worker.returncode)
                     time.sleep(0.5)
-                    workers[place] = _start_worker(serving, public, admin, counts, place + 1)
+                    workers[index] = _start_worker(serving, public, admin, counts, index + 1)
             if again:
                 again.clear()
                 _signal(workers, signal.SIGHUP)

@@ -18,17 +18,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from federank.arrays import FloatMatrix
 from federank.protocol.defences import NO_DEFENCES, Defences, Rows, defend
 from federank.protocol.round import play_round
 from federank.service.server.families.family import Family, Form
-from federank.service.server.federation.charter import Charter
+from federank.service.server.federation.charter import Charter, read_charter
+from federank.service.server.federation.growing import grow, waiting_items
 from federank.service.server.federation.published import Content, Published
+from federank.service.server.federation.signals import signals_of
 from federank.service.server.logs import Log
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
+from federank.service.server.store.hits import undo_fall
 from federank.service.server.store.leader_lock import LeaderLock
 from federank.service.server.store.statements import (
     bodies_in_order,
@@ -38,6 +38,7 @@ from federank.service.server.store.statements import (
     newest_round,
     next_round,
     open_round,
+    put_fact,
     state_of_round,
     tallies,
 )
@@ -54,6 +55,10 @@ LONGEST_DIRTY_SECONDS = 10.0
 
 class Abandoned(Exception):
     """The round ended below its minimum."""
+
+
+class Grown(Exception):
+    """The catalogue has grown: the round is played on a version with more rows."""
 
 
 class Stopped(Exception):
@@ -82,12 +87,13 @@ class PublishedModel:
         del recipe
         family, settings = self._charter.family, self._charter.settings
         self.people = tallies(self._connection).devices
-        now = family.recipe(settings, self._charter.n_items, self.people)
         if self._charter.sums is None or family.sums is None:
+            now = family.recipe(settings, self._charter.n_items, self.people)
             content = self._bounded(family.fold(now, self.published, self.round_number, updates))
         else:
             [summed] = updates
-            content = family.sums.fold(now, self.published, summed.values, summed.messages)
+            terms = self._charter.sums.charter
+            content = family.sums.fold(settings, terms, self.published, self.people, summed.total, summed.messages)
         self.published = self.published.followed_by(content)
         self.round_number += 1
 
@@ -124,6 +130,7 @@ class RemoteFleet:
         if state_of_round(self._connection, round_number) is None:
             while get_fact(self._connection, "paused"):
                 self._leader.truncate_log(self._connection)
+                self._leader.grow(self._connection)
                 self._leader.wait(LOOK_SECONDS * 4)
         rules = RoundSettings(**get_fact(self._connection, "rounds"))
         open_round(self._connection, round_number, self._version)
@@ -150,6 +157,7 @@ class RemoteFleet:
             now = newest_round(self._connection)
             if now is None or now.number != number or now.state != "open":
                 return
+            self._leader.grow(self._connection)
             if not now.granted:
                 self.opened = time.monotonic()  # a round's time begins with its first ticket
             reports, waited = now.reports, time.monotonic() - self.opened
@@ -184,7 +192,9 @@ class FleetOfSums(RemoteFleet):
         assert charter.sums is not None, "a federation of sums has an agreement"
         super().__init__(connection, model.version, charter.family, form, leader)
         self._charter, self._model, self._least = charter, model, charter.sums.charter.least_cohort
-        self.sums = RoundOfSums(connection, charter.sums, leader.helper_line(charter.sums), leader.wait)
+        self.sums = RoundOfSums(
+            connection, charter.sums, leader.helper_line(charter.sums), leader.wait, left_out=leader.left_out
+        )
 
     def choose(self, round_number: int) -> OpenRound:
         """Have the round offered by the helper, then open it."""
@@ -192,7 +202,8 @@ class FleetOfSums(RemoteFleet):
             family = self._charter.family
             assert family.sums is not None, "only methods that can be summed are established with sums"
             model = family.sums.digest(self._charter.settings, self._model)
-            if not self.sums.offer(round_number, self._version, model, everything(self._model)):
+            stage, block = family.sums.stage(self._model), everything(self._model)
+            if not self.sums.offer(round_number, self._version, stage, model, block):
                 raise Abandoned
         return super().choose(round_number)
 
@@ -220,16 +231,20 @@ class Leader:
         self,
         database: Database,
         charter: Charter,
-        form: Form,
+        form_of: Callable[[Charter], Form],
         keep_updates: bool,
         log: Log,
         announce: Callable[[], None],
         defences: Defences = NO_DEFENCES,
+        rolls_back: bool = False,
+        left_out: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self._database, self._charter, self._form, self._keep = database, charter, form, keep_updates
+        self._watches = rolls_back and charter.sums is None  # versions of sums follow from sums alone
+        self._database, self._keep, self._form_of = database, keep_updates, form_of
+        self._charter, self._form = charter, form_of(charter)
         self._lock = LeaderLock(database)
         self._log = log
-        self.announce, self._defences = announce, defences
+        self.announce, self._defences, self.left_out = announce, defences, left_out
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._stand_by, name="rounds", daemon=True)
@@ -272,6 +287,23 @@ class Leader:
         if self._log_dirty_since is not None and now - self._log_dirty_since >= LONGEST_DIRTY_SECONDS:
             self._log_dirty_since = None if connection.truncate_log() else now - LONGEST_DIRTY_SECONDS + 1.0
 
+    def grow(self, connection: Connection) -> None:
+        """Add the items that the operator wants, unless a round is under way whose messages belong to its rows."""
+        if not waiting_items(connection):
+            return
+        in_rounds = RoundSettings(**get_fact(connection, "rounds")).mode == "rounds"
+        model = grow(connection, self._charter, under_way=in_rounds)
+        if model is not None:
+            self._log.say("items added", version=model.version, items=len(model.changed))
+            self.announce()
+            raise Grown
+
+    def _read_charter(self, connection: Connection) -> None:
+        """The charter as it is now: the catalogue may have grown since, by another worker's doing."""
+        charter = read_charter(connection)
+        assert charter is not None, "a store that was served holds a federation"
+        self._charter, self._form = charter, self._form_of(charter)
+
     def _stand_by(self) -> None:
         while not self._stopping.is_set():
             try:
@@ -304,21 +336,36 @@ class Leader:
             return RemoteFleet(connection, model.version, self._charter.family, self._form, self)
         return FleetOfSums(connection, model, self._charter, self._form, self)
 
-    def _record(self, fleet: RemoteFleet, shared: PublishedModel, number: int) -> Callable[[Connection], None] | None:
-        """What else is published of a round, together with its version."""
-        if not isinstance(fleet, FleetOfSums) or self._charter.family.sums is None:
-            return None
-        model = self._charter.family.sums.digest(self._charter.settings, shared.published)
-        return fleet.sums.record(number, model, shared.people)
+    def _record(
+        self, fleet: RemoteFleet, shared: PublishedModel, number: int, bounded: dict[str, int]
+    ) -> Callable[[Connection], None]:
+        """What else is written of a round, together with its version: what the bounds did, and the record of sums."""
+        of_sums: Callable[[Connection], None] | None = None
+        if isinstance(fleet, FleetOfSums) and self._charter.family.sums is not None:
+            model = self._charter.family.sums.digest(self._charter.settings, shared.published)
+            of_sums = fleet.sums.record(number, model, shared.people)
+
+        def write(connection: Connection) -> None:
+            put_fact(connection, "bounded", bounded)
+            if of_sums is not None:
+                of_sums(connection)
+
+        return write
 
     def _lead(self, connection: Connection) -> None:
+        self._read_charter(connection)
         shared = PublishedModel(self._charter, connection, self._defences)
         self.mark_log_dirty()  # whoever led before may have been cut off
         while True:
             before = shared.published
             fleet = self._fleet(connection, before)
             try:
+                self.grow(connection)
                 play_round(None, shared, fleet)
+            except Grown:
+                self._read_charter(connection)
+                shared = PublishedModel(self._charter, connection, self._defences)
+                continue
             except Abandoned:
                 self._log.say("round abandoned", "warning", round=shared.round_number)
                 self.mark_log_dirty()
@@ -338,24 +385,14 @@ class Leader:
                 continue
             number = shared.round_number - 1
             model = shared.published
-            measured = {"drift": _drift(before, model), "seconds": time.monotonic() - fleet.opened}
-            publish(connection, number, model, measured, self._keep, self._record(fleet, shared, number))
+            measured = {"drift": signals_of(before, model).drift, "seconds": time.monotonic() - fleet.opened}
+            bounded = {"held_rows": shared.held, "capped_rows": shared.capped}
+            also = self._record(fleet, shared, number, bounded)
+            publish(connection, number, model, measured, self._keep, also)
             self.mark_log_dirty()
             self.truncate_log(connection)
-            bounded = {"held_rows": shared.held, "capped_rows": shared.capped}
             self._log.say("round folded", "info", round=number, version=model.version, **measured, **bounded)
+            if self._watches and (done := undo_fall(connection, self._charter.extend)) is not None:
+                self._log.say("rolled back", "warning", **done)
+                shared = PublishedModel(self._charter, connection, self._defences)
             self.announce()
-
-
-def _drift(before: Published, after: Published) -> float:
-    """How far a fold has moved the model, vectors and biases, as a share of its size."""
-    return _length(_rows(after) - _rows(before)) / (_length(_rows(before)) or 1.0)
-
-
-def _rows(model: Published) -> FloatMatrix:
-    biases = model.content.tables.get("biases")
-    return model.vectors if biases is None else np.column_stack((model.vectors, biases))
-
-
-def _length(vectors: FloatMatrix) -> float:
-    return float(np.sqrt(np.square(vectors, dtype=np.float64).sum()))

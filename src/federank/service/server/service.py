@@ -9,13 +9,12 @@ from typing import Any
 
 from federank.errors import SettingError
 from federank.protocol.defences import Defences
-from federank.protocol.sums.offer import message_length
-from federank.protocol.sums.upload import upload_bytes
+from federank.protocol.sums.forms import bytes_needed
 from federank.service.server.dispatcher import Dispatcher
 from federank.service.server.families.family import Form
 from federank.service.server.federation.charter import Charter, read_charter
 from federank.service.server.federation.published import EncodedRows
-from federank.service.server.http.rate_limits import TokenBuckets
+from federank.service.server.http.rate_limits import Ranges, TokenBuckets
 from federank.service.server.latest import Latest
 from federank.service.server.logs import Log
 from federank.service.server.metrics import Metrics
@@ -30,7 +29,7 @@ REFUSALS_SECONDS = 0.5
 
 
 def form_of(charter: Charter, trust: TrustSettings) -> Form:
-    """What an upload must look like; one of sums has one length."""
+    """What an upload must look like; those of sums have one length in a round."""
     form = charter.family.form(charter.settings, charter.n_items, trust.most_norm)
     if charter.sums is None:
         return form
@@ -39,7 +38,10 @@ def form_of(charter: Charter, trust: TrustSettings) -> Form:
             "keep_updates is on, but this federation's uploads are added up as they come and none is kept; leave "
             "--keep-updates out."
         )
-    return form._replace(most_bytes=upload_bytes(message_length(charter.n_items, charter.sums.charter.columns)))
+    terms = charter.sums.charter
+    longest = max(terms.length_of(stage, charter.n_items) for stage in range(min(2, terms.messages)))
+    check = terms.norm_check()
+    return form._replace(most_bytes=bytes_needed(check, longest), check=check)
 
 
 class Service:
@@ -50,9 +52,17 @@ class Service:
         self.form = form_of(charter, trust)
         self.metrics = Metrics()
         self.encoded = EncodedRows(charter.encode)
-        self.latest = Latest(database, log)
+        self.latest = Latest(database, log, on_rows=self._follow_catalogue)
         self.leader = Leader(
-            database, charter, self.form, trust.keep_updates, log, self.latest.wake, defences_of(charter, trust)
+            database,
+            charter,
+            lambda now: form_of(now, trust),
+            trust.keep_updates,
+            log,
+            self.latest.wake,
+            defences_of(charter, trust),
+            trust.roll_back_when_worse,
+            left_out=self.metrics.upload,
         )
         self.writer = Writer(database, after=self.leader.wake, on_fault=log.store_away)
         invitations = charter.family.invitations(charter.settings)
@@ -60,6 +70,8 @@ class Service:
         self.device_limit = TokenBuckets(trust.device_rate)
         self.address_limit = TokenBuckets(trust.address_rate)
         self.enrolment_limit = TokenBuckets(trust.enrolment_rate, least_burst=20.0)
+        self.range_limit = TokenBuckets(trust.range_rate, least_burst=200.0)
+        self.ranges = Ranges()
         self.admin_hash = charter.admin_hash
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="reader")
         self._known: OrderedDict[bytes, Owner] = OrderedDict()
@@ -91,6 +103,12 @@ class Service:
         self._readers.shutdown(wait=True)
         self.database.close()
 
+    def _follow_catalogue(self, connection: Connection, rows: int) -> None:
+        """A model with another number of rows has been published: the catalogue has grown with it."""
+        if rows != self.charter.n_items:
+            self.charter = _charter(connection)
+            self.form = form_of(self.charter, self.trust)
+
     async def read(self, query: Any) -> Any:
         """Ask the store something, in a thread of its own."""
 
@@ -121,6 +139,16 @@ class Service:
     def forget(self, token_hash: bytes) -> None:
         """This token is nobody's any more."""
         self._known.pop(token_hash, None)
+
+    def form_for(self, version: int) -> Form:
+        """What an upload must look like that was made from a version of the model."""
+        sums, model = self.charter.family.sums, self.latest.models.get(version)
+        if model is None:
+            return self.form
+        if self.charter.sums is None or sums is None:
+            return self.form._replace(n_items=len(model.changed))
+        numbers = self.charter.sums.charter.length_of(sums.stage(model), self.charter.n_items)
+        return self.form._replace(numbers=numbers)
 
     def refused(self, reason: str) -> None:
         """Count an upload that was refused."""

@@ -23,7 +23,8 @@ class RoundSettings:
     target: int = 20
     """Reports that end a round."""
     minimum: int = 1
-    """Reports below which a round whose time is up is abandoned, leaving no trace in the model."""
+    """Reports below which a round whose time is up is abandoned, leaving no trace in the model. A federation that
+    `serve` establishes begins with 20; 50 are better."""
     over_selection: float = 1.3
     """How many devices are given a round's task, as a multiple of the target: some will never answer. A federation of
     frugal begins with 1: whoever is invited spends a message."""
@@ -59,6 +60,20 @@ class RoundSettings:
         return math.ceil(self.target * self.over_selection) if self.mode == "rounds" else 2**31 - 1
 
 
+LEAST_MINIMUM = 20
+"""Reports below which a fold tells an outsider, who fetches the model before and after it, what devices have sent."""
+
+
+def refuse_few(rounds: RoundSettings) -> None:
+    """Raise where so few reports are folded that whoever fetches the model could read Updates from it."""
+    if rounds.minimum < LEAST_MINIMUM:
+        raise SettingError(
+            f"minimum is {rounds.minimum}, and {rounds.enough} reports end a round: with fewer than {LEAST_MINIMUM}, "
+            "somebody who fetches the public model before and after a round can read what devices have sent. Let "
+            f"rounds have at least {LEAST_MINIMUM} (50 are better), or add --i-accept-that-outsiders-can-read-updates."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrustSettings:
     """How much a device, an address or an upload may ask of the server."""
@@ -80,6 +95,13 @@ class TrustSettings:
     """Requests a second from one address, over time (0: no limit)."""
     enrolment_rate: float = 0.2
     """Devices enrolled a second from one address, over time (0: no limit)."""
+    range_rate: float = 1.0
+    """Devices enrolled a second from one range of addresses (/24 of IPv4, /48 of IPv6), over time, after the first 200
+    (0: no limit)."""
+    invited_only: bool = False
+    """Enrol only devices that bring an invitation (`federank admin invite`)."""
+    roll_back_when_worse: bool = False
+    """Go back to an earlier version by itself when devices that evaluate say that the newest are worse."""
     address_connections: int = 500
     """Connections that one address may hold at a time (0: no limit); those of --proxies are not counted."""
     body_seconds: float = 30.0
@@ -94,7 +116,7 @@ class TrustSettings:
         for name in ("row_quantile", "move_quantile"):
             if getattr(self, name) is not None:
                 within(name, getattr(self, name), 0.5, 1)
-        for name in ("device_rate", "address_rate", "enrolment_rate"):
+        for name in ("device_rate", "address_rate", "enrolment_rate", "range_rate"):
             within(name, getattr(self, name), 0, math.inf)
         whole("address_connections", self.address_connections, 0)
         positive("body_seconds", self.body_seconds)

@@ -15,9 +15,9 @@ import secrets
 import struct
 from typing import NamedTuple
 
-_PLACES = struct.Struct(">QQ")
+_SIGNED = struct.Struct(">QQ")
 _MAC_BYTES = 16
-TICKET_BYTES = _PLACES.size + _MAC_BYTES
+TICKET_BYTES = _SIGNED.size + _MAC_BYTES
 
 
 class Ticket(NamedTuple):
@@ -49,8 +49,8 @@ def hash_of_token(token: str) -> bytes:
 
 def make_ticket(key: bytes, device: str, round_number: int, version: int) -> Ticket:
     """The one ticket of this device for this round and version."""
-    places = _PLACES.pack(round_number, version)
-    return Ticket(round_number, version, places + _mac(key, device, places), use_of(key, device, round_number))
+    signed = _SIGNED.pack(round_number, version)
+    return Ticket(round_number, version, signed + _mac(key, device, signed), use_of(key, device, round_number))
 
 
 def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
@@ -61,10 +61,10 @@ def read_ticket(key: bytes, device: str, text: str) -> Ticket | None:
         return None
     if len(content) != TICKET_BYTES:
         return None
-    places, mac = content[: _PLACES.size], content[_PLACES.size :]
-    if not hmac.compare_digest(mac, _mac(key, device, places)):
+    signed, mac = content[: _SIGNED.size], content[_SIGNED.size :]
+    if not hmac.compare_digest(mac, _mac(key, device, signed)):
         return None
-    round_number, version = _PLACES.unpack(places)
+    round_number, version = _SIGNED.unpack(signed)
     return Ticket(round_number, version, content, use_of(key, device, round_number))
 
 
@@ -73,5 +73,5 @@ def use_of(key: bytes, device: str, round_number: int) -> bytes:
     return _mac(key, f"use of {device}", round_number.to_bytes(8, "big"))
 
 
-def _mac(key: bytes, device: str, places: bytes) -> bytes:
-    return hashlib.blake2b(device.encode() + places, digest_size=_MAC_BYTES, key=key).digest()
+def _mac(key: bytes, device: str, signed: bytes) -> bytes:
+    return hashlib.blake2b(device.encode() + signed, digest_size=_MAC_BYTES, key=key).digest()

@@ -1,12 +1,15 @@
 """Small federations of sums for tests: a helper in a thread, a leader in this process, devices that split messages."""
 
+import asyncio
 import os
 from contextlib import asynccontextmanager
 
 import numpy as np
+from tests.protocol.sums.norm_check.reports import liars_upload
 from tests.service.federations import ITEMS, PATIENT, serving, small_world
 from tests.service.helper.helpers import ThreadedHelper
 
+from federank.errors import BadMessage
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.policy import Outward
 from federank.protocol.squares.codec import decode_squares_broadcast
@@ -16,14 +19,18 @@ from federank.protocol.squares.messages import SquaresPrivate, dense, flat, rows
 from federank.protocol.squares.recipes import squares_recipe
 from federank.protocol.squares.transmission import send
 from federank.protocol.sums.charter import charter_from
+from federank.protocol.sums.forms import bytes_of_message
+from federank.protocol.sums.norm_check.proving import wires_of
+from federank.protocol.sums.norm_check.upload import encode_checked
 from federank.protocol.sums.offer import check_offer, model_digest, read_offer
 from federank.protocol.sums.rounding import round_message
-from federank.protocol.sums.upload import encode_upload, make_upload, new_secrets, rounding_chances
+from federank.protocol.sums.upload import rounding_chances
+from federank.service.device.requests.sums import helper_key
 from federank.service.server.families.squares import SQUARES
 from federank.service.server.federation.establishing import establish
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.schema import migrate
+from federank.service.server.store.schema import MIGRATIONS, migrate
 from federank.service.server.sums.agreeing import SumsDemand
 
 FACTORS, LEAST = 4, 3
@@ -34,15 +41,17 @@ def settings_of(**given):
     return FrugalSettings(**({"factors": FACTORS, "messages": 5, "clip": 3.0} | given))
 
 
-def establish_sums(store, helper, rounds=None, sigma=0.0, least=LEAST, **given):
+def establish_sums(
+    store, helper, rounds=None, sigma=0.0, least=LEAST, data=None, projections=None, migrations=None, **given
+):
     """Establish a federation of sums in a store; the operator's token."""
     database = Database(store)
     with database.connection() as connection:
-        migrate(connection)
+        migrate(connection, MIGRATIONS[:migrations])
         usual = {"target": LEAST, "minimum": LEAST, "over_selection": 1.0}
         chosen = RoundSettings(**(usual | PATIENT | (rounds or {})))
-        demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=least)
-        token = establish(connection, settings_of(**given), small_world(), chosen, family=SQUARES, sums=demand)
+        demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=least, projections=projections)
+        token = establish(connection, settings_of(**given), data or small_world(), chosen, family=SQUARES, sums=demand)
     database.close()
     return token
 
@@ -72,16 +81,20 @@ def whole_message(broadcast, history, clip, random=os.urandom, **given):
     return round_message(values, clip, rounding_chances(len(values), random))
 
 
-async def prepared_upload(device, ticket, history):
+async def prepared_upload(device, ticket, history, now=0):
     """A device's upload of a round, after every check that it makes; the whole numbers, and the bytes."""
     client = device.client
     charter = charter_from((await client.get("/api/v1/sums/charter")).content)
     broadcast = decode_squares_broadcast((await device.task(ticket)).content, FACTORS, ITEMS)
-    terms = read_offer((await client.get("/api/v1/sums/offer")).content, charter.helper_public())
+    content = (await client.get("/api/v1/sums/offer")).content
+    try:
+        terms = read_offer(content, charter.helper_public())
+    except BadMessage:  # the helper has a new key
+        terms = read_offer(content, await asyncio.to_thread(helper_key, charter, None))
     model = model_digest(broadcast.version, broadcast.regulariser, broadcast.weights, rows_of(broadcast))
-    check_offer(terms, charter, model, np.arange(ITEMS, dtype=np.int32), 0)
+    check_offer(terms, charter, model, np.arange(ITEMS, dtype=np.int32), now)
     message = whole_message(broadcast, history, charter.length_of_clip())
-    return message, encode_upload(make_upload(terms, message, new_secrets(os.urandom)))
+    return message, bytes_of_message(charter.norm_check(), terms, message, os.urandom)
 
 
 async def take_part(device, history):
@@ -91,3 +104,17 @@ async def take_part(device, history):
     answer = await device.send(ticket, body)
     assert answer.status_code == 201, answer.text
     return message
+
+
+async def loud_upload(device, times=50):
+    """An upload of a message so many times as long as one may be, with a proof about a short one."""
+    charter = charter_from((await device.client.get("/api/v1/sums/charter")).content)
+    terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, charter.helper_public())
+    message = np.zeros(terms.length, dtype=np.int64)
+    message[3] = times * charter.bound
+    return encode_checked(liars_upload(charter.norm_check(), terms, message, about_zero))
+
+
+def about_zero(parameters, leader, helper):
+    """The wires of a message that is all zeros, whatever was projected."""
+    return wires_of(parameters, -helper, helper)

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from tests.service.federations import ITEMS, Device, Served, in_a_loop, stored
 from tests.service.helper.helpers import HelperProcess
-from tests.service.server.sums.federations import HISTORIES, federation, prepared_upload, take_part
+from tests.service.server.sums.federations import HISTORIES, federation, loud_upload, prepared_upload, take_part
 from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
 
 from federank.service.server import rounds as leading
+from federank.service.server.sums import rounds as preparing
 from federank.service.server.sums import store as sums_store
 from federank.service.server.sums.helper_line import HelperLine
 from federank.service.server.sums.rounds import RoundOfSums
@@ -25,6 +26,10 @@ STEPS = {
     "after the offer is kept, before the round is open": (sums_store, "put_offer", "after"),
     "before uploads are prepared": (HelperLine, "prepare", "before"),
     "after the helper has said which stand": (HelperLine, "prepare", "after"),
+    "before the helper has looked at proofs": (HelperLine, "look", "before"),
+    "after the helper has looked at proofs": (HelperLine, "look", "after"),
+    "before the leader has looked at a proof": (preparing, "accepts", "before"),
+    "after the leader has looked at a proof": (preparing, "accepts", "after"),
     "before shares are added": (sums_store, "add_prepared", "before"),
     "after shares are added": (sums_store, "add_prepared", "after"),
     "before the round is closed": (leading, "close_round", "before"),
@@ -42,7 +47,8 @@ STEPS = {
 @pytest.mark.parametrize("step", STEPS)
 @in_a_loop
 async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite_store, tmp_path, monkeypatch, step):
-    """Whoever leads next has nothing but the store and the helper."""
+    """Whoever leads next has nothing but the store and the helper. Where norms are checked a liar is among the devices:
+    it is left out once, and counted once."""
     place, name, when = STEPS[step]
     real, crashed = getattr(place, name), []
 
@@ -55,16 +61,27 @@ async def test_a_crash_at_any_step_loses_nothing_and_counts_nothing_twice(sqlite
         raise RuntimeError("gone")
 
     monkeypatch.setattr(place, name, crashing)
-    async with federation(tmp_path, sqlite_store) as (_, running):
+    liars = int(name != "prepare")  # the one step of those that are left without a check
+    async with federation(tmp_path, sqlite_store, {"target": 3 + liars}, projections=None if liars else 0) as (
+        _,
+        running,
+    ):
         people = [await running.device() for _ in range(3)]
+        for _ in range(liars):
+            liar = await running.device()
+            assert (await liar.send(await liar.ticket(), await loud_upload(liar))).status_code == 201
         messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
         await running.version(1)
         await running.open_round(1)
+        for _ in range(liars):
+            assert (await liar.send(await liar.ticket(), await loud_upload(liar))).status_code == 201
         again = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
         await running.version(2)
     assert crashed
-    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages, again], 3).vectors)
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages, again], 3 + liars).vectors)
     assert stored(sqlite_store, "SELECT state FROM rounds WHERE number < 2") == [("folded",)] * 2
+    left_out = [(number, "too-loud", 1) for number in range(2 * liars)]
+    assert stored(sqlite_store, "SELECT round, reason, count FROM refusals ORDER BY round") == left_out
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A leader that cannot read uploads: rounds with a helper end folded or abandoned, and the fold is the simulation's."""
 
 import asyncio
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,6 +115,16 @@ async def test_a_version_that_no_sum_leads_to_is_not_published(sqlite_store, tmp
         rolled = await running.admin.post("/admin/api/v1/rollback", headers=running.operator, json={"version": 0})
         assert (rolled.status_code, rolled.json()["error"]) == (409, "sums")
         assert running.service.latest.model.version == 1
+
+
+@in_a_loop
+async def test_nothing_is_added_to_a_catalogue_that_devices_have_pinned(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (_, running):
+        asked = {"items": [{"id": "new"}]}
+        added = await running.admin.post("/admin/api/v1/items", headers=running.operator, json=asked)
+        assert (added.status_code, added.json()["error"]) == (409, "sums")
+        assert "Begin a new federation" in added.json()["message"]
+        assert (await running.client.get("/api/v1/federation")).json()["items"] == ITEMS
 
 
 @in_a_loop
@@ -257,14 +268,27 @@ def test_nobody_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlit
             open_store(sqlite_store, _changed(demand, method="fpl"))
         with pytest.raises(SettingError, match="sigma"):
             SumsDemand(helper=helper.origin, sigma=float("nan"))
+        for wrong in ({"epsilon": 0.0}, {"epsilon": 1.0, "sigma": 2.0}, {"delta": 1.0}):
+            with pytest.raises(SettingError):
+                SumsDemand(helper=helper.origin, **wrong)
         open_store(sqlite_store, demand)
         open_store(sqlite_store, demand)
-        for change in ({"sigma": 9.0}, {"least_cohort": 51}, {"helper": "https://else.example"}):
+        open_store(sqlite_store, _changed(demand, sums=SumsDemand(helper=helper.origin, sigma=0.0)))
+        for change in ({"sigma": 9.0}, {"epsilon": 4.0}, {"least_cohort": 51}, {"helper": "https://else.example"}):
             other = SumsDemand(**({"helper": helper.origin} | change))
             with pytest.raises(SettingError, match="The store holds"):
                 open_store(sqlite_store, _changed(demand, sums=other))
         with pytest.raises(SettingError, match="keep-updates"):
             open_service(sqlite_store, TrustSettings(keep_updates=True), Log(None))
+
+
+def test_unless_named_the_noise_follows_the_size_of_a_round():
+    asked = SumsDemand(helper="http://127.0.0.1:9")
+    assert asked.for_size(50, 1_500).sigma == 0, "so few people would pay for a promise with most of the accuracy"
+    large, larger = (asked.for_size(people, 1_500).epsilon for people in (50_000, 100_000))
+    assert 0.3 < larger < large < 2
+    named = SumsDemand(helper="http://127.0.0.1:9", epsilon=8.0)
+    assert named.for_size(50, 1_500) == named
 
 
 def _changed(demand, **changes):
@@ -279,7 +303,7 @@ def test_a_federation_whose_helper_is_not_there_is_not_begun(sqlite_store):
     )
     with pytest.raises(SettingError, match="Is it running"):
         open_store(sqlite_store, demand)
-    assert stored(sqlite_store, "SELECT COUNT(*) FROM facts") == [(0,)]
+    assert not list(Path(sqlite_store.removeprefix("sqlite:///")).parent.glob("*.sqlite*"))  # nothing half-written
 
 
 def test_settings_are_published_in_bytes_that_give_them_back():
@@ -315,14 +339,14 @@ def test_plausible_sums_pass_and_others_do_not():
 
 @in_a_loop
 async def test_attack_a_sum_beyond_what_honest_messages_can_give_is_not_folded(sqlite_store, tmp_path):
-    """A device splits a message of a hundred times the bound: the round is abandoned, with the reason in the log."""
+    """Where norms are not checked, a message of a hundred times the bound: the round is abandoned, the log says why."""
     import io
 
     from federank.protocol.sums import upload as uploads
 
     log = io.StringIO()
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
-        establish_sums(sqlite_store, helper.origin)
+        establish_sums(sqlite_store, helper.origin, projections=0)
         async with serving(sqlite_store, log=Log(log)) as running:
             people = [await running.device() for _ in range(3)]
             for one in zip(people[:2], HISTORIES, strict=False):

@@ -1,6 +1,7 @@
 """`federank verify` recomputes every version from what was published, and finds what does not fit."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from tests.service.federations import in_a_loop
 from tests.service.server.sums.federations import HISTORIES, federation, take_part
 
 from federank.errors import BadMessage, NoAnswer
+from federank.protocol.sums.records import read_record, sign_record
 from federank.service import verifying
 from federank.service.helper.service import open_helper
 from federank.service.server.http.app import public_app
@@ -15,6 +17,7 @@ from federank.service.server.http.connections import ConnectionLimits
 from federank.service.server.http.listening import bind, uvicorn_server
 from federank.service.server.logs import Log
 from federank.service.server.store.database import Database
+from federank.service.server.sums import store
 from federank.service.verifying import Servers, verify
 
 pytestmark = pytest.mark.slow
@@ -96,9 +99,25 @@ async def test_what_was_changed_afterwards_is_found(sqlite_store, tmp_path, tabl
 
 
 @in_a_loop
+async def test_attack_lying_about_how_many_messages_a_sum_has(sqlite_store, tmp_path):
+    """A leader signs a record of one message more: the helper has counted them, and its record says otherwise."""
+    async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
+        agreement = both[1].service.charter.sums
+        database = Database(sqlite_store)
+        with database.connection() as connection:
+            told = read_record(store.sum_row(connection, 1).record, agreement.charter.leader_public())
+            lie = sign_record(agreement.private, replace(told, messages=told.messages + 1))
+            connection.run("UPDATE sums SET record = ? WHERE round = 1", lie)
+        database.close()
+        with pytest.raises(BadMessage, match="records of round 1 differ: the leader has 4 as messages, the helper 3"):
+            await published.verify()
+
+
+@in_a_loop
 async def test_a_fold_that_does_not_follow_is_found(sqlite_store, tmp_path, monkeypatch):
     async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
-        monkeypatch.setattr(verifying, "in_units", lambda total, clip: np.asarray(total * (clip / 4095)))
+        real = verifying.centred
+        monkeypatch.setattr(verifying, "centred", lambda total: real(total) + np.int32(1))
         with pytest.raises(BadMessage, match="does not follow"):
             await published.verify()
 
@@ -127,14 +146,8 @@ async def test_another_helper_in_its_place_is_found(sqlite_store, tmp_path):
 @in_a_loop
 async def test_versions_of_before_a_new_identity_are_still_recomputed(sqlite_store, tmp_path):
     async with federation(tmp_path, sqlite_store) as both, Published(*both) as published:
-        helper = published.helper
-        await published.running.open_round(2)  # its offer has the old signature, which is what these people know
-        await asyncio.to_thread(helper.stop)
-        renewed = open_helper(
-            helper.store, helper.origin, helper.folder / "keys", helper.settings, Log(None), new_identity=True
-        )
-        renewed.stop()
-        await asyncio.to_thread(helper.start)
+        await published.running.open_round(2)  # its offer has the old signature
+        await asyncio.to_thread(published.helper.renew_identity)
         people = [await published.running.device() for _ in range(3)]
         for one in zip(people, HISTORIES, strict=False):
             await take_part(*one)

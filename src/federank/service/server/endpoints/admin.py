@@ -17,12 +17,13 @@ from federank.service.server.metrics import CONTENT_TYPE
 from federank.service.server.service import Service
 from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection
+from federank.service.server.store.hits import judged_versions, told
 from federank.service.server.store.overview import latest_rounds
 from federank.service.server.store.statements import ask_to_close, get_fact, put_fact
 from federank.service.server.store.writer import FACTS
 from federank.service.server.tickets import hash_of_token
 
-SHOWN_ROUNDS = 200
+SHOWN_ROUNDS, SHOWN_JUDGED = 200, 20
 SMALL_BODY = 65536
 
 
@@ -41,24 +42,46 @@ async def check_operator(service: Service, request: Request) -> None:
 
 async def metrics(service: Service, request: Request) -> Response:  # noqa: ARG001
     """Counts and sizes for Prometheus."""
-    return bytes_response(service.metrics.text(service.latest, service.dispatcher.waiting), {}, CONTENT_TYPE)
+    text = service.metrics.text(service.latest, service.dispatcher.waiting, service.ranges.busiest())
+    return bytes_response(text, {}, CONTENT_TYPE)
 
 
 async def overview(service: Service, request: Request) -> Response:
     """The latest rounds: reports, dropouts, refusals by reason, bytes, drift, duration; and latency."""
     await check_operator(service, request)
     rounds, rejected = await service.read(lambda connection: latest_rounds(connection, SHOWN_ROUNDS))
+    judged = await service.read(lambda connection: judged_versions(connection, SHOWN_JUDGED))
+    joining = await service.read(lambda connection: get_fact(connection, "joining"))
+    tally = await service.read(lambda connection: connection.one("SELECT departures FROM tallies"))
+    charter = service.charter
     return json_response(
         status_of(service)
         | {
+            "name": charter.name,
+            "description": charter.description,
+            "run_by": charter.run_by,
+            "joining": joining,
+            "left": int(tally[0]) if tally else 0,
             "paused": service.latest.paused,
             "waiting": service.dispatcher.waiting,
             "leads": service.leader.leads,
             "rounds": rounds,
             "rejected": rejected,
             "latency_ms": service.metrics.latency(),
+            "evaluation": [told(version, service.charter.span) for version in judged],
+            "largest_move": round(service.latest.signals.largest_move, 4),
+            "moved_most": moved_most(service),
+            "busiest_range_reports": service.ranges.busiest(),
+            "held_rows": service.latest.bounded.get("held_rows", 0),
+            "capped_rows": service.latest.bounded.get("capped_rows", 0),
         }
     )
+
+
+def moved_most(service: Service) -> list[dict[str, Any]]:
+    """The items that the newest version moved farthest, by title, and how far in lengths of a mean row."""
+    items = json.loads(service.charter.catalogue.content)["items"] if service.latest.signals.rows else []
+    return [{"item": items[row]["title"], "move": round(far, 4)} for row, far in service.latest.signals.rows]
 
 
 async def close(service: Service, request: Request) -> Response:

@@ -6,6 +6,7 @@ A device is a random name and a token. The server knows nothing else of it: no a
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
 from starlette.requests import Request
@@ -14,13 +15,23 @@ from starlette.responses import Response
 from federank.errors import BadMessage
 from federank.service.server.dispatcher import Spent
 from federank.service.server.endpoints.public import newest, whole_number
-from federank.service.server.http.rate_limits import bucket_of, enforce_rate_limit, read_body
+from federank.service.server.http.rate_limits import bucket_of, enforce_rate_limit, range_of, read_body
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import Outcome, Owner, Upload, enrol, keep_upload, leave, withdraw
+from federank.service.server.store.hits import keep_hit
+from federank.service.server.store.statements import (
+    Outcome,
+    Owner,
+    Upload,
+    enrol,
+    keep_upload,
+    leave,
+    outcome_of,
+    withdraw,
+)
 from federank.service.server.store.writer import TALLIES
-from federank.service.server.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket
+from federank.service.server.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket, use_of
 
 LONGEST_WAIT = 60
 SMALL_BODY = 4096
@@ -34,14 +45,32 @@ _REFUSED: dict[Outcome, tuple[int, str]] = {
     "banned": (403, "The operator takes no Update of this device any more."),
 }
 
+_STAYS_SPENT = "It is in no sum, and stays spent."
+_LEFT_OUT = {
+    "too-loud": f"The message was left out: its proof that it is no longer than a message may be does not hold. "
+    f"{_STAYS_SPENT}",
+    "unopened": f"The message was left out: the helper could not open it. {_STAYS_SPENT}",
+    "copied": f"The message was left out: another message of its round has the same id. {_STAYS_SPENT}",
+    "malformed": f"The message was left out: it has another form than the messages of its round. {_STAYS_SPENT}",
+    "abandoned": "The round was abandoned, and the message is in no version of the model.",
+}
+
 
 async def enrol_device(service: Service, request: Request) -> Response:
     """A new device: a random id and a token, shown this once."""
     enforce_rate_limit(service.enrolment_limit, _address(request))
-    await read_body(request, SMALL_BODY, service.trust.body_seconds)
+    enforce_rate_limit(service.range_limit, range_of(_address(request)))
+    code = _invitation(await read_body(request, SMALL_BODY, service.trust.body_seconds))
+    used = hash_of_token(code or "") if service.trust.invited_only else None
     device, token = new_device(), new_token()
     token_hash = hash_of_token(token)
-    await service.writer.write(lambda connection: enrol(connection, device, token_hash), TALLIES)
+    if not await service.writer.write(lambda connection: enrol(connection, device, token_hash, used), TALLIES):
+        raise Refusal(
+            403,
+            "not-invited",
+            "This federation takes in whoever has an invitation; this device has none, or one that was used. Ask the "
+            "operator for one, and give it with --invitation.",
+        )
     service.remember(token_hash, Owner(device, banned=False))
     return json_response({"device": device, "token": token}, 201)
 
@@ -84,6 +113,7 @@ async def work(service: Service, request: Request) -> Response:
             "version": ticket.version,
             "deadline_seconds": round(service.latest.seconds_left(), 3),
             "most_rows": service.form.most_rows,
+            "items": service.form_for(ticket.version).n_items,
         }
     )
 
@@ -120,7 +150,7 @@ async def upload(service: Service, request: Request) -> Response:
         if request.headers.get("content-type", TYPES[0]).split(";")[0].strip().lower() not in TYPES:
             raise Refusal(415, "type", f"An Update is safetensors, sent as {TYPES[0]}.")
         body = await read_body(request, service.form.most_bytes, service.trust.body_seconds)
-        clipped = _judge(service, service.charter.kind, body)
+        clipped = _judge(service, ticket, body)
         _refuse_implausible(service, ticket, body)
     except Refusal as refusal:
         service.refused(refusal.slug)
@@ -133,14 +163,56 @@ async def upload(service: Service, request: Request) -> Response:
         return keep_upload(connection, content, staleness)
 
     outcome, number = await service.writer.write(keep)
+    service.dispatcher.has_answered(device)
     if outcome in _REFUSED:
         status, message = _REFUSED[outcome]
         service.refused(outcome)
         raise Refusal(status, outcome, message)
     service.metrics.upload(outcome, len(body), clipped)
     service.dispatcher.has_reported(device, number)
+    service.ranges.note(_address(request))
     receipt = {"receipt": content.digest.hex(), "round": number, "stored": True}
     return json_response(receipt, 201 if outcome == "stored" else 200)
+
+
+async def outcome(service: Service, request: Request) -> Response:
+    """What became of an Update that was stored: in a word, and where it was left out of its round in a sentence."""
+    device, _ = await who_asks(service, request)
+    use = _ticket(service, request, device).use
+    found = await service.read(lambda connection: outcome_of(connection, use))
+    if found is None:
+        raise Refusal(404, "unknown", "No Update came with this ticket, or it was long ago.")
+    told, state = found
+    if not told:
+        told = {"folded": "counted", "abandoned": "abandoned"}.get(state, "waiting")
+    if told == "counted" and state == "abandoned":
+        told = "abandoned"
+    return json_response({"outcome": told, "message": _LEFT_OUT.get(told, "")})
+
+
+async def evaluate(service: Service, request: Request) -> Response:
+    """A randomised answer: was the item that this device holds back among its first ten, with this version?"""
+    device, _ = await who_asks(service, request)
+    body = await read_body(request, SMALL_BODY, service.trust.body_seconds)
+    try:
+        told = json.loads(body)
+        version, hit = told["version"], told["hit"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        version = hit = None
+    if type(version) is not int or not isinstance(hit, bool) or not 0 <= version <= newest(service).version:
+        raise Refusal(422, "malformed", 'Say of which version: {"version": 12, "hit": true}.')
+    reporter = use_of(service.charter.ticket_key, f"hit {device}", version)
+    is_first = await service.writer.write(lambda connection: keep_hit(connection, version, reporter, hit))
+    return json_response({"counted": is_first}, 201 if is_first else 200)
+
+
+def _invitation(body: bytes) -> str | None:
+    """The invitation that a device brings, where it brings one."""
+    try:
+        told = json.loads(body or b"{}").get("invitation")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return told if isinstance(told, str) and told.isascii() and len(told) <= 100 else None
 
 
 async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
@@ -158,9 +230,9 @@ async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
     return owner.device, token_hash
 
 
-def _judge(service: Service, kind: str, body: bytes) -> int:
+def _judge(service: Service, ticket: Ticket, body: bytes) -> int:
     try:
-        return service.charter.family.kinds[kind].judge(body, service.form)
+        return service.charter.family.kinds[service.charter.kind].judge(body, service.form_for(ticket.version))
     except BadMessage as reason:
         raise Refusal(422, "malformed", str(reason)) from reason
 

@@ -16,6 +16,7 @@ _PHRASES = {
     304: "Unchanged.",
     400: "Not understood.",
     401: "The token is missing or unknown.",
+    403: "Not invited.",
     404: "Not there, or another device's.",
     408: "Too slow.",
     409: "Contradicts what was done before.",
@@ -100,8 +101,8 @@ def _operation(entry: Entry) -> dict[str, Any]:
 
 
 def _identity(entry: Entry) -> str:
-    place = "_at_root" if entry.path.count("/") == 1 and entry.path != "/metrics" else ""
-    return ("sums_" if "/sums/" in entry.path else "") + entry.endpoint.__name__ + place
+    suffix = "_at_root" if entry.path.count("/") == 1 and entry.path != "/metrics" else ""
+    return ("sums_" if "/sums/" in entry.path else "") + entry.endpoint.__name__ + suffix
 
 
 def _usual(entry: Entry) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What the operator does to a running federation: versions and a way back, bans, a new token, the log, an export.
+"""What the operator does to a running federation: versions and a way back, new items, bans, tokens, the log, an export.
 
 Every action is a line of the operator's log, in the transaction that does it (store/actions.py).
 """
@@ -11,18 +11,23 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from federank.errors import SettingError
 from federank.service.server.endpoints.admin import check_operator, read_json
 from federank.service.server.endpoints.public import newest, whole_number
+from federank.service.server.federation.growing import ask_for_items, catalogue_now
 from federank.service.server.federation.published import Published
 from federank.service.server.http.responses import Refusal, bytes_response, json_response
 from federank.service.server.service import Service
 from federank.service.server.store.actions import all_actions, is_unbroken, note_action
 from federank.service.server.store.database import Connection
 from federank.service.server.store.rollback import kept_versions, roll_back
-from federank.service.server.store.statements import ban, put_fact, withdraw
+from federank.service.server.store.statements import ban, invite, put_fact, withdraw
 from federank.service.server.store.versions import model_at
 from federank.service.server.store.writer import FACTS, TALLIES
 from federank.service.server.tickets import hash_of_token, new_token
+
+MOST_INVITATIONS = 10_000
+MOST_ITEMS_BYTES = 32 * 2**20
 
 
 async def versions(service: Service, request: Request) -> Response:
@@ -60,6 +65,37 @@ async def rollback(service: Service, request: Request) -> Response:
     return json_response({"version": model.version, "content_of": wanted})
 
 
+async def add_items(service: Service, request: Request) -> Response:
+    """Add items to the catalogue, once the round that is under way has ended; how many wait for that."""
+    await check_operator(service, request)
+    given = (await read_json(service, request, MOST_ITEMS_BYTES)).get("items")
+    if service.charter.sums is not None:
+        raise Refusal(
+            409,
+            "sums",
+            "This federation's charter names its catalogue, and devices and the helper have pinned it: nothing can be "
+            "added behind their backs. Begin a new federation with the larger catalogue, in another --store.",
+        )
+
+    def ask(connection: Connection) -> int | str:
+        try:
+            return ask_for_items(connection, given)
+        except SettingError as reason:
+            return str(reason)
+
+    waiting = await service.writer.write(ask, FACTS)
+    if isinstance(waiting, str):
+        raise Refusal(422, "malformed", f"{waiting} Nothing was added.")
+    service.leader.wake()
+    return json_response({"waiting": waiting}, 202)
+
+
+async def items(service: Service, request: Request) -> Response:
+    """How many items there are, with which version, and how many wait to be added."""
+    await check_operator(service, request)
+    return json_response(await service.read(catalogue_now))
+
+
 async def ban_device(service: Service, request: Request) -> Response:
     """Take no Update of a device any more, and withdraw the one that is not folded yet."""
     await check_operator(service, request)
@@ -80,6 +116,22 @@ async def ban_device(service: Service, request: Request) -> Response:
     await service.writer.write(lambda connection: withdraw(connection, device, key))
     service.leader.mark_log_dirty()
     return json_response({"device": device, "banned": True, "was_banned": not is_new})
+
+
+async def make_invitations(service: Service, request: Request) -> Response:
+    """New invitations, shown this once: each lets one device enrol where only the invited may."""
+    await check_operator(service, request)
+    count = (await read_json(service, request)).get("count", 1)
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_INVITATIONS:
+        raise Refusal(422, "malformed", f'Say how many: {{"count": 100}}, from 1 to {MOST_INVITATIONS:,}.')
+    codes = [new_token() for _ in range(count)]
+
+    def act(connection: Connection) -> None:
+        invite(connection, map(hash_of_token, codes))
+        note_action(connection, "invite", count=count)
+
+    await service.writer.write(act, FACTS)
+    return json_response({"invitations": codes, "needed": service.trust.invited_only})
 
 
 async def rotate_token(service: Service, request: Request) -> Response:
@@ -118,4 +170,7 @@ async def export(service: Service, request: Request) -> Response:
         "version": number,
         "settings": service.charter.kept_settings(),
     }
+    content = model.content
+    told = content._replace(overall={**content.overall, **service.charter.family.heard(model)})
+    model = model._replace(content=told)
     return bytes_response(model.stored(model.rows_since(None), 0), {"X-Export": json.dumps(about)})

@@ -50,7 +50,10 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "uploads": charter.kind,
             "noun": charter.noun,
             "description": charter.description,
+            "seen": charter.seen,
+            "run_by": charter.run_by,
             "trained": charter.trained,
+            "joining": charter.joining,
         }
     )
 
@@ -70,6 +73,7 @@ def status_of(service: Service) -> dict[str, Any]:
         "round": now.number if now else 0,
         "open": bool(now and now.state == "open"),
         "reports": now.reports if now else 0,
+        "items": service.charter.n_items,
         "devices": view.devices,
         "rounds_folded": view.folded,
         "rounds_abandoned": view.abandoned,

@@ -46,7 +46,7 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
         query=(("since", "Only rows changed since this version; all of them if it is unknown."),),
         answers=((200, TENSORS), (304, "")),
     ),
-    Entry("POST", f"{PUBLIC}/devices", devices.enrol_device, sends=JSON, answers=((201, JSON),), refusals=(413,)),
+    Entry("POST", f"{PUBLIC}/devices", devices.enrol_device, sends=JSON, answers=((201, JSON),), refusals=(403, 413)),
     Entry("DELETE", f"{PUBLIC}/devices/me", devices.leave_federation, who="device", answers=((204, ""),)),
     Entry(
         "GET",
@@ -74,6 +74,16 @@ PUBLIC_ROUTES: tuple[Entry, ...] = (
         sends=TENSORS,
         answers=((201, JSON), (200, JSON)),
         refusals=(400, 404, 408, 409, 410, 413, 415, 422),
+    ),
+    Entry("GET", f"{PUBLIC}/tasks/{{ticket}}/outcome", devices.outcome, who="device", refusals=(404,)),
+    Entry(
+        "POST",
+        f"{PUBLIC}/hits",
+        devices.evaluate,
+        who="device",
+        sends=JSON,
+        answers=((201, JSON), (200, JSON)),
+        refusals=(413, 422),
     ),
     Entry("GET", f"{PUBLIC}/sums/charter", sums.charter, refusals=(404, 409)),
     Entry("GET", f"{PUBLIC}/sums/settings", sums.settings, refusals=(404, 409)),
@@ -105,6 +115,19 @@ ADMIN_ROUTES: tuple[Entry, ...] = (
         "POST", f"{ADMIN}/rollback", operating.rollback, who="operator", sends=JSON, refusals=(400, 404, 409, 413, 422)
     ),
     Entry("POST", f"{ADMIN}/ban", operating.ban_device, who="operator", sends=JSON, refusals=(400, 404, 413, 422)),
+    Entry(
+        "POST", f"{ADMIN}/invitations", operating.make_invitations, who="operator", sends=JSON, refusals=(400, 413, 422)
+    ),
+    Entry("GET", f"{ADMIN}/items", operating.items, who="operator"),
+    Entry(
+        "POST",
+        f"{ADMIN}/items",
+        operating.add_items,
+        who="operator",
+        sends=JSON,
+        answers=((202, JSON),),
+        refusals=(400, 409, 413, 422),
+    ),
     Entry("POST", f"{ADMIN}/token", operating.rotate_token, who="operator"),
     Entry("GET", f"{ADMIN}/log", operating.log, who="operator"),
     Entry(

@@ -17,10 +17,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from federank.arrays import IntVector, RealVector
+from federank.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.protocol.defences import NO_DEFENCES, Defences
-from federank.service.server.federation.published import Content, Published
+from federank.protocol.sums.charter import SumsCharter
+from federank.protocol.sums.norm_check.parameters import Parameters
+from federank.protocol.wire import Array
+from federank.service.server.federation.published import Content, Published, lowest_rows
 
 
 class Form(NamedTuple):
@@ -31,6 +34,8 @@ class Form(NamedTuple):
     most_rows: int
     most_norm: float
     most_bytes: int  # the longest upload that can be right
+    numbers: int = 0  # sums: how many numbers an upload of the round has; 0 where that is not known
+    check: Parameters | None = None  # sums: how a message's norm is proved, where it is
 
 
 class Kind(NamedTuple):
@@ -46,15 +51,28 @@ class Kind(NamedTuple):
     """What an accepted upload adds to its round's sum. It was judged when it arrived, and is not checked again."""
 
 
+class SumsPlan(NamedTuple):
+    """What a charter of sums says about messages."""
+
+    recipe: str
+    factors: int
+    columns: int
+    clip: float
+    noises: tuple[int, ...]
+    power: float
+
+
 class SumsOf(NamedTuple):
     """What a server must know of a method whose messages may be sent as sums that no single server can open."""
 
-    columns: Callable[[Any], int]
-    """(settings) -> numbers a row of a message."""
+    plan: Callable[[Any, int, int, float | None, float], SumsPlan]
+    """(settings, number of items, people a round, sigma or None, epsilon) -> the plan of a new federation."""
+    stage: Callable[[Published], int]
+    """(model) -> which of a life's messages a round on it asks for."""
     digest: Callable[[Any, Published], bytes]
     """(settings, model) -> the digest of the model as devices read it."""
-    fold: Callable[[Any, Published, RealVector, int], Content]
-    """(recipe, model, the noisy sum of all messages, how many they are) -> the next version."""
+    fold: Callable[[Any, SumsCharter, Published, int, IntVector, int], Content]
+    """(settings, charter, model, people, the noisy sum of all messages, how many they are) -> the next version."""
 
 
 def _never(settings: Any, model: Published, body: bytes) -> str | None:
@@ -63,8 +81,26 @@ def _never(settings: Any, model: Published, body: bytes) -> str | None:
     return None
 
 
+def _nobody_counted(model: Published) -> dict[str, Array]:
+    """A model that does not remember whom it was learnt from."""
+    del model
+    return {}
+
+
+def _low(settings: Any, content: Content, n_items: int) -> Content:
+    """Rows that a larger catalogue needs start low; what the next fold remembers is not about items."""
+    del settings
+    return lowest_rows(content, n_items)
+
+
 def _without_end(settings: Any) -> int | None:
     """A device may be invited to every round."""
+    del settings
+    return None
+
+
+def _nothing_suggested(settings: Any) -> dict[str, Any] | None:
+    """Only what the operator suggests."""
     del settings
     return None
 
@@ -107,6 +143,12 @@ class Family:
     """What one fold may do to the model, unless the operator says otherwise (protocol/defences.py)."""
     implausible: Callable[[Any, Published, bytes], str | None] = _never
     """(settings, model that it was computed from, plain upload) -> why no device can have sent it; None if one can."""
+    heard: Callable[[Published], dict[str, Array]] = _nobody_counted
+    """(model) -> how many people it was learnt from and have each item, where it remembers; an export tells it."""
+    extend: Callable[[Any, Content, int], Content] = _low
+    """(settings, content, number of items) -> the same for a catalogue that has grown: new rows start low."""
+    suggests: Callable[[Any], dict[str, Any] | None] = _nothing_suggested
+    """(settings) -> the policy that devices are suggested where the operator names none."""
     modes: tuple[str, ...] = ("rounds", "buffered")
     """The modes of `RoundSettings` in which its fold makes sense."""
     sums: SumsOf | None = None

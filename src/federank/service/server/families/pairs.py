@@ -20,7 +20,14 @@ from federank.protocol.initial import first_items, normal_columns
 from federank.protocol.messages import Broadcast, Update, decode_update, encode, update_bytes, update_of_ours
 from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.plausibility import why_implausible
-from federank.protocol.pairs.recipes import DEVICE_SETTINGS, FEDERATION_SETTINGS, FPLSettings, Recipe, recipe_for
+from federank.protocol.pairs.recipes import (
+    DEVICE_SETTINGS,
+    FEDERATION_SETTINGS,
+    FPLSettings,
+    Recipe,
+    most_pairs,
+    recipe_for,
+)
 from federank.protocol.pairs.shortening import is_short, shortened, squared_norms
 from federank.service.server.families.family import Family, Form, Kind
 from federank.service.server.federation.published import Content, Published, lowest_rows
@@ -41,6 +48,11 @@ def settle(settings: FPLSettings, data: Interactions, trained: Any) -> FPLSettin
     if settings.triples == "profile":
         raise SettingError(
             "triples is 'profile', but a server does not know the sizes of histories; give a number, or `mean`."
+        )
+    if settings.triples == "mean" and not len(data):
+        raise SettingError(
+            f"triples is 'mean', but {data.name} has items and nobody's history to take a mean of; give a number with "
+            "--triples, such as 20."
         )
     if settings.triples == "mean":
         return replace(settings, triples=max(1, len(data) // max(1, data.n_users)))
@@ -85,7 +97,7 @@ def known_items(data: Interactions, trained: Any) -> tuple[IntVector, IntVector]
 
 def form(settings: FPLSettings, n_items: int, most_norm: float) -> Form:
     """What an upload must look like: a device that trains on T pairs touches 2 T items at most."""
-    most_rows = min(2 * int(settings.triples), n_items)
+    most_rows = min(2 * most_pairs(settings), n_items)
     return Form(
         settings.factors, n_items, most_rows, most_norm, update_bytes(most_rows, settings.factors) + HEADER_ROOM
     )
@@ -129,7 +141,7 @@ def summand(body: bytes, form: Form) -> Update:
 def implausible(settings: FPLSettings, model: Published, body: bytes) -> str | None:
     """Why no device can have sent this Update: its biases are not those of pairs."""
     del model
-    return why_implausible(update_of_ours(body), int(settings.triples))
+    return why_implausible(update_of_ours(body), most_pairs(settings))
 
 
 PAIRS = Family(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from federank.errors import StoreError
 from federank.service.server.families.family import Family
 from federank.service.server.families.pairs import PAIRS
+from federank.service.server.families.ratings import PMF, SVDPP
 from federank.service.server.families.squares import SQUARES
 
-FAMILIES: dict[str, Family] = {family.method: family for family in (SQUARES, PAIRS)}
+FAMILIES: dict[str, Family] = {family.method: family for family in (SQUARES, PAIRS, PMF, SVDPP)}
 
 
 def family_of(method: str) -> Family:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, IntVector, RealMatrix, RealVector
+from federank.arrays import FloatMatrix, IntVector, RealMatrix
 from federank.data.interactions import Interactions
 from federank.errors import Diverged, ModelError, SettingError
 from federank.protocol.defences import SQUARES_DEFENCES
@@ -30,14 +30,18 @@ from federank.protocol.squares.codec import decode_squares_update, encode_square
 from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
 from federank.protocol.squares.messages import SquaresUpdate
 from federank.protocol.squares.plausibility import why_implausible_squares
-from federank.protocol.squares.recipes import SquaresRecipe, factors_for, squares_recipe
+from federank.protocol.squares.recipes import SquaresRecipe, factors_for, shrinkage_for, squares_recipe
 from federank.protocol.squares.server_steps import SummedMessages, item_weights
 from federank.protocol.squares.transmission import message_norm
-from federank.protocol.sums.offer import message_length, model_digest
-from federank.protocol.sums.upload import decode_upload
+from federank.protocol.sums.charter import PRIVATE, SumsCharter
+from federank.protocol.sums.forms import upload_from
+from federank.protocol.sums.offer import model_digest
+from federank.protocol.sums.rounding import in_units
+from federank.protocol.wire import Array
 from federank.service.server.families.family import Family, Form, Kind, SumsOf
 from federank.service.server.families.pairs import HEADER_ROOM, known_items
-from federank.service.server.federation.published import Content, Published
+from federank.service.server.families.private import first_private, fold_private, plan_of, stage_of
+from federank.service.server.federation.published import Content, Published, lowest_rows
 
 DEVICE_SETTINGS = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip")
 """What a device must be told to follow the recipe; lambda and the items' weights come with each Broadcast."""
@@ -57,10 +61,12 @@ def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> Frugal
             "people come; leave loss, server, blocks and cohorts out."
         )
     if settings.promises:
-        raise SettingError(
-            "A federation has no epsilon among its settings: noise belongs to its two servers; leave epsilon and sigma "
-            "out here."
-        )
+        if trained is not None:
+            raise SettingError(
+                "Sums with noise are learnt by a recipe of their own, from the first round on; leave --start-from out, "
+                "or name a --clip and --sigma 0."
+            )
+        return replace(settings, shrinkage=shrinkage_for(settings))
     if trained is not None:
         if getattr(trained, "name", None) != "frugal" or not hasattr(trained, "item_weights"):
             raise ModelError(
@@ -72,7 +78,13 @@ def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> Frugal
     known = squares_recipe(settings, np.ones(1, dtype=np.int64), data.n_items)
     if trained is not None and known.step != "spectral":
         raise SettingError("A federation that starts from a trained model needs alpha 0 and damping 1; leave them out.")
-    return replace(settings, factors=known.factors, activity=known.activity, popularity=known.popularity)
+    return replace(
+        settings,
+        factors=known.factors,
+        shrinkage=known.shrinkage,
+        activity=known.activity,
+        popularity=known.popularity,
+    )
 
 
 def first_content(settings: FrugalSettings, data: Interactions, trained: Any) -> Content:
@@ -80,10 +92,14 @@ def first_content(settings: FrugalSettings, data: Interactions, trained: Any) ->
     now = recipe(settings, data.n_items, 1)
     first = first_shared(now, settings.initial_scale, normal_columns)  # a server compiles nothing to start
     if trained is None:
-        return _content(first, 0)
+        return first_private(_content(first, 0)) if settings.promises else _content(first, 0)
     here, there = known_items(data, trained)
-    people = trained.training.n_users
-    first.counts[here] = np.bincount(trained.training.items, minlength=len(trained.item_vectors))[there]
+    report = getattr(trained, "report", {})  # an exported model has nobody's history, and says whom it has heard
+    people = int(report.get("people", trained.training.n_users))
+    counts = report.get("people_with_item")
+    if counts is None or len(counts) != len(trained.item_vectors):
+        counts = np.bincount(trained.training.items, minlength=len(trained.item_vectors))
+    first.counts[here] = np.asarray(counts)[there]
     first.heard, first.regulariser = float(people), trained.regulariser
     first.weights = item_weights(first.counts, settings.popularity or 0.0)
     first.weights[here] = trained.item_weights[there]
@@ -122,13 +138,18 @@ def fold(recipe: SquaresRecipe, model: Published, round_number: int, updates: It
     return _folded(recipe, model, lambda shared, now: shared.aggregate(now, updates))
 
 
-def fold_sum(recipe: SquaresRecipe, model: Published, values: RealVector, messages: int) -> Content:
-    """The next version, from the sum of messages that nobody has read: rows of items, then the square of a row."""
-    pulls, squares = np.split(values.reshape(-1, recipe.factors + 1), [len(model.changed)])
+def fold_sum(
+    settings: FrugalSettings, charter: SumsCharter, model: Published, people: int, total: IntVector, messages: int
+) -> Content:
+    """The next version, from the sum of messages that nobody has read, with the noise of both servers."""
+    now = recipe(settings, charter.items, people)
+    if charter.recipe == PRIVATE:
+        told = published(now, model.content.tables["vectors"])
+        return fold_private(settings, charter, model, told, total, messages)
+    values = in_units(total, charter.length_of_clip())
+    pulls, squares = np.split(values.reshape(-1, charter.columns), [charter.items])  # then the square of a row
     sums = SummedMessages(pulls, squares, messages)
-    return _folded(
-        recipe, model, lambda shared, now: fold_summed(now, shared, block_of(now, shared.round_number), sums)
-    )
+    return _folded(now, model, lambda shared, now: fold_summed(now, shared, block_of(now, shared.round_number), sums))
 
 
 def _folded(recipe: SquaresRecipe, model: Published, act: Callable[[SquaresShared, SquaresRecipe], None]) -> Content:
@@ -143,11 +164,6 @@ def _folded(recipe: SquaresRecipe, model: Published, act: Callable[[SquaresShare
         shared.vectors, shared.weights, shared.regulariser = kept
         shared.round_number = int(state["folds"][0]) + 1
     return _content(shared, before)
-
-
-def columns(settings: FrugalSettings) -> int:
-    """Numbers a row of a message: the factors, and the constant 1."""
-    return int(settings.factors or 0) + 1
 
 
 def digest_of_model(settings: FrugalSettings, model: Published) -> bytes:
@@ -223,7 +239,8 @@ def _length(update: SquaresUpdate) -> float:
 
 def judge_sealed(body: bytes, form: Form) -> int:
     """Refuse an upload of sums that has not the one form of them; what is in it nobody can tell."""
-    decode_upload(body, message_length(form.n_items, form.factors + 1))
+    if form.numbers:
+        upload_from(form.check, body, form.numbers)
     return 0
 
 
@@ -254,6 +271,26 @@ def _as_devices_see(recipe: SquaresRecipe, model: Published) -> tuple[FloatMatri
 _SEEN: list[tuple[Content, FloatMatrix, RealMatrix]] = []
 
 
+def heard(model: Published) -> dict[str, Array]:
+    """How many people a model was learnt from, and how many of them have each item, where that is remembered."""
+    state = model.content.state
+    if "heard" not in state:
+        return {}
+    return {"people": state["heard"], "people_with_item": state["counts"]}
+
+
+def extend(settings: FrugalSettings, content: Content, n_items: int) -> Content:
+    """The same for a catalogue that has grown: nobody has been seen with the new items yet."""
+    more = n_items - len(content.tables["vectors"])
+    grown, state = lowest_rows(content, n_items), dict(content.state)
+    if more <= 0 or not state:
+        return grown
+    state["counts"] = np.concatenate((state["counts"], np.zeros(more)))
+    if recipe(settings, n_items, 1).step == "spectral":  # else the sketch is a square of factors
+        state["sketch"] = np.concatenate((state["sketch"], np.zeros((more, state["sketch"].shape[1]))))
+    return grown._replace(state=state)
+
+
 def invitations(settings: FrugalSettings) -> int | None:
     """How often a device is invited in its life: its messages."""
     return settings.messages
@@ -272,10 +309,12 @@ SQUARES = Family(
     fold=fold,
     encode=encode_rows,
     kinds={"plain": Kind(judge, summand), "sums": Kind(judge_sealed, _unread)},
-    sums=SumsOf(columns, digest_of_model, fold_sum),
+    sums=SumsOf(plan_of, stage_of, digest_of_model, fold_sum),
     invitations=invitations,
     defences=SQUARES_DEFENCES,
     implausible=implausible,
+    heard=heard,
+    extend=extend,
     # Whoever is invited spends a message, so nobody is invited to spare; and the sums of a round belong to one version.
     rounds={"over_selection": 1.0},
     sharing=("sticky", "deniable"),

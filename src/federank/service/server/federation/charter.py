@@ -17,7 +17,7 @@ from federank.protocol.policy import Policy, default_basis
 from federank.service.server.families.family import Family
 from federank.service.server.families.registry import family_of
 from federank.service.server.federation.catalogue import Catalogue, read_catalogue
-from federank.service.server.federation.published import Content, Published, lowest_rows
+from federank.service.server.federation.published import Content, Published
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_content, get_fact
 from federank.service.server.sums.agreeing import Agreement, get_agreement
@@ -25,6 +25,7 @@ from federank.service.server.sums.agreeing import Agreement, get_agreement
 NOUNS = {"city": "place/places", "ml": "film/films"}
 """What the items of known data sets are called, by the beginning of the set's name."""
 LONGEST_NOUN = 30
+LONGEST_WORDS = 400
 
 
 class Charter(NamedTuple):
@@ -41,12 +42,21 @@ class Charter(NamedTuple):
     noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
     sums: Agreement | None = None  # where uploads are such that no single server can read one
     description: str | None = None  # what people should know of it before they take part
+    seen: str | None = None  # what somebody says of an item that they know already: Seen it
+    run_by: str | None = None  # who runs it, in their own words
+    joining: dict[str, Any] | None = None  # how somebody on the same network joins: an address, a code, a fingerprint
     trained: bool | None = None  # whether the first model had learnt from people; None where that was not noted
 
     @property
     def told_method(self) -> str:
         """What devices are told: another word where uploads are sums, so that nobody sends a plain one by mistake."""
         return self.family.method if self.sums is None else f"{self.family.method}-sums"
+
+    @property
+    def span(self) -> float | None:
+        """How far the scale of ratings reaches; None where nothing is rated."""
+        low, high = (getattr(self.settings, name, None) for name in ("lowest", "highest"))
+        return None if low is None or high is None else float(high) - float(low)
 
     @property
     def kind(self) -> str:
@@ -63,7 +73,12 @@ class Charter(NamedTuple):
 
     def device_settings(self) -> dict[str, Any]:
         """The recipe as devices are told it."""
-        return {name: getattr(self.settings, name) for name in self.family.device_settings}
+        told = {name: getattr(self.settings, name) for name in self.family.device_settings}
+        if told.get("most_triples", 0) is None:  # people choose up to `triples`, as devices of before know
+            del told["most_triples"]
+        return (
+            told if told.get("activity", 0.0) is not None else told | {"activity": 0.0}
+        )  # with noise, nobody weighs less
 
     def kept_settings(self) -> dict[str, Any]:
         """All settings of the method, as the charter keeps them."""
@@ -71,7 +86,7 @@ class Charter(NamedTuple):
 
     def extend(self, content: Content, n_items: int) -> Content:
         """The content of an earlier version with rows for items that were added since."""
-        return lowest_rows(content, n_items)
+        return self.family.extend(self.settings, content, n_items)
 
     def encode(self, model: Published, rows: IntVector, round_number: int) -> bytes:
         """Some rows of the model as they are sent."""
@@ -91,20 +106,30 @@ def read_charter(connection: Connection) -> Charter | None:
     catalogue = get_content(connection, "catalogue")
     assert catalogue is not None, "charter and catalogue are written together"
     family = family_of(kept.get("method", "fpl"))  # before there were others, none was named
+    settings = family.settings(**kept["settings"])
     return Charter(
         name=kept["name"],
         family=family,
-        settings=family.settings(**kept["settings"]),
+        settings=settings,
         catalogue=read_catalogue(catalogue),
         n_items=kept["items"],
         ticket_key=bytes.fromhex(kept["ticket_key"]),
         admin_hash=bytes.fromhex(get_fact(connection, "admin")),
-        suggested_policy=get_fact(connection, "suggested_policy"),
+        suggested_policy=_suggested(family, settings, get_fact(connection, "suggested_policy")),
         noun=get_fact(connection, "noun"),
         sums=get_agreement(connection),
         description=get_fact(connection, "description"),
+        seen=get_fact(connection, "seen"),
+        run_by=get_fact(connection, "run_by"),
+        joining=get_fact(connection, "joining"),
         trained=get_fact(connection, "trained"),
     )
+
+
+def _suggested(family: Family, settings: Any, named: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What devices are suggested: what the operator has named, over what goes with the method's settings."""
+    usual = family.suggests(settings)
+    return named if usual is None else usual | (named or {})
 
 
 def suggested_policy(pi: float | None, sharing: str | None, epsilon: float | None) -> dict[str, Any] | None:
@@ -120,6 +145,16 @@ def suggested_policy(pi: float | None, sharing: str | None, epsilon: float | Non
         values["epsilon"] = epsilon
     Policy(**values)  # what devices could not follow is refused here
     return values
+
+
+def words_of(flag: str, text: str, most: int = LONGEST_WORDS) -> str:
+    """What people are told of a federation, as devices show it: one line."""
+    told = text.strip()
+    if not told.isprintable() or not 0 < len(told) <= most:
+        raise SettingError(
+            f"{flag} is {told[:40]!r}; one line of 1 to {most} characters that can be printed is needed."
+        )
+    return told
 
 
 def noun_of(text: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ The operator's token is shown once; its hash is kept.
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from federank.data.interactions import Interactions
@@ -21,7 +21,7 @@ from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_fact, lock_facts, put_content, put_fact
 from federank.service.server.store.versions import put_whole
-from federank.service.server.sums.agreeing import SumsDemand, agree, put_agreement
+from federank.service.server.sums.agreeing import SumsDemand, agree, planned_sums, put_agreement
 from federank.service.server.tickets import hash_of_token, new_token
 
 
@@ -43,13 +43,24 @@ def establish(
     """
     if data.n_items < 2:
         raise SettingError(f"The catalogue of {data.name} has {data.n_items} items; at least two are needed.")
-    settings = family.settle(settings, data, trained)
+    if sums is None and getattr(settings, "promises", False):
+        raise SettingError(
+            "A promise of noise needs two servers: name a helper (--helper), or leave epsilon and sigma out."
+        )
+    plan = None
+    if sums is not None:
+        sums = sums.for_size(rounds.target, data.n_items)
+        settings = family.settle(sums.settings(settings) if family.sums else settings, data, trained)
+        plan = planned_sums(sums, family, settings, data.n_items, rounds.target)
+        settings = replace(settings, factors=plan.factors)
+    else:
+        settings = family.settle(settings, data, trained)
     model = first_model(family.first_content(settings, data, trained))
     catalogue = catalogue_of(data)
     token, ticket_key = new_token(), secrets.token_bytes(32)
     agreement = None
-    if sums is not None:
-        agreement = agree(sums, family, settings, founding_of(ticket_key), catalogue.content, data.n_items)
+    if sums is not None and plan is not None:
+        agreement = agree(sums, plan, settings, founding_of(ticket_key), catalogue.content, data.n_items)
     charter = {
         "name": name or data.name,
         "method": family.method,

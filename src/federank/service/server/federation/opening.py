@@ -7,7 +7,7 @@ would make another federation of it is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,16 @@ from federank.service.server.families.registry import FAMILIES
 from federank.service.server.federation.catalogue import catalogue_of
 from federank.service.server.federation.charter import Charter, read_charter, usual_noun
 from federank.service.server.federation.establishing import establish, renew_admin_token
-from federank.service.server.settings import RoundSettings
+from federank.service.server.federation.growing import begins_with
+from federank.service.server.settings import LEAST_MINIMUM, RoundSettings, refuse_few
 from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.restoring import jump_ahead
 from federank.service.server.store.schema import migrate
 from federank.service.server.store.statements import get_fact, put_fact
 from federank.service.server.sums.agreeing import (
-    USUAL_CLIP,
     SumsDemand,
+    refuse_absent_helper,
     refuse_another_agreement,
     rounds_of_sums,
 )
@@ -56,21 +57,32 @@ class Demand:
     """A trained model whose item factors a new federation begins with."""
     suggested_policy: dict[str, Any] | None = None
     noun: dict[str, str] | None = None
+    description: str | None = None
+    """What people should know of it before they take part."""
+    seen: str | None = None
+    """What somebody says of an item that they know already."""
+    run_by: str | None = None
+    """Who runs it, in their own words."""
     sums: SumsDemand | None = None
     """A helper, where uploads are to be such that no single server can read one."""
     restored: bool = False
     """The store is a backup that was put back."""
     new_admin_token: bool = False
+    accepts_few: bool = False
+    """Rounds may have so few reports that an outsider can read Updates from what they change."""
 
 
 def open_store(address: str, demand: Demand) -> str | None:
     """Make a store ready to be served; the operator's token if there is a new one."""
     database = Database(address)
-    if database.dialect == "sqlite" and not database.path.exists():
+    is_new = database.dialect == "sqlite" and not database.path.exists()
+    if is_new:
         # Refused before there is a file; with what an old store holds they may make sense.
         RoundSettings(**demand.rounds)
         if demand.start_from is None or demand.method is not None:
             _chosen(demand, DEFAULT_METHOD)
+        if demand.sums is not None:
+            refuse_absent_helper(demand.sums)  # who is stopped while it waits for one leaves no file behind either
     try:
         with database.connection() as connection:
             migrate(connection)
@@ -79,11 +91,18 @@ def open_store(address: str, demand: Demand) -> str | None:
             if charter is not None:
                 _go_on(connection, charter, demand)
             noun = demand.noun or (usual_noun(demand.source) if charter is None else None)
-            for name, value in (("suggested_policy", demand.suggested_policy), ("noun", noun)):
+            told = {"description": demand.description, "run_by": demand.run_by, "seen": demand.seen}
+            for name, value in ({"suggested_policy": demand.suggested_policy, "noun": noun} | told).items():
                 if value is not None:
                     with connection.transaction():
                         put_fact(connection, name, value)
             return renew_admin_token(connection) if demand.new_admin_token and token is None else token
+    except BaseException:
+        database.release()
+        if is_new:  # a federation that is not begun leaves no file behind
+            for part in ("", "-wal", "-shm"):
+                Path(f"{database.path}{part}").unlink(missing_ok=True)
+        raise
     finally:
         database.release()
 
@@ -102,10 +121,14 @@ def _chosen(demand: Demand, learnt_by: str) -> tuple[Family, Any, RoundSettings]
     family = FAMILIES[demand.method or (learnt_by if learnt_by in FAMILIES else DEFAULT_METHOD)]
     _refuse_settings_of_others(family, demand)
     _refuse_sharing(family, demand)
-    usual = {**family.defaults, **({"clip": USUAL_CLIP} if demand.sums else {})}
-    settings = family.settings(**{**usual, **demand.settings})
+    settings = family.settings(**{**family.defaults, **demand.settings})
     wanted = {**family.rounds, **(rounds_of_sums(demand.sums, demand.rounds) if demand.sums else demand.rounds)}
-    return family, settings, _rounds_of(family, wanted)
+    rounds = _rounds_of(family, wanted)
+    if demand.sums is None and not demand.accepts_few:  # sums have a least cohort, and noise
+        if "minimum" not in demand.rounds:
+            rounds = replace(rounds, minimum=min(LEAST_MINIMUM, rounds.enough))
+        refuse_few(rounds)
+    return family, settings, rounds
 
 
 def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
@@ -116,6 +139,8 @@ def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
             raise SettingError(f"minimum is below the least cohort of {least} that the charter promises; leave it out.")
     if demand.rounds:
         rounds = _rounds_of(charter.family, get_fact(connection, "rounds") | demand.rounds)
+        if "minimum" in demand.rounds and charter.sums is None and not demand.accepts_few:
+            refuse_few(rounds)
         with connection.transaction():
             put_fact(connection, "rounds", asdict(rounds))
             note_action(connection, "settings of rounds", **demand.rounds)
@@ -172,7 +197,7 @@ def refuse_another(charter: Charter, demand: Demand) -> None:
     _refuse_settings_of_others(charter.family, demand)
     _refuse_sharing(charter.family, demand)
     if demand.sums is not None:
-        refuse_another_agreement(charter.sums, demand.sums)
+        refuse_another_agreement(charter.sums, demand.sums, charter.family, charter.settings)
     for name in charter.family.federation_settings:
         kept, asked = getattr(charter.settings, name), demand.settings.get(name)
         if asked not in (None, kept) and not (name == "triples" and asked == "mean"):
@@ -182,7 +207,7 @@ def refuse_another(charter: Charter, demand: Demand) -> None:
             )
     if demand.start_from is not None:
         raise SettingError("The store holds a federation that has begun; --start-from is for a new --store.")
-    if demand.names_data and catalogue_of(demand.data()).digest != charter.catalogue.digest:
+    if demand.names_data and not begins_with(charter.catalogue.content, catalogue_of(demand.data()).content):
         raise SettingError(
             f"The store holds a federation called {charter.name} with another catalogue than {demand.source}; "
             "leave --data out to go on with it, or name another --store."

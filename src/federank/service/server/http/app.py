@@ -8,27 +8,29 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from federank.service.server.endpoints.routes import ADMIN_ROUTES, PUBLIC_ROUTES
-from federank.service.server.http.assets import Asset, asset_response, read_assets
+from federank.service.server.http.assets import Asset, asset_response, listed, read_assets
 from federank.service.server.http.middleware import Middleware, Table
 from federank.service.server.service import Service
 
 PAGE = Path(__file__).parents[2] / "page"
-OPERATORS = "admin.html"
+OPERATORS = tuple(f"admin.{kind}" for kind in ("html", "js"))
 """The operator's page, which devices and browsers do not get."""
 
 
 def public_app(service: Service) -> Middleware:
     """What devices and browsers talk to."""
     assets = read_assets(PAGE)
-    assets.pop(OPERATORS, None)
+    for name in OPERATORS:
+        assets.pop(name, None)
+    assets["files.json"] = listed(assets)
     return Middleware(service, Table(PUBLIC_ROUTES, "FedeRank federation"), _files(assets))
 
 
 def admin_app(service: Service) -> Middleware:
     """What the operator talks to."""
     assets = read_assets(PAGE)
-    if OPERATORS in assets:
-        assets["admin"] = assets[OPERATORS]
+    if OPERATORS[0] in assets:
+        assets["admin"] = assets[OPERATORS[0]]
     return Middleware(service, Table(ADMIN_ROUTES, "FedeRank operator"), _files(assets))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import mimetypes
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from starlette.responses import Response
 
 from federank.service.server.http.negotiation import has_already, takes_gzip
 
-TYPES = {".js": "text/javascript", ".svg": "image/svg+xml"}
+TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json"}
 """What must not depend on the machine's own table of types: a browser runs no script of another type."""
 
 
@@ -37,9 +38,19 @@ def read_assets(folder: Path) -> dict[str, Asset]:
     return {file.relative_to(folder).as_posix(): _asset(file) for file in files}
 
 
+def listed(assets: dict[str, Asset]) -> Asset:
+    """The files of the page and the version that they make: a browser keeps them whole, to open without a network."""
+    files = {"./" if name == "index.html" else name: asset.etag for name, asset in assets.items()}
+    version = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:32]
+    return _made(json.dumps({"version": version, "files": sorted(files)}).encode(), "application/json")
+
+
 def _asset(file: Path) -> Asset:
-    content = file.read_bytes()
     known = TYPES.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    return _made(file.read_bytes(), known)
+
+
+def _made(content: bytes, known: str) -> Asset:
     return Asset(content, gzip.compress(content, 9, mtime=0), known, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 

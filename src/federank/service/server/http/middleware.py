@@ -7,6 +7,7 @@ whatever goes wrong into a refusal: a sentence, never a stack trace.
 from __future__ import annotations
 
 import posixpath
+import re
 import time
 
 from starlette.exceptions import HTTPException
@@ -23,17 +24,23 @@ from federank.service.server.http.safe_send import Headers, SafeSend
 from federank.service.server.service import Service
 
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'{helper}; img-src 'self' data:; "
     "worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-SAFETY: Headers = [
-    (b"content-security-policy", _POLICY.encode()),
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
+_SAFETY: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"geolocation=(), camera=(), microphone=()"),
 ]
+
+
+def safety_headers(helper: str | None) -> Headers:
+    """What keeps a browser safe: a page connects to its own server, and to the helper that the charter names."""
+    named = f" {helper}" if helper is not None and _ORIGIN.fullmatch(helper) else ""
+    return [(b"content-security-policy", _POLICY.format(helper=named).encode()), *_SAFETY]
 
 
 class Table:
@@ -69,6 +76,8 @@ class Middleware:
 
     def __init__(self, service: Service, table: Table, page: ASGIApp) -> None:
         self._service, self.table, self._page = service, table, page
+        sums = service.charter.sums
+        self._safety = safety_headers(None if sums is None else sums.charter.helper_origin)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -76,7 +85,7 @@ class Middleware:
             return
         began = time.perf_counter()
         found = self.table.template(scope["path"])
-        send_safely = SafeSend(scope, send, SAFETY)
+        send_safely = SafeSend(scope, send, self._safety)
         try:
             await self._respond(found, scope, receive, send_safely)
         except Exception as reason:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter, deque
 from functools import lru_cache
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
 from starlette.requests import ClientDisconnect, Request
 
@@ -69,6 +70,36 @@ def bucket_of(address: str) -> str:
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(IPv6Network((int(parsed) >> 64 << 64, 64)))
+
+
+@lru_cache(maxsize=4096)
+def range_of(address: str) -> str:
+    """The range that an address is of: what one network gives out, a /24 of IPv4 and a /48 of IPv6."""
+    name = bucket_of(address)
+    try:
+        return str(IPv4Address(int(IPv4Address(name)) >> 8 << 8))
+    except ValueError:
+        pass
+    try:
+        first = int(IPv6Network(name).network_address)
+    except ValueError:
+        return name
+    return str(IPv6Network((first >> 80 << 80, 48)))
+
+
+class Ranges:
+    """From which ranges of addresses the latest reports came: in memory only, and only how many."""
+
+    def __init__(self, remembered: int = 1000) -> None:
+        self._latest: deque[str] = deque(maxlen=remembered)
+
+    def note(self, address: str) -> None:
+        """A report has come."""
+        self._latest.append(range_of(address))
+
+    def busiest(self) -> int:
+        """How many of the latest came from one range."""
+        return max(Counter(self._latest).values(), default=0)
 
 
 def enforce_rate_limit(buckets: TokenBuckets, name: str) -> None:

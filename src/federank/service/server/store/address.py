@@ -1,7 +1,7 @@
 """The address of a store as it may be shown: without a password.
 
 It is masked as text, from the first colon to the last `@`, before anybody takes it apart: a password with a `/`, `?` or
-`#` in it would otherwise be taken for a place, and shown.
+`#` in it would otherwise be taken for a host, and shown.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ def without_password(address: str) -> str:
     if not address.startswith(("postgresql://", "postgres://")):
         return address
     scheme, _, rest = address.partition("//")
-    names, at, place = rest.rpartition("@")
+    names, at, host = rest.rpartition("@")
     if _has_password(names.partition("?")[2]):
         return f"{scheme}//…"  # the `@` may be one of a password among the options
     user, colon, _ = names.partition(":")
-    place, mark, options = place.partition("?")
+    host, mark, options = host.partition("?")
     shown = "" if _has_password(options) else mark + options
-    return f"{scheme}//{user}{':…' if colon else ''}{at}{place}{shown}"
+    return f"{scheme}//{user}{':…' if colon else ''}{at}{host}{shown}"
 
 
 def may_be_misread(address: str) -> bool:

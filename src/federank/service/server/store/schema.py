@@ -6,7 +6,7 @@
     rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup
     grants     how many devices have been given a round's task
     uploads    one row per ticket used, and per device and fold: the digest, and until it is folded the bytes (any kind:
-               see families/family.py)
+               see families/family.py); where only sums are read, whether it was counted or why not (sums/store.py)
     tallies    one row: how many devices there are, how many have left, how many rounds were abandoned
     versions   the rows of the model that a version changed; now and then the whole model; with the newest, what the
                next fold has to remember, if anything
@@ -14,6 +14,8 @@
     sums       where no single server reads uploads: a round's offer, its sum of shares, and what is published of it
     reports    which uploads of such a round the helper has looked at, until the round has ended
     actions    what the operator did, in order (actions.py)
+    hits       randomised answers on whether an item was among a device's first ten (hits.py)
+    invites    hashes of invitations that nobody has used yet
 
 A migration is never edited once it is released: a change is a new number at the end.
 """
@@ -65,6 +67,12 @@ MIGRATIONS: list[list[str]] = [
         "CREATE TABLE actions (number {whole} PRIMARY KEY, time TEXT NOT NULL, action TEXT NOT NULL,"
         " detail TEXT NOT NULL, digest {bytes} NOT NULL)",
     ],
+    [
+        "CREATE TABLE invites (code {bytes} PRIMARY KEY)",
+        "CREATE TABLE hits (version {whole} NOT NULL, reporter {bytes} NOT NULL, hit {whole} NOT NULL,"
+        " PRIMARY KEY (version, reporter))",
+    ],
+    ["ALTER TABLE uploads ADD COLUMN outcome TEXT NOT NULL DEFAULT ''"],
 ]
 """Each migration's statements, in order; the first is number 1."""
 

@@ -72,16 +72,30 @@ def put_content(connection: Connection, name: str, content: bytes) -> None:
     connection.run("INSERT INTO facts (name, value) VALUES (?, ?)", name, content)
 
 
+def replace_content(connection: Connection, name: str, content: bytes) -> None:
+    """Keep other bytes under a name that is used."""
+    connection.run("UPDATE facts SET value = ? WHERE name = ?", content, name)
+
+
 def lock_facts(connection: Connection) -> None:
     """Keep others from writing facts until the transaction ends; with SQLite a transaction does that by itself."""
     if connection.dialect == "postgresql":
         connection.run("LOCK TABLE facts IN EXCLUSIVE MODE")
 
 
-def enrol(connection: Connection, device: str, token_hash: bytes) -> None:
-    """A new device."""
+def enrol(connection: Connection, device: str, token_hash: bytes, code: bytes | None = None) -> bool:
+    """A new device, which uses up the invitation with this hash if one is asked for; whether there was one."""
+    if code is not None and not connection.run("DELETE FROM invites WHERE code = ?", code):
+        return False
     connection.run("INSERT INTO devices (device, token) VALUES (?, ?)", device, token_hash)
     connection.run("UPDATE tallies SET devices = devices + 1")
+    return True
+
+
+def invite(connection: Connection, codes: Iterable[bytes]) -> None:
+    """Keep the hashes of new invitations."""
+    for code in codes:
+        connection.run("INSERT INTO invites (code) VALUES (?)", code)
 
 
 def leave(connection: Connection, device: str) -> None:
@@ -183,22 +197,24 @@ def grant(
     again: set[Ticket],
     most: int,
     invitations: int | None = None,
+    version: int | None = None,
 ) -> Granted:
-    """Which of these devices' tickets may be handed out, no more than `most` in a round.
+    """Which of these devices' tickets may be handed out, no more than `most` in a round; all are of a `version`.
 
     Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
-    whatever the worker that asks has seen so far. With `invitations` a device is invited to so many rounds in its life,
+    whatever the worker that asks has seen so far; nor has one that has gone on to another version since, because the
+    catalogue has grown. With `invitations` a device is invited to so many rounds in its life,
     counted here, and those who were invited least often come first; to be given the ticket of the same round again is
     no other invitation.
     """
     used = used_tickets(connection, tickets)
     lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
     row = connection.one(
-        "SELECT g.granted FROM grants g JOIN rounds r ON r.number = g.round"
+        "SELECT g.granted, r.version FROM grants g JOIN rounds r ON r.number = g.round"
         f" WHERE g.round = ? AND r.state = 'open'{lock}",
         number,
     )
-    if row is None:
+    if row is None or version not in (None, int(row[1])):
         return Granted([], used, set())
     spent: set[Ticket] = set()
     counts: dict[Ticket, int] = {}
@@ -217,6 +233,16 @@ def grant(
         _invite(connection, number, [tickets[ticket] for ticket in fresh[:room]])
     repeated = [ticket for ticket in tickets if ticket.use not in used and ticket in again]
     return Granted(fresh[:room] + repeated, used, spent)
+
+
+def tickets_under_way(connection: Connection) -> int:
+    """How many tickets were given out of rounds that have not ended; none is, until the transaction ends."""
+    lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
+    rows = connection.all(
+        "SELECT g.granted FROM grants g JOIN rounds r ON r.number = g.round"
+        f" WHERE r.state IN ('open', 'closed') ORDER BY g.round{lock}"
+    )
+    return sum(int(granted) for (granted,) in rows)
 
 
 def _invitations(connection: Connection, devices: Iterable[str]) -> dict[str, tuple[int, int]]:
@@ -259,7 +285,8 @@ def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes
 def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -> tuple[Outcome, int]:
     """Store an upload in the open round, within the caller's transaction; what became of it, and its round. Idempotent.
 
-    Without `staleness` the ticket must be of the open round; with it, of a version at most so many behind.
+    Without `staleness` the ticket must be of the open round and its version; with it, of a version at most so many
+    behind.
     """
     known = connection.one("SELECT digest, round FROM uploads WHERE ticket = ?", upload.ticket.use)
     if known is not None:
@@ -272,10 +299,9 @@ def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -
     if now is None:
         return "late", upload.ticket.round_number
     number, version = int(now[0]), int(now[1])
-    in_time = (
-        number == upload.ticket.round_number if staleness is None else version - upload.ticket.version <= staleness
-    )
-    if not in_time:
+    ticket = upload.ticket
+    exact = (number, version) == (ticket.round_number, ticket.version)
+    if not (exact if staleness is None else version - ticket.version <= staleness):
         return "late", upload.ticket.round_number
     inserted = connection.run(
         "INSERT INTO uploads (ticket, reporter, round, kind, digest, size, clipped, body)"
@@ -301,6 +327,14 @@ def _why_not(connection: Connection, upload: Upload) -> Outcome:
         return "again" if bytes(known[0]) == upload.digest else "repeated"
     row = connection.one("SELECT banned FROM devices WHERE device = ?", upload.device)
     return "gone" if row is None else "banned" if row[0] else "reported"
+
+
+def outcome_of(connection: Connection, use: bytes) -> tuple[str, str] | None:
+    """What became of the upload of a ticket, as far as it was looked at, and the state of its round."""
+    row = connection.one(
+        "SELECT u.outcome, r.state FROM uploads u JOIN rounds r ON r.number = u.round WHERE u.ticket = ?", use
+    )
+    return None if row is None else (str(row[0]), str(row[1]))
 
 
 def state_of_round(connection: Connection, number: int) -> str | None:

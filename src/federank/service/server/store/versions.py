@@ -2,8 +2,8 @@
 
 A fold and the end of its round are one transaction. A worker follows by reading the rows that each newer version has
 changed; one that begins anew reads the last whole model and what came after it. What the next fold has to remember
-besides is kept with the newest version and with whole ones, so that a rollback goes on as it was; only the leader reads
-it.
+besides is kept with the newest versions and with whole ones, so that a rollback goes on as it was; only the leader
+reads it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ WHOLE_EVERY = 64
 """Every so many versions the whole model is stored; what lies between whole ones is dropped behind the last but one."""
 KEPT_WHOLE, KEPT_EVERY = 16, 1024
 """Whole versions that are kept to go back to: the latest so many, and of older ones the multiples of so many."""
+KEPT_STATES = 8
+"""With so many of the newest versions it is kept what the next fold has to remember: only from those, and from whole
+ones, can a federation go on."""
 REMEMBERED_ROUNDS = 1000
 """For so many rounds a receipt is remembered, so that a late retry is told what became of its upload."""
 
@@ -52,7 +55,8 @@ def publish(
             also(connection)
         _insert_version(connection, number, model, whole=False)
         connection.run(
-            "UPDATE versions SET state = NULL WHERE version < ? AND whole = 0 AND state IS NOT NULL", model.version
+            "UPDATE versions SET state = NULL WHERE version <= ? AND whole = 0 AND state IS NOT NULL",
+            model.version - KEPT_STATES,
         )
         if model.version % WHOLE_EVERY == 0:
             put_whole(connection, number, model)

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federank.errors import BadMessage, SettingError
+from federank.protocol.squares.private.forecast import affordable
 from federank.protocol.sums.canonical import canonical, digest
-from federank.protocol.sums.charter import SumsCharter, charter_from
+from federank.protocol.sums.charter import SumsCharter, charter_from, fields_of_check
 from federank.protocol.sums.identities import new_private_key, public_key_of
+from federank.protocol.sums.norm_check.parameters import USUAL_PROJECTIONS
 from federank.protocol.sums.rounding import C_INT
-from federank.service.server.families.family import Family
+from federank.service.server.families.family import Family, SumsPlan
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_content, put_content
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 LARGEST_COHORT = 100_000
 USUAL_CLIP = 4.0
-"""The longest message where the operator names none."""
+"""A longest message that shortens next to none, where few people play Frugal's own recipe without noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +37,51 @@ class SumsDemand:
 
     helper: str
     """The helper's address."""
-    sigma: float = 8.0
-    """Noise of each server, as a multiple of the longest message."""
+    sigma: float | None = None
+    """Noise of each server, as a multiple of the longest message; messages may get unequal noise, together as if each
+    had this. 0: none, and no promise."""
+    epsilon: float | None = None
+    """The same said as a promise: what all messages of a life may tell whoever runs one of the two servers. Where
+    neither is named, the size of a round decides (`for_size`)."""
+    delta: float = 1e-6
+    """The probability with which epsilon may fail."""
     least_cohort: int = 50
     """No sum of fewer messages is opened."""
+    projections: int | None = None
+    """With how many projections the norm of every message is checked (docs/norm-check.md); 0: not at all."""
     authority: str | None = None
     """Certificates (PEM) by which the helper is known, where the system's do not know it."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.sigma) and self.sigma >= 0):
+        if self.sigma is not None and not (math.isfinite(self.sigma) and self.sigma >= 0):
             raise SettingError(f"sigma is {self.sigma}; a number of 0 or more is needed (0: no noise, and no promise).")
+        if self.epsilon is not None and not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise SettingError(f"epsilon is {self.epsilon}; a number above 0 is needed.")
+        if self.sigma is not None and self.epsilon is not None:
+            raise SettingError("epsilon and sigma say the same thing in two ways; give one of them.")
+        if not 0 < self.delta < 1:
+            raise SettingError(f"delta is {self.delta}; a probability above 0 and below 1 is needed.")
+        fields_of_check(self.projections or 0)
+
+    def for_size(self, people: int, items: int) -> SumsDemand:
+        """The same with noise by the size, where neither sigma nor epsilon was named: none until it costs little."""
+        if (self.sigma, self.epsilon) != (None, None):
+            return self
+        epsilon = affordable(people, items, self.delta)
+        if epsilon is None:
+            return replace(self, sigma=0.0)
+        return replace(self, epsilon=math.ceil(100 * epsilon) / 100)
+
+    @property
+    def chosen_projections(self) -> int:
+        """How a new federation's messages are checked: as the operator says, or as is usual."""
+        return USUAL_PROJECTIONS if self.projections is None else self.projections
+
+    def settings(self, settings: Any) -> Any:
+        """A method's settings with the promise among them; where a clip is named, its recipe knows of none."""
+        if settings.clip is not None:
+            return replace(settings, delta=self.delta)
+        return replace(settings, sigma=self.sigma, epsilon=self.epsilon, delta=self.delta)
 
 
 def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]:
@@ -63,17 +100,25 @@ def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]
     return {**usual, **rounds}
 
 
-def refuse_another_agreement(kept: Agreement | None, demand: SumsDemand) -> None:
+def refuse_another_agreement(kept: Agreement | None, demand: SumsDemand, family: Family, settings: Any) -> None:
     """A federation's helper, noise and least cohort were agreed on once."""
     if kept is None:
         raise SettingError(
             "The store holds a federation whose uploads its server reads; --helper is for a new --store."
         )
     charter = kept.charter
+    assert family.sums is not None, "a method with a charter of sums can be summed"
+    same_noise, silent = True, (demand.sigma, demand.epsilon) == (None, None)
+    if not silent:
+        asked = demand.settings(replace(settings, sigma=None, epsilon=None))
+        plan = family.sums.plan(asked, charter.items, 2, demand.sigma, demand.epsilon or 0.0)
+        same_noise = plan.noises == charter.noises
+    told = ", ".join(f"{noise / C_INT:.3g}" for noise in charter.noises)
     for name, is_same, now in (
         ("helper", demand.helper.rstrip("/") == charter.helper_origin, charter.helper_origin),
-        ("sigma", math.ceil(demand.sigma * C_INT) == charter.noise, f"{charter.noise / C_INT:g}"),
+        ("epsilon or --sigma" if silent else "epsilon" if demand.epsilon else "sigma", same_noise, f"of noise {told}"),
         ("least-cohort", demand.least_cohort == charter.least_cohort, charter.least_cohort),
+        ("norm-check", demand.projections in (None, charter.projections), charter.projections or "off"),
     ):
         if not is_same:
             raise SettingError(
@@ -105,19 +150,39 @@ class Agreement(NamedTuple):
         return HelperLine(self.charter.helper_origin, self.private, self.authority)
 
 
-def agree(
-    demand: SumsDemand, family: Family, settings: Any, founding: str, catalogue: bytes, n_items: int
-) -> Agreement:
-    """The charter of sums of a new federation, agreed on with its helper."""
-    from federank.service.server.sums.helper_line import HelperAway, HelperLine, HelperRefused
-
+def planned_sums(demand: SumsDemand, family: Family, settings: Any, n_items: int, people: int) -> SumsPlan:
+    """The plan of a new federation whose rounds are to be of so many people."""
     if family.sums is None:
         raise SettingError(
             f"The federation's method is {family.method}, whose messages cannot be sent as sums; --helper goes with "
             "--method frugal."
         )
-    if settings.clip is None:
-        raise SettingError("Sums need a longest message; give it with --clip.")
+    return family.sums.plan(settings, n_items, people, demand.sigma, demand.epsilon or 0.0)
+
+
+def refuse_absent_helper(demand: SumsDemand) -> None:
+    """Refuse a helper that does not answer, or does not say who it is, before anything is made for it."""
+    from federank.service.server.sums.helper_line import HelperAway, HelperLine, HelperRefused
+
+    line = HelperLine(demand.helper.rstrip("/"), b"", demand.authority)
+    try:
+        line.identity()
+    except (HelperAway, HelperRefused, BadMessage) as reason:
+        raise _unusable(demand, reason) from reason
+    finally:
+        line.close()
+
+
+def _unusable(demand: SumsDemand, reason: Exception) -> SettingError:
+    return SettingError(f"The helper at {demand.helper} cannot be used: {reason} Is it running there?")
+
+
+def agree(
+    demand: SumsDemand, plan: SumsPlan, settings: Any, founding: str, catalogue: bytes, n_items: int
+) -> Agreement:
+    """The charter of sums of a new federation, agreed on with its helper."""
+    from federank.service.server.sums.helper_line import HelperAway, HelperLine, HelperRefused
+
     private = new_private_key()
     line = HelperLine(demand.helper.rstrip("/"), private, demand.authority)
     try:
@@ -126,22 +191,26 @@ def agree(
             founding=founding,
             catalogue=hashlib.sha256(catalogue).hexdigest(),
             settings=digest("settings", settings_text(settings)).hex(),
+            recipe=plan.recipe,
             items=n_items,
-            columns=family.sums.columns(settings),
+            columns=plan.columns,
             blocks=1,
             seed=settings.seed,
-            clip=repr(float(settings.clip)),
-            noise=math.ceil(demand.sigma * C_INT),
+            clip=repr(float(plan.clip)),
+            noises=plan.noises,
+            power=repr(float(plan.power)),
+            delta=repr(float(settings.delta)),
             messages=settings.messages,
             least_cohort=demand.least_cohort,
             largest_cohort=LARGEST_COHORT,
             helper_origin=identity.origin,
             helper_key=identity.key.hex(),
             leader_key=public_key_of(private).hex(),
+            **fields_of_check(demand.chosen_projections),
         )
         line.register(charter.to_bytes())
     except (HelperAway, HelperRefused, BadMessage) as reason:
-        raise SettingError(f"The helper at {demand.helper} cannot be used: {reason} Is it running there?") from reason
+        raise _unusable(demand, reason) from reason
     finally:
         line.close()
     return Agreement(charter, private, settings_text(settings), demand.authority)

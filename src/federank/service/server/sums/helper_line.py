@@ -16,6 +16,8 @@ from federank.errors import BadMessage, SettingError
 from federank.protocol.sums.asking import SIGNATURE_HEADER, Terms, encode_reports, sign_request
 from federank.protocol.sums.canonical import hexadecimal
 from federank.protocol.sums.identities import PUBLIC_BYTES, SIGNATURE_BYTES
+from federank.protocol.sums.norm_check.parameters import Parameters
+from federank.protocol.sums.norm_check.preparing import decode_looks, look_bytes
 from federank.protocol.sums.upload import Report
 
 MOST_SMALL = 1 << 20
@@ -83,6 +85,12 @@ class HelperLine:
         if not isinstance(stands, str) or len(stands) != len(reports) or not set(stands) <= {"0", "1"}:
             raise BadMessage("The helper must say of every report whether it stands; this answer does not.")
         return [digit == "1" for digit in stands]
+
+    def look(self, charter: str, number: int, reports: list[Report], check: Parameters) -> list[bytes | None]:
+        """The helper's look at each of these reports, whose messages carry proofs; None for one that does not stand."""
+        most = len(reports) * (1 + look_bytes(check))
+        content = self._ask("POST", _place(charter, number, "prepare"), encode_reports(reports), MOST_SMALL + most)
+        return decode_looks(check, content, len(reports))
 
     def answer(self, charter: str, number: int, reports: list[Report], length: int) -> bytes:
         """The helper's record and its noisy sum of the masks of a set."""

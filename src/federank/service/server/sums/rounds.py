@@ -1,32 +1,38 @@
 """A round of sums at the leader, from its offer to its fold.
 
     choose    asks the helper for the round's offer, keeps it, and opens the round
-    train     while it waits for uploads, has them prepared in chunks and adds up the shares of those that stand; when
+    train     while it waits for uploads, has them prepared in chunks and adds up the shares of those that stand, and
+              whose proof holds where messages carry one (norm_check/); the others are left out of both sums; when
               the round is closed and every upload prepared, the set is fixed; the helper answers it, and the answer is
               kept before it is used
     fold      the leader's own noise is drawn, and goes into the store with the next version, in one transaction
 
 A crash leaves the round where it was, and whoever leads next goes on: every question to the helper may be repeated.
 While the helper is away, uploads are still taken; a round that is closed waits. A round ends folded or abandoned.
+Where the helper gets a new identity key meanwhile, it signs the same offer anew, for devices that come after that.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank.arrays import RealVector
+from federank.arrays import IntVector
 from federank.errors import BadMessage
 from federank.protocol.sums.answer import draw_noise, set_digest, with_noise
 from federank.protocol.sums.asking import Terms, decode_answer, encode_reports
-from federank.protocol.sums.identities import follow
+from federank.protocol.sums.forms import AnyUpload, report_from, upload_from
+from federank.protocol.sums.identities import successors
 from federank.protocol.sums.masks import RingVector, ring_bytes
-from federank.protocol.sums.offer import Offer, block_digest, message_length, read_offer
+from federank.protocol.sums.norm_check.parameters import Parameters
+from federank.protocol.sums.norm_check.preparing import accepts
+from federank.protocol.sums.norm_check.upload import CheckedUpload
+from federank.protocol.sums.offer import Offer, block_digest, read_offer
 from federank.protocol.sums.records import (
     ABANDONED,
     FOLDED,
@@ -35,8 +41,8 @@ from federank.protocol.sums.records import (
     sign_record,
     sum_digest,
 )
-from federank.protocol.sums.rounding import centred, in_units
-from federank.protocol.sums.upload import Report, decode_upload, report_of
+from federank.protocol.sums.rounding import centred
+from federank.protocol.sums.upload import Report
 from federank.service.server.federation.published import Published
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import state_of_round
@@ -48,6 +54,10 @@ from federank.service.server.sums.plausible import implausible
 CHUNK = 64
 """Uploads that are prepared together; as many shares are in memory at a time."""
 HELPER_PAUSE = 0.5
+PASS_PAUSE = 0.5
+"""Seconds between two passes over what came meanwhile: a small chunk costs nearly as much as a large one."""
+IDENTITY_PAUSE = 5.0
+"""Seconds between two looks, while a round is open, at whether the helper has a new identity key."""
 OFFER_SECONDS = 30 * 86_400
 """How long an offer stands: a round ends by its own deadline, and the offer never before it."""
 
@@ -55,7 +65,7 @@ OFFER_SECONDS = 30 * 86_400
 class Summed(NamedTuple):
     """All that a fold takes from a round of sums."""
 
-    values: RealVector  # the noisy sum, in the messages' own unit
+    total: IntVector  # the noisy sum, in whole numbers
     messages: int
 
 
@@ -73,31 +83,29 @@ class RoundOfSums:
         line: HelperLine,
         wait: Callable[[float], object],
         random: Callable[[int], bytes] = os.urandom,
+        left_out: Callable[[str], object] = lambda _: None,
     ) -> None:
         self._connection, self._agreement, self._line = connection, agreement, line
-        self._wait, self._random = wait, random
-        self._helper_key = agreement.charter.helper_public()
-        self._next_try = 0.0
+        self._wait, self._random, self._left_out = wait, random, left_out
+        self._check: Parameters | None = agreement.charter.norm_check()
+        self._helper_keys = [agreement.charter.helper_public()]  # all of its life, that of now at the end
+        self._next_try = self._next_identity = 0.0
         self.is_lost = False  # the helper will not answer this round
         self._noisy: RingVector = np.zeros(0, dtype=np.uint32)
         self._reports: list[Report] = []
 
-    def offer(self, number: int, version: int, model: bytes, block: np.ndarray[Any, np.dtype[np.int32]]) -> bool:
+    def offer(self, number: int, version: int, stage: int, model: bytes, block: IntVector) -> bool:
         """Have the round offered and keep the offer; False where the helper has had a round of this number."""
         charter = self._agreement.charter
-        terms = Terms(
-            version=version,
-            model=model.hex(),
-            block=block_digest(block).hex(),
-            length=message_length(len(block), charter.columns),
-            seconds=OFFER_SECONDS,
-        )
+        length, digest = charter.length_of(stage, len(block)), block_digest(block).hex()
+        terms = _terms(version=version, model=model.hex(), block=digest, length=length, stage=stage)
         while True:
             try:
                 signed = self._line.offer(self._agreement.name, number, terms)
                 self._learn_key()
-                made = read_offer(signed, self._helper_key)
-                if (made.round, made.version, made.model) != (number, version, model.hex()):
+                made = read_offer(signed, self._helper_keys[-1])
+                expected = (number, version, model.hex(), stage, charter.noises[stage])
+                if (made.round, made.version, made.model, made.stage, made.noise) != expected:
                     raise BadMessage("The helper has offered something else than it was asked for.")
                 store.put_offer(self._connection, number, signed, terms.length)
                 return True
@@ -114,9 +122,25 @@ class RoundOfSums:
                 self._wait(HELPER_PAUSE)
 
     def _learn_key(self) -> None:
-        """The helper's key as of now: the charter's, or one that it has signed for."""
+        """The helper's key as of now, the charter's or one that it has signed for, and those between them."""
         identity = self._line.identity()
-        self._helper_key = follow(self._agreement.charter.helper_public(), identity.successions)
+        self._helper_keys = successors(self._agreement.charter.helper_public(), identity.successions)
+        self._next_identity = time.monotonic() + IDENTITY_PAUSE
+
+    def _renew_offer(self, number: int) -> None:
+        """Have the offer of an open round signed anew where the helper has a new key: devices know no other."""
+        if time.monotonic() < self._next_identity:
+            return
+        self._learn_key()
+        row = store.sum_row(self._connection, number)
+        if row is None or _is_signed(row.offer, self._helper_keys[-1]):
+            return
+        kept = self._offer_of(number)
+        terms = _terms(version=kept.version, model=kept.model, block=kept.block, length=kept.length, stage=kept.stage)
+        signed = self._line.offer(self._agreement.name, number, terms)
+        if read_offer(signed, self._helper_keys[-1]) != kept:
+            raise BadMessage("The helper has signed another offer anew than the one that it gave before.")
+        store.renew_offer(self._connection, number, signed)
 
     def _end_forgotten(self, number: int) -> None:
         """End rounds that the helper still holds open and this leader does not: of before a restored backup, say."""
@@ -129,57 +153,80 @@ class RoundOfSums:
         if time.monotonic() < self._next_try:
             return False
         try:
-            return self._prepare_chunk(number)
+            self._renew_offer(number)
+            more = self._prepare_chunk(number) == CHUNK
+            if not more:
+                self._next_try = time.monotonic() + PASS_PAUSE
+            return more
         except HelperAway:
             self._next_try = time.monotonic() + HELPER_PAUSE
-        except HelperRefused:
+        except (HelperRefused, BadMessage):
             self.is_lost = True
         return False
 
-    def _prepare_chunk(self, number: int) -> bool:
+    def _prepare_chunk(self, number: int) -> int:
+        """Have the next uploads prepared and added up; how many there were."""
         waiting = store.unprepared(self._connection, number, CHUNK)
         if not waiting:
-            return False
+            return 0
         offer = self._offer_of(number)
-        terms = offer.digest()
-        uploads = [decode_upload(body, offer.length) for _, body in waiting]
-        reports = [report_of(terms, upload) for upload in uploads]
-        stand = self._line.prepare(self._agreement.name, number, reports)
+        uploads, prepared = _decoded(self._check, waiting, offer.length)
         seen = store.known_identifiers(self._connection, number)
         shares: RingVector = np.zeros(offer.length, dtype=np.uint32)
-        prepared = []
-        for (ticket, _), upload, report, stands in zip(waiting, uploads, reports, stand, strict=True):
-            counts = stands and upload.id not in seen  # a copy of another's upload is left out
+        for (ticket, upload), (report, outcome) in zip(uploads, self._judged(offer, number, uploads), strict=True):
+            if outcome == store.COUNTED and upload.id in seen:
+                outcome = store.COPIED
             seen.add(upload.id)
-            if counts:
+            if outcome == store.COUNTED:
                 shares += upload.share
-            prepared.append(store.Prepared(ticket, encode_reports([report]), upload.id, counts))
+            prepared.append(store.Prepared(ticket, encode_reports([report]), upload.id, outcome))
         store.add_prepared(self._connection, number, prepared, shares)
-        return len(waiting) == CHUNK
+        for one in prepared:
+            if not one.counts:
+                self._left_out(one.outcome)
+        return len(waiting)
+
+    def _judged(
+        self, offer: Offer, number: int, uploads: list[tuple[bytes, AnyUpload]]
+    ) -> Iterator[tuple[Report, str]]:
+        """What the helper was told of each upload, and whether both servers together let it count."""
+        terms, name, check = offer.digest(), self._agreement.name, self._check
+        reports = [report_from(check, terms, upload) for _, upload in uploads]
+        if not reports:
+            return
+        if check is None:
+            for report, stands in zip(reports, self._line.prepare(name, number, reports), strict=True):
+                yield report, store.COUNTED if stands else store.UNOPENED
+            return
+        looks = self._line.look(name, number, reports, check)
+        for (_, upload), report, look in zip(uploads, reports, looks, strict=True):
+            assert isinstance(upload, CheckedUpload)
+            holds = look is not None and accepts(check, terms, upload, report, look)
+            yield report, store.COUNTED if holds else store.UNOPENED if look is None else store.TOO_LOUD
 
     def finish(self, number: int) -> Summed:
         """The noisy sum of a closed round; `Unfit` where it cannot be had or makes no sense."""
-        while store.unprepared(self._connection, number, 1):
-            self._refused_is_unfit(lambda: self._prepare_chunk(number))
+        while self._refused_is_unfit(lambda: self._prepare_chunk(number)):
+            pass
         charter, offer = self._agreement.charter, self._offer_of(number)
-        reports = store.standing_reports(self._connection, number)
+        reports = store.standing_reports(self._connection, number, is_checked=self._check is not None)
         if len(reports) < charter.least_cohort:
             raise Unfit(f"{len(reports)} reports stand, and {charter.least_cohort} are needed")
         content = self._refused_is_unfit(lambda: self._line.answer(self._agreement.name, number, reports, offer.length))
         record, masks = decode_answer(content, offer.length)
         self._check_answer(record, masks, offer, reports)
         store.put_answer(self._connection, number, record, masks)
-        noise = draw_noise(charter.noise, offer.length, self._random)
+        noise = draw_noise(offer.noise, offer.length, self._random)
         self._noisy, self._reports = with_noise(store.total_of(self._connection, number), noise), reports
         total = centred(self._noisy + masks)
-        why = implausible(total, charter.columns, len(reports), charter.noise)
+        why = implausible(total, offer.columns, len(reports), offer.noise)
         if why is not None:
             raise Unfit(why)
-        return Summed(in_units(total, charter.length_of_clip()), len(reports))
+        return Summed(total, len(reports))
 
     def _check_answer(self, record: bytes, masks: RingVector, offer: Offer, reports: list[Report]) -> None:
         self._insist(self._learn_key)
-        told = read_record(record, self._helper_key)
+        told = self._record_of_helper(record)
         expected = (
             offer.digest().hex(),
             len(reports),
@@ -188,6 +235,13 @@ class RoundOfSums:
         )
         if (told.offer, told.messages, told.set, told.sum) != expected:
             raise Unfit("the helper's record is not of what it was asked for")
+
+    def _record_of_helper(self, record: bytes) -> RoundRecord:
+        """The helper's record of an answer, by whichever of its keys it was signed with when it was first given."""
+        for key in reversed(self._helper_keys):
+            with suppress(BadMessage):
+                return read_record(record, key)
+        raise Unfit("the helper's record is signed by none of its keys")
 
     def record(self, number: int, model: bytes, people: int) -> Callable[[Connection], None]:
         """What publishes this round, within the transaction that publishes its version."""
@@ -232,16 +286,14 @@ class RoundOfSums:
         return read_offer(row.offer, self._signer(row.offer))
 
     def _signer(self, offer: bytes) -> bytes:
-        """The key that an offer of ours was checked with when it came: the helper's of now, or the charter's."""
-        try:
-            read_offer(offer, self._helper_key)
-        except BadMessage:
-            self._insist(self._learn_key)
-            try:
-                read_offer(offer, self._helper_key)
-            except BadMessage:
-                return self._agreement.charter.helper_public()
-        return self._helper_key
+        """The key that an offer of ours was checked with when it came: the helper's of now, or one before it."""
+        for attempt in range(2):
+            for key in reversed(self._helper_keys):
+                if _is_signed(offer, key):
+                    return key
+            if not attempt:
+                self._insist(self._learn_key)
+        raise Unfit("the round's offer is signed by none of the helper's keys")
 
     def _insist(self, ask: Callable[[], Any]) -> Any:
         """Ask until the helper is there."""
@@ -256,8 +308,36 @@ class RoundOfSums:
             return self._insist(ask)
         except HelperRefused as refusal:
             raise Unfit(f"the helper refused ({refusal.slug})") from refusal
+        except BadMessage as reason:
+            raise Unfit(f"the helper's answer cannot be used: {reason}") from reason
 
 
-def everything(model: Published) -> np.ndarray[Any, np.dtype[np.int32]]:
+def _decoded(
+    check: Parameters | None, waiting: list[tuple[bytes, bytes]], length: int
+) -> tuple[list[tuple[bytes, AnyUpload]], list[store.Prepared]]:
+    """Uploads of the round's form, and notes of those that a worker took without knowing the round's form."""
+    uploads, others = [], []
+    for ticket, body in waiting:
+        try:
+            uploads.append((ticket, upload_from(check, body, length)))
+        except BadMessage:
+            others.append(store.Prepared(ticket, b"", ticket, store.MALFORMED))
+    return uploads, others
+
+
+def _terms(*, version: int, model: str, block: str, length: int, stage: int) -> Terms:
+    """What the helper is asked to offer; the same for the same round, whoever asks and when."""
+    return Terms(version=version, model=model, block=block, length=length, stage=stage, seconds=OFFER_SECONDS)
+
+
+def _is_signed(offer: bytes, key: bytes) -> bool:
+    try:
+        read_offer(offer, key)
+    except BadMessage:
+        return False
+    return True
+
+
+def everything(model: Published) -> IntVector:
     """The block of a round: the whole catalogue."""
     return np.arange(len(model.changed), dtype=np.int32)

@@ -3,25 +3,41 @@
 A share is added to its round's sum and its bytes are dropped in one transaction, together with the row that says so: a
 share is in the sum once or not at all, whatever is killed. The set is fixed by the round being closed and every upload
 of it being prepared: from then on nothing can change it.
+
+An upload that is left out is counted with its reason in the same transaction, and its device is told when it asks:
+
+    unopened    the helper could not open it, or its parts do not belong together
+    too-loud    its proof does not hold: its message may be longer than a message may be
+    copied      another upload of the round has its id
+    malformed   it has another form than the round's uploads
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from federank.protocol.sums.asking import decode_reports
 from federank.protocol.sums.masks import RingVector, ring_bytes, ring_from
 from federank.protocol.sums.upload import Report
 from federank.service.server.store.database import Connection, StoreAway
+from federank.service.server.store.statements import count_refusals
+
+COUNTED, UNOPENED, TOO_LOUD, COPIED, MALFORMED = "counted", "unopened", "too-loud", "copied", "malformed"
 
 
 class Prepared(NamedTuple):
-    """An upload that the helper has looked at."""
+    """An upload that both servers have looked at, and what came of it."""
 
     ticket: bytes
     report: bytes
     identifier: bytes
-    stands: bool
+    outcome: str
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is in the sum."""
+        return self.outcome == COUNTED
 
 
 class SumRow(NamedTuple):
@@ -43,6 +59,12 @@ def put_offer(connection: Connection, number: int, offer: bytes, length: int) ->
         )
 
 
+def renew_offer(connection: Connection, number: int, offer: bytes) -> None:
+    """Keep the same offer under another signature."""
+    with connection.transaction():
+        connection.run("UPDATE sums SET offer = ? WHERE round = ?", offer, number)
+
+
 def sum_row(connection: Connection, number: int) -> SumRow | None:
     """A round of sums."""
     row = connection.one("SELECT offer, members, helper_record, record FROM sums WHERE round = ?", number)
@@ -51,17 +73,19 @@ def sum_row(connection: Connection, number: int) -> SumRow | None:
 
 def unprepared(connection: Connection, number: int, most: int) -> list[tuple[bytes, bytes]]:
     """Tickets and bytes of uploads that the helper has not been asked about, at most so many."""
-    rows = connection.all(
-        "SELECT u.ticket, u.body FROM uploads u LEFT JOIN reports r ON r.ticket = u.ticket"
+    # The tickets first: a database that sorts rows with their bytes would read those of all that wait.
+    tickets = connection.all(
+        "SELECT u.ticket FROM uploads u LEFT JOIN reports r ON r.ticket = u.ticket"
         " WHERE u.round = ? AND r.ticket IS NULL ORDER BY u.ticket LIMIT ?",
         number,
         most,
     )
-    return [(bytes(ticket), bytes(body)) for ticket, body in rows]
+    bodies = [(ticket, connection.one("SELECT body FROM uploads WHERE ticket = ?", ticket)) for (ticket,) in tickets]
+    return [(bytes(ticket), bytes(row[0])) for ticket, row in bodies if row is not None]
 
 
 def add_prepared(connection: Connection, number: int, prepared: list[Prepared], shares: RingVector) -> None:
-    """Add the shares of those that stand to their round's sum, and drop the bytes of all; once, or not at all."""
+    """Add the shares of those that count to their round's sum, and drop the bytes of all; once, or not at all."""
     with connection.transaction():
         row = connection.one(f"SELECT total FROM sums WHERE round = ?{connection.update_lock()}", number)
         if row is None:
@@ -71,10 +95,11 @@ def add_prepared(connection: Connection, number: int, prepared: list[Prepared], 
             if not connection.run(
                 "INSERT INTO reports (ticket, round, identifier, report, stands) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT DO NOTHING",
-                *(one.ticket, number, one.identifier if one.stands else one.ticket, one.report, int(one.stands)),
+                *(one.ticket, number, one.identifier if one.counts else one.ticket, one.report, int(one.counts)),
             ):
                 raise StoreAway(f"An upload of round {number} was prepared by somebody else; look again.")
-            connection.run("UPDATE uploads SET body = ? WHERE ticket = ?", b"", one.ticket)
+            connection.run("UPDATE uploads SET body = ?, outcome = ? WHERE ticket = ?", b"", one.outcome, one.ticket)
+        count_refusals(connection, number, Counter(one.outcome for one in prepared if not one.counts))
         connection.run("UPDATE sums SET total = ? WHERE round = ?", ring_bytes(total), number)
 
 
@@ -84,10 +109,10 @@ def known_identifiers(connection: Connection, number: int) -> set[bytes]:
     return {bytes(row[0]) for row in rows}
 
 
-def standing_reports(connection: Connection, number: int) -> list[Report]:
+def standing_reports(connection: Connection, number: int, *, is_checked: bool) -> list[Report]:
     """The reports that stand, in the order of their ids."""
     rows = connection.all("SELECT report FROM reports WHERE round = ? AND stands = 1 ORDER BY identifier", number)
-    return [report for row in rows for report in decode_reports(bytes(row[0]))]
+    return [report for row in rows for report in decode_reports(bytes(row[0]), is_checked=is_checked)]
 
 
 def total_of(connection: Connection, number: int) -> RingVector:

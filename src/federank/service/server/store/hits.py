@@ -1,0 +1,106 @@
+"""Federated evaluation: answers of devices on whether an item that they hold back was among their first ten.
+
+Each answer is randomised on its device (protocol/randomised_response.py), and counted once for a device and version. A
+device is in the table by a word that is another for every version, so its answers are not linked here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from federank.protocol.randomised_response import Estimate, estimate
+from federank.service.server.store.actions import note_action
+from federank.service.server.store.database import Connection
+from federank.service.server.store.rollback import Extend, kept_versions, roll_back
+from federank.service.server.store.statements import get_fact, put_fact
+
+WINDOW = 200
+"""Answers that make one side of a comparison."""
+_JUDGED_FROM = "judged from"  # the version with which the comparison began anew
+
+
+class Judged(NamedTuple):
+    """What devices have said about a version."""
+
+    version: int
+    answers: int
+    yes: int
+
+
+def keep_hit(connection: Connection, version: int, reporter: bytes, hit: bool) -> bool:
+    """Count an answer, within the caller's transaction; whether it is the device's first about this version."""
+    return bool(
+        connection.run(
+            "INSERT INTO hits (version, reporter, hit) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            version,
+            reporter,
+            int(hit),
+        )
+    )
+
+
+def judged_versions(connection: Connection, most: int, since: int = 0) -> list[Judged]:
+    """The newest versions that devices have said something about, newest first."""
+    rows = connection.all(
+        "SELECT version, COUNT(*), SUM(hit) FROM hits WHERE version >= ? GROUP BY version"
+        " ORDER BY version DESC LIMIT ?",
+        since,
+        most,
+    )
+    return [Judged(int(version), int(answers), int(yes)) for version, answers, yes in rows]
+
+
+def told(judged: Judged, span: float | None = None) -> dict[str, Any]:
+    """A version's estimate as the operator reads it; where ratings are judged, `span` is how far the scale reaches.
+
+    A yes is then a rating that was met, rounded at random, so the share that is missing is the mean absolute error.
+    """
+    found = estimate(judged.answers, judged.yes)
+    numbers = {name: round(value, 4) for name, value in found._asdict().items()}
+    errors = {} if span is None else {"mae": round(span * (1 - found.share), 4)}
+    return {"version": judged.version, "answers": judged.answers, **numbers, **errors}
+
+
+class Fall(NamedTuple):
+    """The newest versions are worse than those before them."""
+
+    last_good: int  # the last version before the fall
+    before: Estimate
+    after: Estimate
+
+
+def fallen(connection: Connection) -> Fall | None:
+    """Whether the latest answers are worse than those before, beyond what chance explains: the intervals are apart."""
+    judged = judged_versions(connection, 4 * WINDOW, int(get_fact(connection, _JUDGED_FROM) or 0))
+    after, rest = _window(judged)
+    before, _ = _window(rest)
+    if after is None or before is None:
+        return None
+    later, earlier = estimate(after.answers, after.yes), estimate(before.answers, before.yes)
+    return Fall(before.version, earlier, later) if later.high < earlier.low else None
+
+
+def _window(judged: list[Judged]) -> tuple[Judged | None, list[Judged]]:
+    """So many of the newest versions as have `WINDOW` answers together, as one, and the versions before them."""
+    answers = yes = 0
+    for place, version in enumerate(judged):
+        answers, yes = answers + version.answers, yes + version.yes
+        if answers >= WINDOW:
+            return Judged(judged[0].version, answers, yes), judged[place + 1 :]
+    return None, []
+
+
+def undo_fall(connection: Connection, extend: Extend) -> dict[str, Any] | None:
+    """Go back to the last version before a fall, in one transaction; what was done, if anything was."""
+    fall = fallen(connection)
+    if fall is None:
+        return None
+    with connection.transaction():
+        known = [entry["version"] for entry in kept_versions(connection) if entry["version"] <= fall.last_good]
+        model = roll_back(connection, max(known), extend) if known else None
+        if model is None:
+            return None
+        put_fact(connection, _JUDGED_FROM, model.version)
+        done = {"to": max(known), "as_version": model.version}
+        note_action(connection, "rollback", **done, by="evaluation")
+    return done | {"before": round(fall.before.share, 4), "after": round(fall.after.share, 4)}

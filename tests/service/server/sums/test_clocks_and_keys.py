@@ -1,0 +1,116 @@
+"""What may change or be lost in the middle of a round: the helper's identity key, its answers; and clocks apart."""
+
+import asyncio
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+from tests.service.federations import in_a_loop, serving, small_world
+from tests.service.helper.helpers import ThreadedHelper
+from tests.service.server.sums.federations import HISTORIES, establish_sums, federation, prepared_upload, take_part
+from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
+
+from federank.errors import BadMessage, SettingError
+from federank.protocol.sums.offer import CLOCKS_APART, read_offer
+from federank.service.server.federation.opening import Demand, open_store
+from federank.service.server.sums import rounds, store
+from federank.service.server.sums.agreeing import SumsDemand
+
+
+async def signed_by(running, key):
+    """Until the round's offer is told with a signature of this key."""
+    for _ in range(400):
+        try:
+            return read_offer((await running.client.get("/api/v1/sums/offer")).content, key)
+        except BadMessage:
+            await asyncio.sleep(0.05)
+    raise AssertionError("The offer was never signed anew.")
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_the_helper_changes_its_key_twice_in_the_middle_of_a_round(sqlite_store, tmp_path, monkeypatch):
+    """The offer stays the same and is signed anew; who came before and who comes after are in one sum."""
+    monkeypatch.setattr(rounds, "IDENTITY_PAUSE", 0.0)
+    async with federation(tmp_path, sqlite_store) as (helper, running):
+        people = [await running.device() for _ in range(3)]
+        messages, offers = [], []
+        for device, history in zip(people, HISTORIES, strict=False):
+            messages.append(await take_part(device, history))
+            if len(messages) < 3:
+                await asyncio.to_thread(helper.renew_identity)
+                offers.append(await signed_by(running, helper.service.helper.identity.public))
+        await running.version(1)
+    assert len(helper.service.helper.identities) == 3
+    assert offers[0] == offers[1]
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 3).vectors)
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_an_answer_that_was_lost_is_told_again_by_a_helper_with_a_new_key(sqlite_store, tmp_path, monkeypatch):
+    """Its record has the old signature: the leader knows all keys of the helper's life, and folds once."""
+    real, lost = store.put_answer, []
+
+    def losing(*values):
+        if not lost:
+            lost.append(values)
+            helper.renew_identity()
+            raise RuntimeError("the answer was lost")
+        real(*values)
+
+    monkeypatch.setattr(store, "put_answer", losing)
+    async with federation(tmp_path, sqlite_store) as (helper, running):
+        people = [await running.device() for _ in range(3)]
+        messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
+        await running.version(1)
+    assert lost
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 3).vectors)
+
+
+@pytest.mark.parametrize("minutes", [-9, 9])
+@in_a_loop
+async def test_clocks_that_are_minutes_apart_end_no_round(sqlite_store, tmp_path, monkeypatch, minutes):
+    """The helper's clock is ahead or behind; every device checks the offer by its own."""
+    assert abs(60 * minutes) < CLOCKS_APART
+    monkeypatch.setattr(rounds, "OFFER_SECONDS", 1)  # it has expired by everybody's clock before anybody has answered
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        helper.service.helper = helper.service.helper._replace(clock=lambda: time.time() + 60 * minutes)
+        establish_sums(sqlite_store, helper.origin)
+        async with serving(sqlite_store) as running:
+            people = [await running.device() for _ in range(3)]
+            messages = []
+            for device, history in zip(people, HISTORIES, strict=False):
+                ticket = await device.ticket()
+                message, body = await prepared_upload(device, ticket, history, now=time.time())
+                messages.append(message)
+                assert (await device.send(ticket, body)).status_code == 201
+            offered = await signed_by(running, helper.service.helper.identity.public)
+            assert abs(offered.expires - time.time() - 60 * minutes) < 120
+            await running.version(1)
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 3).vectors)
+
+
+def test_whoever_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_path):
+    """It takes the connection and says nothing. Until it answers there is no file: whoever gives up leaves none."""
+    path, refused = tmp_path / "leader.sqlite", []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        helper = SumsDemand(helper=f"http://127.0.0.1:{silent.getsockname()[1]}", sigma=0)
+        demand = Demand(data=small_world, source="small", method="frugal", sums=helper)
+
+        def begin():
+            with pytest.raises(SettingError, match="cannot be used") as reason:
+                open_store(f"sqlite:///{path}", demand)
+            refused.append(str(reason.value))
+
+        waiting = threading.Thread(target=begin)
+        waiting.start()
+        taken, _ = silent.accept()
+        assert b"/identity" in taken.recv(1000)
+        assert list(tmp_path.iterdir()) == []
+        taken.close()
+        waiting.join()
+    assert "Is it running there?" in refused[0]
+    assert list(tmp_path.iterdir()) == []

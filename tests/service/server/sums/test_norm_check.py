@@ -1,0 +1,150 @@
+"""A federation whose messages carry a proof of their norm: who is too loud is left out, counted, and told so."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from tests.service.federations import ITEMS, in_a_loop, serving, small_world, stored
+from tests.service.helper.helpers import ThreadedHelper
+from tests.service.server.sums.federations import (
+    HISTORIES,
+    establish_sums,
+    federation,
+    loud_upload,
+    prepared_upload,
+    take_part,
+)
+from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
+
+from federank.errors import SettingError
+from federank.protocol.sums.charter import charter_from
+from federank.protocol.sums.norm_check.parameters import FULL, LIGHT
+from federank.protocol.sums.norm_check.upload import checked_bytes
+from federank.protocol.sums.upload import upload_bytes
+from federank.service.server.federation.opening import Demand, open_store
+from federank.service.server.store.schema import MIGRATIONS
+from federank.service.server.sums.agreeing import SumsDemand
+
+
+async def outcome(device, ticket):
+    """What a device is told of its message, once both servers have looked at it."""
+    for _ in range(400):
+        answer = await device.client.get(f"/api/v1/tasks/{ticket}/outcome", headers=device.headers)
+        if answer.status_code != 200 or answer.json()["outcome"] != "waiting":
+            break
+        await asyncio.sleep(0.05)
+    return answer
+
+
+@in_a_loop
+async def test_attack_a_loud_message_is_in_no_sum_and_everybody_concerned_is_told(sqlite_store, tmp_path):
+    """The model is that of the honest three; the operator sees the count, the liar a sentence; its message is spent."""
+    async with federation(tmp_path, sqlite_store, {"target": 4}) as (_, running):
+        people = [await running.device() for _ in range(4)]
+        liar, ticket = people[3], await people[3].ticket()
+        assert (await liar.send(ticket, await loud_upload(liar))).status_code == 201
+        told = (await outcome(liar, ticket)).json()
+        assert told["outcome"] == "too-loud"
+        assert "its proof" in told["message"]
+        assert told["message"].endswith("It is in no sum, and stays spent.")
+        again = await liar.send(ticket, (await prepared_upload(liar, ticket, HISTORIES[0]))[1])
+        assert again.status_code == 409  # the ticket is used: there is no second try
+        messages = []
+        tickets = [await device.ticket() for device in people[:3]]
+        for device, leave, history in zip(people, tickets, HISTORIES, strict=False):
+            message, body = await prepared_upload(device, leave, history)
+            messages.append(message)
+            assert (await device.send(leave, body)).status_code == 201
+        await running.version(1)
+        assert (await outcome(people[0], tickets[0])).json() == {"outcome": "counted", "message": ""}
+        assert (await outcome(liar, ticket)).json() == told  # remembered after the round
+        assert (await outcome(people[1], ticket)).status_code == 404  # nobody else is told
+        view = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()
+        assert view["rejected"]["too-loud"] == 1
+        assert next(one for one in view["rounds"] if one["number"] == 0)["rejected"]["too-loud"] == 1
+        metrics = (await running.admin.get("/metrics", headers=running.operator)).text
+        assert 'federank_uploads_total{outcome="too-loud"} 1.0' in metrics
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 4).vectors)
+    assert stored(sqlite_store, "SELECT invitations FROM devices") == [(1,)] * 4
+
+
+@in_a_loop
+async def test_what_the_helper_cannot_open_and_a_copy_are_left_out_with_their_own_reasons(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, {"target": 5}) as (_, running):
+        people = [await running.device() for _ in range(5)]
+        tickets = [await device.ticket() for device in people]
+        made = [await prepared_upload(*one) for one in zip(people[:3], tickets, HISTORIES, strict=False)]
+        broken = bytearray((await prepared_upload(people[3], tickets[3], HISTORIES[3]))[1])
+        broken[100] ^= 1
+        bodies = [body for _, body in made] + [bytes(broken), made[0][1]]
+        for device, ticket, body in zip(people, tickets, bodies, strict=True):
+            assert (await device.send(ticket, body)).status_code == 201
+        await running.version(1)
+        told = [(await outcome(*one)).json()["outcome"] for one in zip(people, tickets, strict=True)]
+        assert sorted(told) == ["copied", "counted", "counted", "counted", "unopened"]
+        assert {told[0], told[4]} == {"copied", "counted"}  # whichever was prepared first
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([[m for m, _ in made]], 5).vectors)
+
+
+@pytest.mark.parametrize(("projections", "check"), [(0, None), (64, LIGHT), (None, FULL)])
+@in_a_loop
+async def test_a_federation_plays_with_the_check_that_its_charter_names(sqlite_store, tmp_path, projections, check):
+    """0 is how federations were before there was a check: their charter has no word of it, and they go on."""
+    async with federation(tmp_path, sqlite_store, projections=projections) as (_, running):
+        content = (await running.client.get("/api/v1/sums/charter")).content
+        assert (b"projections" in content) == (check is not None)
+        charter = charter_from(content)
+        assert (charter.norm_check(), charter.to_bytes()) == (check, content)
+        people = [await running.device() for _ in range(3)]
+        messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
+        await running.version(1)
+    length = (ITEMS + 5) * 5
+    size = upload_bytes(length) if check is None else checked_bytes(check, length)
+    assert stored(sqlite_store, "SELECT DISTINCT size FROM uploads") == [(size,)]
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 3).vectors)
+
+
+@in_a_loop
+async def test_an_upload_without_the_proof_is_refused_when_it_comes(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store) as (_, running):
+        device = await running.device()
+        ticket = await device.ticket()
+        body = (await prepared_upload(device, ticket, HISTORIES[0]))[1]
+        for wrong in (body[: -FULL.proof_bytes], body[:-8], b"FRSUMS01" + body[8:], body[:-8] + b"\xff" * 8):
+            refused = await device.send(ticket, wrong)
+            assert (refused.status_code, refused.json()["error"]) == (422, "malformed")
+        assert (await outcome(device, ticket)).status_code == 404  # nothing of it was stored
+        assert (await device.send(ticket, body)).status_code == 201
+
+
+def test_no_other_number_of_projections_is_taken():
+    with pytest.raises(SettingError, match="64 or 128 projections; found 100"):
+        SumsDemand(helper="http://127.0.0.1:9", projections=100)
+
+
+@in_a_loop
+async def test_a_federation_of_before_the_check_goes_on_without_it(sqlite_store, tmp_path):
+    """Its store has no word of outcomes, its charter none of projections; both are read, and rounds are played."""
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        establish_sums(sqlite_store, helper.origin, projections=0, migrations=BEFORE_OUTCOMES)
+        assert "outcome" not in columns_of_uploads(sqlite_store)
+        same = {"data": small_world, "source": "small"}
+        open_store(sqlite_store, Demand(**same, sums=SumsDemand(helper=helper.origin, least_cohort=3)))
+        assert "outcome" in columns_of_uploads(sqlite_store)
+        checked = Demand(**same, sums=SumsDemand(helper=helper.origin, least_cohort=3, projections=128))
+        with pytest.raises(SettingError, match="--norm-check off"):
+            open_store(sqlite_store, checked)
+        async with serving(sqlite_store) as running:
+            people = [await running.device() for _ in range(3)]
+            messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
+            await running.version(1)
+    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 3).vectors)
+
+
+BEFORE_OUTCOMES = next(
+    number for number, statements in enumerate(MIGRATIONS) if any("outcome" in statement for statement in statements)
+)
+
+
+def columns_of_uploads(store):
+    return [row[1] for row in stored(store, "PRAGMA table_info(uploads)")]

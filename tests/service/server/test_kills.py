@@ -1,0 +1,125 @@
+"""`kill -9` under load with an operator at work: rollbacks, bans and new items between kills lose nothing."""
+
+import json
+import random
+import signal
+import time
+
+import httpx
+import numpy as np
+import pytest
+from safetensors.numpy import load
+from tests.service.federations import FACTORS, ITEMS, establish_small, same_bits, stored
+from tests.service.server.test_durability import Forked, Persistent
+
+from federank.protocol.messages import decode_update
+from federank.service.server.store.actions import all_actions, is_unbroken
+from federank.service.server.store.database import Database
+from federank.service.server.store.versions import newest_model
+
+KILLS, DEVICES, RATE = 20, 6, np.float32(0.5)
+
+
+def replayed(store, last):
+    """The newest version worked out anew from folds of what was accepted and what was gone back to; and these."""
+    first = load(bytes(stored(store, "SELECT body FROM versions WHERE version = 0")[0][0]))
+    folded = iter(stored(store, "SELECT number FROM rounds WHERE state = 'folded' ORDER BY number"))
+    lines = stored(store, "SELECT detail FROM actions WHERE action = 'rollback' ORDER BY number")
+    went_back = {told["as_version"]: told["to"] for told in (json.loads(detail) for (detail,) in lines)}
+    lines = stored(store, "SELECT detail FROM actions WHERE action = 'items added' ORDER BY number")
+    grew = {told["as_version"]: told["items"] for told in (json.loads(detail) for (detail,) in lines)}
+    models = [(first["vectors"], first["biases"])]
+    for version in range(1, last + 1):
+        if version in went_back:
+            models.append(extended(*models[went_back[version]], len(models[-1][1])))
+            continue
+        if version in grew:
+            models.append(extended(*models[-1], grew[version]))
+            continue
+        [number] = next(folded)
+        vectors, biases = models[-1]
+        sums = np.zeros_like(vectors), np.zeros_like(biases)
+        for (body,) in stored(store, "SELECT body FROM uploads WHERE round = ? ORDER BY digest", number):
+            update = decode_update(bytes(body), FACTORS, len(biases))
+            sums[0][update.items] += update.vectors
+            sums[1][update.items] += update.biases
+        models.append((vectors + RATE * sums[0], biases + RATE * sums[1]))
+    assert next(folded, None) is None, "every round that was folded has made a version"
+    return models[-1], went_back, grew
+
+
+def extended(vectors, biases, items):
+    """The same with a row for every item there is now: no vector, and a bias that a tenth of the others stay below."""
+    more = items - len(biases)
+    if not more:
+        return vectors, biases
+    low = np.full(more, np.float32(np.quantile(biases, 0.1)))
+    return np.vstack((vectors, np.zeros((more, FACTORS), np.float32))), np.concatenate((biases, low))
+
+
+class AtWork:
+    """An operator who goes back, bans and adds items while the server is killed."""
+
+    def __init__(self, address, token, devices):
+        headers = {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(base_url=f"{address}/admin/api/v1", headers=headers, timeout=5)
+        self._chance, self._devices = random.Random(11), devices
+
+    def act(self, number):
+        """One action; a server that is killed meanwhile may have done it or not, and its log says which."""
+        try:
+            if number % 3 == 1:
+                kept = self._http.get("/versions").json()["versions"]
+                self._http.post("/rollback", json={"version": self._chance.choice(kept)["version"]})
+            elif number in (6, 12):
+                self._http.post("/ban", json={"device": self._devices[number // 6 - 1].name})
+            elif number % 3 == 2:
+                self._http.post("/items", json={"items": [{"id": f"new-{number}-{n}"} for n in range(2)]})
+        except (httpx.TransportError, KeyError):
+            pass
+
+    def close(self):
+        self._http.close()
+
+
+@pytest.mark.slow
+def test_kills_rollbacks_bans_and_new_items_together_lose_nothing_and_apply_nothing_twice(sqlite_store):
+    token = establish_small(sqlite_store, {"target": 3, "over_selection": 1.0, "minimum": 1, "deadline": 0.5})
+    server = Forked(sqlite_store)
+    devices = [Persistent(server.address, seed) for seed in range(1, DEVICES + 1)]
+    for device in devices:
+        device.start()
+    operator, chance = AtWork(server.admin_address, token, devices), random.Random(7)
+    for number in range(KILLS):
+        server.start()
+        time.sleep(chance.choice((0.1, 0.3, 0.6)) + chance.uniform(0.0, 0.2))
+        operator.act(number)
+        server.end(signal.SIGKILL)
+    server.start()
+    time.sleep(2.0)
+    for device in devices:
+        device.ending.set()
+    for device in devices:
+        device.join(30)
+    server.end(signal.SIGTERM)
+    server.close()
+    operator.close()
+    banned = {name for (name,) in stored(sqlite_store, "SELECT device FROM devices WHERE banned = 1")}
+    kept = [bytes(digest).hex() for (digest,) in stored(sqlite_store, "SELECT digest FROM uploads")]
+    assert len(kept) == len(set(kept)), "none is there twice"
+    assert not any(device.twice for device in devices)
+    for device in devices:
+        lost = [receipt for receipt in device.receipts if receipt not in kept]
+        assert len(lost) <= (device.name in banned), "only what a ban withdraws is gone"
+    database = Database(sqlite_store)
+    with database.connection() as connection:
+        model = newest_model(connection)
+        assert is_unbroken(all_actions(connection))
+    database.close()
+    (vectors, biases), went_back, grew = replayed(sqlite_store, model.version)
+    assert went_back, "the operator has gone back at least once"
+    assert grew, "items were added at least once"
+    assert len(model.changed) == max(grew.values()) > ITEMS
+    assert model.version > len(went_back) + len(grew), "rounds were folded between the kills"
+    assert same_bits(model.vectors, vectors)
+    assert same_bits(model.content.tables["biases"], biases)

@@ -1,0 +1,80 @@
+"""Liars over HTTP: the attacks of the rehearsal, sent to a server by devices that enrol like everybody else."""
+
+import numpy as np
+import pytest
+from tests.service.federations import FACTORS, PATIENT, in_a_loop, serving
+
+from federank.audit.poisoning.pairs import LIES, Lie
+from federank.data.interactions import Interactions
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.messages import Broadcast, Private
+from federank.protocol.pairs.computation import compute
+from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.protocol.pairs.transmission import share
+
+ITEMS, HONEST, LIARS, ROUNDS, TRIPLES = 120, 12, 2, 6, 20
+TARGET = ITEMS - 1  # in nobody's history
+WORLD = Interactions.from_columns([0, 1] * (ITEMS // 2), [f"i{number:03d}" for number in range(ITEMS)])
+SETTINGS = FPLSettings(factors=FACTORS, triples=TRIPLES, learning_rate=0.1)
+ON = {"refuse_implausible": True, "row_quantile": None, "move_quantile": None}
+OFF = {"refuse_implausible": False, "row_quantile": 1.0, "move_quantile": 1.0}
+
+
+def person(user):
+    """Somebody who likes every other item of one half of the catalogue; a liar says to like the target alone."""
+    rng = np.random.default_rng(user)
+    profile = np.sort(rng.choice(ITEMS // 2, 20, replace=False) + (ITEMS // 2 - 1) * (user % 2)).astype(np.int32)
+    if user >= HONEST:
+        profile = np.array([TARGET], dtype=np.int32)
+    vector = rng.normal(size=FACTORS).astype(np.float32) / 10
+    return Private(user, vector, profile, 1.0, np.ones(len(profile), dtype=np.bool_), TRIPLES)
+
+
+def honest_update(device, model, number):
+    recipe = recipe_for(SETTINGS, np.array([len(device.profile)]), ITEMS, np.ones(1))
+    everything = np.arange(ITEMS, dtype=np.int32)
+    broadcast = Broadcast(number, model.version, everything, model.vectors, model.content.tables["biases"])
+    with words_wrap_around():
+        return share(recipe, device, number, compute(recipe, device, broadcast))
+
+
+def loud_update(model):
+    recipe = recipe_for(SETTINGS, np.array([1]), ITEMS, np.ones(1))
+    taste, rng = np.zeros(FACTORS, dtype=np.float32), np.random.default_rng(1)
+    biases = model.content.tables["biases"]
+    return LIES["loud", "push"](Lie(recipe, model.vectors, biases, TARGET, TRIPLES, LIARS, 100.0, taste, rng))
+
+
+async def exposure(store, attack, trust):
+    """The share of honest people who see the target among their first ten; and what the liars were answered."""
+    people, answers = [person(user) for user in range(HONEST + LIARS)], set()
+    target = HONEST + (0 if attack == "loud" and trust is ON else LIARS)
+    rounds = {"target": target, "over_selection": 2.0} | PATIENT
+    async with serving(store, rounds, trust, data=WORLD, triples=TRIPLES, learning_rate=0.1) as running:
+        devices = [await running.device() for _ in people]
+        for number in range(ROUNDS):
+            model = running.service.latest.model
+            for user in reversed(range(len(people))):  # liars are in no hurry, and in time
+                lies = attack == "loud" and user >= HONEST
+                update = loud_update(model) if lies else honest_update(people[user], model, number)
+                answer = await devices[user].take_part(update)
+                if user >= HONEST:
+                    answers.add(answer.status_code)
+            await running.version(number + 1)
+        model = running.service.latest.model
+    scores = np.stack([device.vector for device in people[:HONEST]]) @ model.vectors.T + model.content.tables["biases"]
+    for row, device in enumerate(people[:HONEST]):
+        scores[row, device.profile] = -np.inf
+    first_ten = np.argsort(-scores, axis=1)[:, :10]
+    return float((first_ten == TARGET).any(axis=1).mean()), answers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("attack", "answered"), [("loud", {422}), ("histories", {201})])
+@in_a_loop
+async def test_a_pushed_item_is_seen_by_all_without_the_defences_and_by_few_with_them(tmp_path, attack, answered):
+    undefended, taken = await exposure(f"sqlite:///{tmp_path / 'off.sqlite'}", attack, OFF)
+    defended, answers = await exposure(f"sqlite:///{tmp_path / 'on.sqlite'}", attack, ON)
+    assert (undefended, taken) == (1.0, {201})
+    assert answers == answered
+    assert defended < 0.5
