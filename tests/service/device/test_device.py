@@ -16,19 +16,19 @@ from tests.service.device.worlds import FACTORS, ITEMS, packed, rows, scripted_f
 from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import Broadcast, Private, decode_update
-from federank.protocol.pairs.computation import compute
+from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, compute, draw_pair
 from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import Policy, outward
 from federank.service.device import life as device_module
-from federank.service.device.client import Client
 from federank.service.device.enrolment import enrol, leave
-from federank.service.device.export import exported
-from federank.service.device.federation import read_catalogue, read_facts
 from federank.service.device.life import take_part
 from federank.service.device.methods.pairs import recipe_of
-from federank.service.device.recommending import recommend
+from federank.service.device.owner.export import exported
+from federank.service.device.owner.recommending import recommend
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import read_catalogue, read_facts
 from federank.service.device.state import ChosenPolicy, suggested_policy
-from federank.service.device.store import DeviceStore
+from federank.service.device.store.store import DeviceStore
 
 HISTORY = [1, 4, 6, 9]
 ALL_OF_IT = Policy(sharing="as-published", pi=1.0, basis="history")
@@ -123,6 +123,25 @@ def test_a_device_sends_what_the_protocol_computes_from_its_state(home):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(home.read(DeviceStore.vector, FACTORS), private.vector)
     assert not np.array_equal(vector, private.vector)
+
+
+@pytest.mark.parametrize(("wish", "most", "pairs"), [(1, None, 1), (9, None, 5), (9, 7, 7), (None, 7, 5)])
+def test_a_device_trains_on_as_many_pairs_as_its_owner_wishes_and_the_federation_allows(
+    federation, tmp_path, monkeypatch, wish, most, pairs
+):
+    recipe = federation.recipe() | ({} if most is None else {"most_triples": most})
+    monkeypatch.setattr(federation, "recipe", lambda: recipe)
+    home = Home(federation, tmp_path, policy=replace(ALL_OF_IT, triples=wish))
+    assert home.take_part(1) == 1
+    [(_, body)] = federation.uploads
+    update = decode_update(body, FACTORS, ITEMS)
+    identity = home.read(DeviceStore.identity)
+    taken = outward(ALL_OF_IT, identity.seed, identity.user, np.array(HISTORY, np.int32), ITEMS)
+    profile = Profile(taken.profile, 0, len(taken.profile), NO_BITS, ITEMS)
+    with words_wrap_around():
+        drawn = [draw_pair(Draw(identity.seed, identity.user, 0, counter), profile) for counter in range(pairs)]
+    named = {int(taken.profile[place]) for place, _, _ in drawn} | {int(negative) for _, negative, _ in drawn}
+    assert set(update.items.tolist()) == named
 
 
 def test_the_ledger_holds_what_an_observer_of_the_uploads_sees(home):
@@ -452,10 +471,10 @@ def test_a_full_disk_keeps_a_round_from_being_sent(home):
     program = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device.client import Client\n"
+        "from federank.service.device.requests.client import Client\n"
         "from federank.service.device.life import take_part\n"
         "from federank.errors import BadState\n"
-        "from federank.service.device.store import DeviceStore\n"
+        "from federank.service.device.store.store import DeviceStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "client = Client(sys.argv[2], token='t1')\n"
@@ -492,9 +511,9 @@ def test_a_device_killed_while_it_sends_goes_on_with_the_same_bytes(home):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device.client import Client\n"
+        "from federank.service.device.requests.client import Client\n"
         "from federank.service.device.life import take_part\n"
-        "from federank.service.device.store import DeviceStore\n"
+        "from federank.service.device.store.store import DeviceStore\n"
         "client = Client(sys.argv[2], token='t1', sleep=lambda _: os.kill(os.getpid(), signal.SIGKILL))\n"
         "take_part(DeviceStore(Path(sys.argv[1])), client, 1, print)\n"
     )
@@ -602,6 +621,9 @@ def test_a_file_of_the_first_format_goes_on_with_a_vector_drawn_anew(federation,
     sql.execute("ALTER TABLE person DROP COLUMN learnt_from")
     sql.execute("ALTER TABLE model DROP COLUMN weights")
     sql.execute("ALTER TABLE model DROP COLUMN regulariser")
+    sql.execute("ALTER TABLE model DROP COLUMN implicit")
+    sql.execute("ALTER TABLE model DROP COLUMN iteration")
+    sql.execute("ALTER TABLE profile DROP COLUMN rating")
     sql.execute("DROP TABLE messages")
     sql.execute("PRAGMA user_version = 1")
     sql.close()

@@ -7,10 +7,10 @@ import pytest
 from tests.service.device.worlds import FACTORS, ITEMS, scripted_federation
 
 from federank.protocol.messages import decode_update
-from federank.service.device.client import Client
 from federank.service.device.life import take_part
-from federank.service.device.recommending import recommend
-from federank.service.device.store import DeviceStore
+from federank.service.device.owner.recommending import recommend
+from federank.service.device.requests.client import Client
+from federank.service.device.store.store import DeviceStore
 
 DUMP = Path(__file__).with_name("device_of_0_1_0.sql")
 """Written by version 0.1.0: a history of four items, sticky half of it, three rounds stored, a fourth interrupted."""

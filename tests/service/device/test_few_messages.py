@@ -19,14 +19,14 @@ from federank.protocol.squares.messages import SquaresPrivate, rows_of
 from federank.protocol.squares.recipes import squares_recipe
 from federank.protocol.squares.transmission import send
 from federank.service.device import life
-from federank.service.device.client import Client
 from federank.service.device.enrolment import enrol
-from federank.service.device.export import exported
-from federank.service.device.federation import read_facts
 from federank.service.device.life import take_part
-from federank.service.device.recommending import recommend
+from federank.service.device.owner.export import exported
+from federank.service.device.owner.recommending import recommend
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import read_facts
 from federank.service.device.state import ChosenPolicy
-from federank.service.device.store import DeviceStore
+from federank.service.device.store.store import DeviceStore
 
 HISTORY = [1, 4, 6, 9]
 MESSAGES = 3

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from federank.errors import BadState
-from federank.service.device.file_format import FORMAT
 from federank.service.device.methods.method import Model
-from federank.service.device.store import DeviceStore, created, taking_part
+from federank.service.device.store.file_format import FORMAT
+from federank.service.device.store.store import DeviceStore, created, taking_part
 
 
 @pytest.fixture
@@ -75,15 +75,16 @@ def test_a_transaction_that_fails_changes_nothing(path):
     assert items(path) == [7]
 
 
+@pytest.mark.slow
 def test_a_process_killed_inside_a_transaction_changes_nothing(path):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device.store import DeviceStore\n"
+        "from federank.service.device.store.store import DeviceStore\n"
         "import numpy as np\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "with store.transaction():\n"
-        "    store.write_profile(np.arange(100, 500_000))\n"
+        "    store.write_profile(np.arange(100, 100_000))\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     ended = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
@@ -129,11 +130,12 @@ def test_a_damaged_file_is_a_sentence(path, damage):
         DeviceStore(path)
 
 
+@pytest.mark.slow
 def test_a_second_process_cannot_take_part_with_the_same_file(path):
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device.store import taking_part\n"
+        "from federank.service.device.store.store import taking_part\n"
         "with taking_part(Path(sys.argv[1])):\n"
         "    print('in', flush=True)\n"
         "    sys.stdin.read()\n"
@@ -161,6 +163,7 @@ def test_taking_part_leaves_the_locks_of_sqlite_alone(path):
     assert items(path) == [7, 8]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(path):
     # A process that may not write files beyond a size meets the same fault as one on a full disk.
     program = (
@@ -169,7 +172,7 @@ def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(path):
         "import numpy as np\n"
         "from federank.errors import BadState\n"
         "from federank.service.device.methods.method import Model\n"
-        "from federank.service.device.store import DeviceStore\n"
+        "from federank.service.device.store.store import DeviceStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"

@@ -10,21 +10,32 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from tests.protocol.sums.norm_check.reports import liars_upload
+from tests.protocol.sums.worlds import charter as sums_charter
+from tests.protocol.sums.worlds import offer
 from tests.service.federations import ITEMS, NO_LIMITS
 from tests.service.helper.helpers import ThreadedHelper
-from tests.service.server.sums.federations import LEAST, establish_sums
+from tests.service.server.sums.federations import LEAST, about_zero, establish_sums
 
+import federank as fr
+from federank.cli import federank
+from federank.cli.device.looks import _bound
 from federank.errors import BadAnswer, NoAnswer
 from federank.protocol.policy import Policy
 from federank.protocol.sums.charter import charter_from
-from federank.protocol.sums.upload import decode_upload
-from federank.service.device import life, sums
-from federank.service.device.client import Client
+from federank.protocol.sums.norm_check.parameters import FULL
+from federank.protocol.sums.norm_check.upload import decode_checked, encode_checked
+from federank.service.device import enrolment, life
 from federank.service.device.enrolment import enrol
-from federank.service.device.federation import fetch_facts
 from federank.service.device.life import take_part
+from federank.service.device.methods import summed
+from federank.service.device.methods.summed import can_afford, cost_of, epsilon_promised, epsilon_so_far
+from federank.service.device.requests import sums
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import fetch_facts, fetch_model
 from federank.service.device.state import ChosenPolicy
-from federank.service.device.store import DeviceStore
+from federank.service.device.store.store import DeviceStore
 from federank.service.fleet.processes import Rehearsal, rehearse
 from federank.service.fleet.rehearsal import Plan
 from federank.service.server.http.app import public_app
@@ -33,6 +44,7 @@ from federank.service.server.http.listening import bind, uvicorn_server
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
+from federank.service.verifying import Servers, verify
 
 pytestmark = pytest.mark.slow
 
@@ -134,13 +146,42 @@ def test_devices_take_part_and_the_model_follows(servers, tmp_path):
         assert pinned.charter.helper_public() == helper.service.helper.identity.public
 
 
+def test_a_device_whose_message_was_left_out_is_told_so_once_and_the_message_stays_spent(
+    servers, tmp_path, monkeypatch
+):
+    leader, _ = servers
+    home = Home(leader.address, tmp_path)
+
+    def loud(check, offer, message, random):
+        del random
+        return encode_checked(liars_upload(check, offer, 100 * message.astype(np.int64), about_zero))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(summed, "bytes_of_message", loud)
+        assert home.take_part() == 1
+    for _ in range(400):  # until both servers have looked at it
+        home.take_part(0)
+        if home.read(lambda store: store.outcomes()):
+            break
+        time.sleep(0.05)
+    home.take_part(0)
+    told = [line for line in home.told if "left out" in line]
+    assert told == [
+        "Round 0: The message was left out: its proof that it is no longer than a message may be does not hold. It is "
+        "in no sum, and stays spent."
+    ]
+    assert home.read(lambda store: (store.outcomes(), store.ledger().spent)) == (["too-loud"], 1)
+    shown = CliRunner().invoke(federank, ["device", "status", "--state", str(home.path)])
+    assert "A message is in no sum, and stays spent: its proof did not hold." in shown.output
+
+
 def test_what_waits_to_be_sent_is_the_upload_and_never_the_message(servers, tmp_path, monkeypatch):
     leader, _ = servers
     home = Home(leader.address, tmp_path)
     monkeypatch.setattr(life, "send_pending", lambda *_: False)
     home.take_part()
     pending = home.read(lambda store: store.pending())
-    upload = decode_upload(pending.body, (ITEMS + 5) * 5)
+    upload = decode_checked(FULL, pending.body, (ITEMS + 5) * 5)
     assert len(upload.share) == (ITEMS + 5) * 5
     assert home.read(lambda store: store.ledger()).spent == 1  # written before the first byte leaves
     assert b"strengths" not in home.path.read_bytes()
@@ -189,7 +230,7 @@ def test_attack_another_offer_for_one_person(servers, tmp_path, monkeypatch, cha
         if change == "round":
             return real(content, pinned, model, number + 1)
         if change == "charter":
-            noisier = json.loads(pinned.charter.to_bytes()) | {"noise": 128}
+            noisier = json.loads(pinned.charter.to_bytes()) | {"noises": [128] * 5}
             other = charter_from(json.dumps(noisier, sort_keys=True, separators=(",", ":")).encode())
             return real(content, pinned._replace(charter=other), model, number)
         told["offer"]["key"] = _other_key()
@@ -206,7 +247,8 @@ def test_attack_founding_anew_to_reset_the_count(servers, tmp_path):
     leader, helper = servers
     home = Home(leader.address, tmp_path)
     sql = sqlite3.connect(home.path)
-    sql.executemany("INSERT INTO messages VALUES (?, 5, ?, 3)", [(number + 1, number) for number in range(5)])
+    spent = [(number + 1, number) for number in range(5)]
+    sql.executemany("INSERT INTO messages VALUES (?, 5, ?, 3, 0, NULL, NULL)", spent)
     sql.commit()
     sql.close()
     leader.stop()
@@ -259,3 +301,95 @@ def test_a_fleet_plays_it_until_everybody_has_sent_all(tmp_path):
                     break
                 time.sleep(0.01)
         assert version == 2
+
+
+def many_people():
+    """Two tastes, twelve people."""
+    rng = np.random.default_rng(5)
+    rows = [
+        (f"person {who}", f"item-{item:02d}")
+        for who in range(12)
+        for item in sorted(rng.choice(ITEMS // 2, 5, replace=False) + ITEMS // 2 * (who % 2)).copy()
+    ]
+    return fr.load(rows + [("person 0", f"item-{item:02d}") for item in range(ITEMS) if item % 4 == 0])
+
+
+def test_without_noise_two_servers_publish_the_simulations_model_to_the_last_bit(tmp_path):
+    """`serve --helper URL --sigma 0` with a fleet, and `train frugal --sigma 0`."""
+    data = many_people()
+    store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
+    asked = {"factors": 6, "messages": 3}
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        rounds = {"target": data.n_users, "minimum": 12}
+        establish_sums(store, helper.origin, rounds, least=12, data=data, clip=None, **asked)
+        leader = Leader(store)
+        try:
+            plan = Plan(address=leader.address, seconds=60)
+            played = rehearse(Rehearsal(plan=plan, data=data, wishes={"pi": 1.0}), 1)
+            assert played.tally.interactions == 3 * data.n_users
+            with Client(leader.address) as client:
+                for _ in range(1000):
+                    facts = fetch_facts(client)
+                    if facts.version == 3:
+                        break
+                    time.sleep(0.01)
+                model = fetch_model(client, facts)
+            found = verify(Servers(leader.address, helper.origin))
+            assert (found.versions, found.messages) == (3, 3 * data.n_users)
+        finally:
+            leader.stop()
+    expected = fr.Frugal(sigma=0.0, **asked).fit(data)
+    assert np.array_equal(model.vectors, expected.item_vectors)
+    assert np.array_equal(model.weights, expected.item_weights)
+    assert (model.version, model.regulariser) == (3, expected.regulariser)
+
+
+def test_every_message_of_a_life_has_its_noise_and_the_device_counts_it(tmp_path):
+    with two_servers(tmp_path, sigma=2.0, messages=2, clip=None) as (leader, helper):
+        homes = [Home(leader.address, tmp_path, number) for number in range(LEAST)]
+        charter = homes[0].read(lambda store: store.identity().sums.charter)
+        assert (charter.recipe, charter.clip, len(set(charter.noises))) == ("private", "1.0", 2)
+        assert everybody_once(homes) == [1] * LEAST
+        assert everybody_once(homes) == [1] * LEAST
+        for _ in range(400):
+            with Client(leader.address) as client:
+                if fetch_facts(client).version == 2:
+                    break
+            time.sleep(0.05)
+        ledger = homes[0].read(lambda store: store.ledger())
+        assert tuple(message.noise for message in ledger.messages) == charter.noises
+        assert epsilon_so_far(charter, ledger) == pytest.approx(epsilon_promised(charter))
+        assert homes[0].take_part() == 0
+        found = verify(Servers(leader.address, helper.origin))
+        assert (found.versions, found.messages) == (2, 2 * LEAST)
+        status = CliRunner().invoke(federank, ["device", "status", "--state", str(homes[0].path)])
+        assert "No single server can read one" in status.output
+        assert f"epsilon {_bound(epsilon_promised(charter))} so far" in status.output
+
+
+def test_a_message_beyond_what_was_promised_is_not_made():
+    """A leader that asks again and again for the stage with the least noise gets no more than the plan allows."""
+    mine = sums_charter()
+    least = mine.noises.index(min(mine.noises))
+    asked = offer(stage=least, noise=mine.noises[least])[0]
+    spent, made = 0.0, 0
+    while can_afford(mine, asked, spent):
+        spent, made = spent + cost_of(asked.noise), made + 1
+    assert 1 <= made < mine.messages
+    assert spent <= mine.mu() ** 2 * (1 + 1e-9)
+    quiet = sums_charter(noise=0)
+    assert can_afford(quiet, offer(noise=0)[0], 0.0)
+
+
+def test_attack_another_list_of_items_for_one_person(servers, tmp_path, monkeypatch):
+    leader, _ = servers
+    real = enrolment.fetch_catalogue
+
+    def other(*asked):
+        told = real(*asked)
+        return told._replace(titles=told.titles[::-1], sha256="0" * 64)
+
+    monkeypatch.setattr(enrolment, "fetch_catalogue", other)
+    with pytest.raises(BadAnswer, match="list of items"):
+        Home(leader.address, tmp_path)
+    assert not list(tmp_path.glob("device-*"))

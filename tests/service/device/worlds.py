@@ -40,14 +40,25 @@ def squares_rows(items, round_number, version, factors=FACTORS, seed=0):
     return packed(arrays, round_number, version)
 
 
-def packed(arrays, round_number, version):
-    return save(arrays, metadata={"round": f"{round_number:010d}", "version": f"{version:010d}"})
+def rating_rows(round_number, version, heard=range(ITEMS - 1)):
+    """A model of ratings as it crosses the wire; nobody has told anything of the items that are not `heard`."""
+    rng = np.random.default_rng(7)
+    vectors = rng.normal(size=(ITEMS, FACTORS)).astype(np.float32)
+    vectors[:, 0] += 2
+    told = np.isin(np.arange(ITEMS), list(heard)).astype(np.int8)
+    arrays = {"items": np.arange(ITEMS, dtype=np.int32), "vectors": vectors, "heard": told}
+    return packed(arrays, round_number, version, iteration=f"{version:010d}")
+
+
+def packed(arrays, round_number, version, **numbers):
+    return save(arrays, metadata={"round": f"{round_number:010d}", "version": f"{version:010d}"} | numbers)
 
 
 class ScriptedFederation:
     """Answers as the interface says; `faults` maps (method, path's beginning) to answers that come first."""
 
-    def __init__(self, messages=None):
+    def __init__(self, messages=None, ratings=False):
+        self.ratings = ratings  # whether it is of ratings
         self.messages = messages  # few of them, where there is a number; else pairs are learnt
         self.version = 0
         self.tickets = 0
@@ -65,6 +76,22 @@ class ScriptedFederation:
         self.faults.setdefault((method, path), []).extend(answers)
 
     def recipe(self):
+        if self.ratings:
+            return {
+                "factors": FACTORS,
+                "learning_rate": 0.1,
+                "decay": 0.9,
+                "regulariser": 0.001,
+                "initial_range": 0.5,
+                "t_predict": 1,
+                "t_local": 3,
+                "item_gradients": "before",
+                "filling_start": "late",
+                "local_training": "copy",
+                "lowest": 1,
+                "highest": 5,
+                "step": 1,
+            }
         if self.messages is None:
             return {
                 "factors": FACTORS,
@@ -86,6 +113,8 @@ class ScriptedFederation:
         }
 
     def rows(self):
+        if self.ratings:
+            return rating_rows(self.version, self.version)
         write = rows if self.messages is None else squares_rows
         return write(range(ITEMS), self.version, self.version)
 
@@ -93,7 +122,7 @@ class ScriptedFederation:
         return {
             "api": 1,
             "name": "A test",
-            "method": "fpl" if self.messages is None else "frugal",
+            "method": "pmf" if self.ratings else "fpl" if self.messages is None else "frugal",
             "recipe": self.recipe(),
             "items": ITEMS,
             "catalogue": "c" * 16,
@@ -190,9 +219,9 @@ class _Requests(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def scripted_federation(messages=None):
+def scripted_federation(messages=None, ratings=False):
     """A scripted federation that listens on a free port of this machine."""
-    federation = ScriptedFederation(messages)
+    federation = ScriptedFederation(messages, ratings)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Requests", (_Requests,), {"federation": federation}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

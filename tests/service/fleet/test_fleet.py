@@ -20,9 +20,9 @@ from federank.protocol.messages import Broadcast, Private
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import outward
-from federank.service.device.client import Client
-from federank.service.device.federation import fetch_model, read_facts, read_rows
 from federank.service.device.methods.method import Model
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import fetch_model, read_facts, read_rows
 from federank.service.fleet import rehearsal as fleet_module
 from federank.service.fleet.accuracy import recommendations
 from federank.service.fleet.connection import Connection

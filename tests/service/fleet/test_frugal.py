@@ -14,8 +14,8 @@ from federank.protocol.squares.codec import decode_squares_broadcast, decode_squ
 from federank.protocol.squares.computation import compute_squares
 from federank.protocol.squares.messages import SquaresPrivate
 from federank.protocol.squares.transmission import send
-from federank.service.device.client import Client
-from federank.service.device.federation import fetch_model, read_facts, read_rows
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import fetch_model, read_facts, read_rows
 from federank.service.fleet.accuracy import accuracy
 from federank.service.fleet.devices import Models
 from federank.service.fleet.frugal import FrugalDevices

@@ -8,7 +8,7 @@ its choices).
 **Settling.** Is the federation at this address still the one that the device enrolled in? It says which one it is by a
 word that is another for every founding (`founding` of GET /federation).
 
-    the same                        the device goes on
+    the same                        the device goes on; a catalogue that has grown meanwhile is followed (growing.py)
     begun anew, the same catalogue  the device enrols in it: history, policy and ledger stay, and so do the words that
                                     name its draws, so that what was chosen once for life stays chosen; its token, the
                                     model, the vector of rounds and an Update on its way were the old federation's
@@ -29,8 +29,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from federank.errors import BadAnswer, BadState, Refused, SettingError
-from federank.service.device.client import Client
-from federank.service.device.federation import (
+from federank.service.device.growing import follow_growth, has_grown
+from federank.service.device.owner.history import Matched, read_profile
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import (
     Catalogue,
     Facts,
     fetch_catalogue,
@@ -39,10 +41,9 @@ from federank.service.device.federation import (
     register,
     unregister,
 )
-from federank.service.device.history import Matched, read_profile
+from federank.service.device.requests.sums import pin, pin_anew, refuse_another_list
 from federank.service.device.state import ChosenPolicy, Identity
-from federank.service.device.store import DeviceStore, created, taking_part
-from federank.service.device.sums import pin, pin_anew
+from federank.service.device.store.store import DeviceStore, created, taking_part
 
 _ATTEMPTS = 5
 
@@ -56,6 +57,7 @@ def enrol(
     ca: str | None = None,
     insecure: bool = False,
     helper_ca: str | None = None,
+    evaluates: bool = False,
     random_bits: Callable[[int], int] = secrets.randbits,
 ) -> tuple[Matched, ChosenPolicy, Facts]:
     """Make a device of this history at this path; what of the history the federation knows, and the policy.
@@ -66,11 +68,15 @@ def enrol(
         raise BadState(f"{path} is there already; a new device needs another --state.")
     facts = fetch_facts(client, _ATTEMPTS)
     catalogue = fetch_catalogue(client, facts, _ATTEMPTS)
-    matched = read_profile(profile, catalogue)
+    matched = read_profile(profile, catalogue, facts.scale)
     refuse_empty(profile, matched, facts)
+    if evaluates and len(matched.profile) < 2:
+        raise SettingError(f"{profile} names one item that is known here; to hold one back, two are needed.")
     chosen = choose(facts, catalogue)
     facts.rules.outward_policy(chosen.policy)  # what the method cannot keep is refused before anything begins
     pinned = pin(client, facts, helper_ca) if facts.is_summed else None
+    if pinned is not None:
+        refuse_another_list(pinned.charter, catalogue.sha256)
     model = fetch_model(client, facts, _ATTEMPTS)
     seed, user = random_bits(32), random_bits(31)
     vector = facts.rules.first_vector(facts.settings, seed, user)
@@ -87,7 +93,9 @@ def enrol(
             insecure=insecure,
             sums=pinned,
         )
-        store.write_first(identity, chosen, matched.profile, vector, catalogue)
+        store.write_first(identity, chosen, matched.history, vector, catalogue)
+        if evaluates:
+            store.write_agreement(int(matched.profile[random_bits(31) % len(matched.profile)]))
         store.write_model(model)
     client.token = token
     return matched, chosen, facts
@@ -103,7 +111,10 @@ def refuse_empty(profile: Path, matched: Matched, facts: Facts) -> None:
             else f"{profile} names no item; a column `item` with ids or titles is needed."
         )
     if len(matched.profile) == facts.n_items:
-        raise SettingError(f"{profile} names the whole catalogue; there is nothing left to compare with or recommend.")
+        left = (
+            "compare with or recommend" if facts.scale is None else "predict, and nothing to hide what was rated among"
+        )
+        raise SettingError(f"{profile} names the whole catalogue; there is nothing left to {left}.")
 
 
 def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> Identity:
@@ -112,6 +123,9 @@ def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> I
     if not identity.token:
         raise BadState(f"The device of {store.path} has left its federation; enrol anew with another --state.")
     now = fetch_facts(client)
+    if has_grown(identity.facts, now):
+        identity = follow_growth(store, client, identity, note)
+        now = identity.facts
     refuse_another_catalogue(identity.facts, now)
     if identity.facts.founding and now.founding and now.founding != identity.facts.founding:
         note(

@@ -6,6 +6,7 @@
     4. play the round (round.py)
     5. keep the new vector, the ledger, the model and the Update, all at once, on the disk
     6. send the Update; on a receipt, a definite no or a change of the owner's mind, forget its bytes
+    7. where no single server reads it, ask later whether it was counted (outcomes.py)
 
 Whatever the server says, steps 4 and 5 follow the owner's policy, which only its owner can change, and the number of
 messages that was promised: a device that has sent them sends no more, and still fetches models to recommend from. A
@@ -21,26 +22,33 @@ from collections.abc import Callable
 
 from federank.errors import BadAnswer, NoAnswer, Refused, Withdrawn
 from federank.protocol.policy import Outward
-from federank.service.device.client import Client
 from federank.service.device.enrolment import settle, settle_again
-from federank.service.device.federation import (
+from federank.service.device.evaluating import tell
+from federank.service.device.growing import follow_growth, has_grown
+from federank.service.device.methods.summed import Terms, can_afford, spent_of
+from federank.service.device.outcomes import ask_outcomes
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import (
     Ticket,
+    fetch_facts,
     fetch_model,
     fetch_rows,
     merged,
     send_update,
     wait_for_work,
 )
+from federank.service.device.requests.sums import fetch_offer
 from federank.service.device.round import can_take_part, messages_left, outward_of, play
 from federank.service.device.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
 from federank.service.device.state import Identity, Pending
-from federank.service.device.store import DeviceStore
-from federank.service.device.sums import fetch_offer, split
+from federank.service.device.store.store import DeviceStore
 
 SECONDS_BETWEEN_LOOKS = 5.0
 """How often a device that takes no part looks whether it may go on."""
 SECONDS_BETWEEN_MODELS = 600.0
 """How often such a device, unless it is paused, asks whether there is a newer model."""
+SECONDS_BETWEEN_OUTCOMES = 30.0
+"""How often a device asks what became of a message."""
 
 UNINVITED = (
     "The server has invited this device as often as it ever will; the device sends nothing more, and still gets "
@@ -52,13 +60,16 @@ Note = Callable[[str], None]
 def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note) -> int:
     """Take part in this many rounds (or until stopped); how many of its Updates the server has stored."""
     identity = settle(store, client, note)
-    stored, played, older, noted, fetched = 0, 0, 0, "", -math.inf
+    stored, played, older, noted, fetched, asked = 0, 0, 0, "", -math.inf, -math.inf
     interrupted = store.pending()
     if interrupted is not None:
         note(f"Round {interrupted.round_number}: sending again what was interrupted.")
         stored += send_pending(store, client, interrupted, None, note)
     uninvited: str | None = None
     while rounds is None or played < rounds:
+        if time.monotonic() - asked >= SECONDS_BETWEEN_OUTCOMES:
+            asked = time.monotonic()
+            ask_outcomes(store, client, note)
         reason = uninvited or reason_to_stay_out(store, identity)
         if reason is not None:
             if reason != noted:
@@ -66,7 +77,7 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
             noted = reason
             if not store.policy().policy.paused and time.monotonic() - fetched >= SECONDS_BETWEEN_MODELS:
                 fetched = time.monotonic()
-                refresh_model(store, client, identity, note)
+                identity = refresh_model(store, client, identity, note)
             if rounds is not None:
                 break
             client.sleep(SECONDS_BETWEEN_LOOKS)
@@ -81,17 +92,23 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 client.sleep(BETWEEN_POLLS)
                 continue
             deadline = time.monotonic() + ticket.deadline_seconds
+            if ticket.items is not None and ticket.items > identity.facts.n_items:
+                identity = follow_growth(store, client, identity, note)
+                if ticket.version < store.model_version():
+                    continue  # its round has ended meanwhile
             pending = prepare(store, client, identity, ticket, deadline, note)
             if pending is None:
                 client.sleep(BETWEEN_POLLS)  # nothing came of it: a server that offers it again is not rushed
                 continue
             stored += send_pending(store, client, pending, deadline, note)
+            tell(store, client, identity, note)
             played += 1
         except Refused as refusal:
             if refusal.slug == "spent":
                 uninvited = UNINVITED
                 continue
             identity = settle_again(store, client, identity, refusal, note)
+    ask_outcomes(store, client, note)
     return stored
 
 
@@ -113,22 +130,27 @@ def spent_line(spent: int) -> str:
     return f"This device has {sent} and may send none more in its life; it still gets models, and recommends from them."
 
 
-def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: Note) -> None:
-    """Fetch the newest model, to recommend from; a server that is away is asked another time."""
+def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: Note) -> Identity:
+    """Fetch the newest model, to recommend from, and who the device is then; a server that is away is asked later."""
     try:
         model = fetch_model(client, identity.facts, attempts=1)
     except (Refused, NoAnswer) as reason:
         note(f"The newest model could not be fetched ({reason})")
-        return
+        return identity
+    except BadAnswer:  # of a larger catalogue, perhaps
+        if not has_grown(identity.facts, fetch_facts(client)):
+            raise
+        return follow_growth(store, client, identity, note)
     if model.version > store.model_version():
         store.write_model(model)
         note(f"Version {model.version} of the model was fetched, to recommend from.")
+    return identity
 
 
 def outward_profile(store: DeviceStore, identity: Identity) -> Outward | None:
     """What the device would take part with now, if with anything."""
     policy = store.policy().policy
-    taken = outward_of(identity, policy, store.profile(), store.ledger())
+    taken = outward_of(identity, policy, store.training_profile(), store.ledger())
     return taken if can_take_part(taken, policy, identity.facts.n_items) else None
 
 
@@ -163,18 +185,23 @@ def prepare(
         note(f"Round {ticket.round_number}: not taken part ({reason})")
         return None
     model = merged(rows, have, facts.n_items)
-    offer = None
+    terms = None
     if identity.sums is not None:
         try:
             offer = fetch_offer(client, identity.sums, model, ticket.round_number, deadline)
         except (Refused, NoAnswer) as reason:
             note(f"Round {ticket.round_number}: not taken part ({reason})")
             return None
+        terms = Terms(identity.sums.charter, offer)
     with store.transaction():
         ledger = store.ledger()
+        if terms is not None and not can_afford(terms.charter, terms.offer, spent_of(ledger)):
+            store.write_model(model)
+            note(f"Round {ticket.round_number}: its message would tell more than was promised; not taken part.")
+            return None
         # Inside the transaction: a policy that its owner changes now is either followed here or changed after.
         policy, kept = store.policy().policy, store.round_vector(facts.factors)
-        played = play(identity, policy, store.profile(), kept, model, ledger, ticket.round_number)
+        played = play(identity, policy, store.training_history(), kept, model, ledger, ticket.round_number, terms)
         store.write_model(model)
         if played is None:
             note(f"Round {ticket.round_number}: the policy leaves nothing to take part with.")
@@ -184,10 +211,7 @@ def prepare(
                 f"The server takes at most {ticket.most_rows:,} rows and its own recipe makes "
                 f"{played.rows:,}; nothing was sent."
             )
-        body = played.body
-        if identity.sums is not None and offer is not None:
-            body = split(body, identity.sums.charter, offer)
-        pending = Pending(ticket.ticket, ticket.round_number, body)
+        pending = Pending(ticket.ticket, ticket.round_number, played.body)
         store.write_round(pending, played.vector, ledger, played.recorded)
     return pending
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from federank.arrays import IntVector
 from federank.protocol.ledger import Ledger
 from federank.protocol.policy import Outward, Policy, outward
-from federank.service.device.methods.method import Model, Person, Played, RoundVector
+from federank.service.device.methods.method import History, Model, Person, Played, RoundVector
+from federank.service.device.methods.summed import Terms
 from federank.service.device.state import Identity
 
 
@@ -35,16 +36,21 @@ def messages_left(identity: Identity, policy: Policy, ledger: Ledger) -> int | N
 def play(
     identity: Identity,
     policy: Policy,
-    history: IntVector,
+    history: History,
     kept: RoundVector,
     model: Model,
     ledger: Ledger,
     round_number: int,
+    terms: Terms | None = None,
 ) -> Played | None:
-    """Play a round and record it in the ledger; nothing where the owner's policy leaves nothing to take part with."""
+    """Play a round and record it in the ledger; nothing where the owner's policy leaves nothing to take part with.
+
+    `terms` are those on which a message is split, where no single server may read it.
+    """
     facts = identity.facts
-    taken = outward_of(identity, policy, history, ledger)
+    taken = outward_of(identity, policy, history.items, ledger)
     if not can_take_part(taken, policy, facts.n_items) or messages_left(identity, policy, ledger) == 0:
         return None
-    person = Person(identity.seed, identity.user, facts.settings, facts.n_items, policy, taken, kept)
+    person = Person(identity.seed, identity.user, facts.settings, facts.n_items, policy, taken, kept, terms)
+    person = person._replace(ratings=history.ratings_of(taken.profile))
     return facts.rules.play(person, model, ledger, round_number)

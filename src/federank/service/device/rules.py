@@ -8,13 +8,14 @@ from __future__ import annotations
 
 API = 1
 """Version of the interface."""
-METHODS = ("fpl", "frugal")
+METHODS = ("fpl", "frugal", "pmf", "svdpp")
 """What a device can take part in."""
 
 # What an answer may hold.
 MOST_ITEMS = 10_000_000
 MOST_FACTORS = 1024
 MOST_TRIPLES = 1_000_000
+MOST_PASSES = 10_000
 MOST_MESSAGES = 1000  # a promise of more would be none
 MOST_ROUND = 2**32 - 1
 MOST_VERSION = 10**15 - 1

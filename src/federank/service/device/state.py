@@ -1,7 +1,7 @@
 """A device's state as values: who it is, the Update on its way, what its owner allows.
 
-The store (store.py) keeps them and gives them back; the round (round.py) works on them. What a federation hands out has
-its records in federation.py.
+The store (store/) keeps them and gives them back; the round (round.py) works on them. What a federation hands out has
+its records in requests/federation.py.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from federank.errors import BadState, FedeRankError, SettingError
 from federank.protocol.policy import Policy, default_basis
-from federank.service.device.federation import Facts
-from federank.service.device.sums import Pinned
+from federank.service.device.requests.federation import Facts
+from federank.service.device.requests.sums import Pinned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,14 @@ class Pending(NamedTuple):
     ticket: str
     round_number: int
     body: bytes
+
+
+class Unsettled(NamedTuple):
+    """A message that has left, and of which it is not known yet whether it was counted."""
+
+    number: int
+    ticket: str
+    round_number: int
 
 
 class ChosenPolicy(NamedTuple):

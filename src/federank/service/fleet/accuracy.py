@@ -1,4 +1,4 @@
-"""How good a rehearsed federation recommends: what everybody's device would list, against what a split holds out."""
+"""How good a rehearsed federation recommends or predicts: everybody's device against what a split holds out."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from federank.recommenders.recommendations import Recommendations
 from federank.service.device.methods.method import Model
 from federank.service.fleet.frugal import virtual_devices
 from federank.service.fleet.processes import Federation, Rehearsal
+from federank.service.fleet.ratings import RatingDevices
 
 
 def recommendations(
@@ -30,6 +31,10 @@ def accuracy(
     rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, split: Split
 ) -> dict[str, float]:
     """How good the recommendations are by what the split holds out."""
+    if federation.facts.scale is not None:
+        devices = virtual_devices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+        assert isinstance(devices, RatingDevices)
+        return devices.errors(model, vectors, split, federation.ids)
     listed = recommendations(rehearsal, federation, model, vectors, 10)
     means = evaluate(listed, split, metrics=("precision", "recall", "ndcg")).means
     return {name: round(float(value), 6) for name, value in means.items() if "@" in name}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from federank.errors import BadAnswer, NoAnswer, SettingError
-from federank.service.device.client import PREFIX
+from federank.service.device.requests.client import PREFIX
 
 
 class Reply(NamedTuple):

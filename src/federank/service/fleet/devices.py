@@ -25,8 +25,9 @@ from federank.protocol.choices import Choices, coins, everyones_outward
 from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
 from federank.protocol.messages import Update, encode
 from federank.protocol.pairs.recipes import recipe_for
-from federank.service.device.federation import Facts, merged
 from federank.service.device.methods.method import Model, Rows
+from federank.service.device.methods.summed import Terms
+from federank.service.device.requests.federation import Facts, merged
 
 
 class Models:
@@ -55,9 +56,9 @@ class Models:
         padded[:, :factors] = whole.vectors
         model = whole._replace(vectors=padded)
         twin = self._kept.setdefault(model.version, model)
-        one, other = ((kept.vectors, kept.biases, kept.weights) for kept in (twin, model))
+        one, other = ((kept.vectors, kept.biases, kept.weights, kept.implicit) for kept in (twin, model))
         same = all(np.array_equal(*both) for both in zip(one, other, strict=True))
-        if not same or twin.regulariser != model.regulariser:
+        if not same or (twin.regulariser, twin.iteration) != (model.regulariser, model.iteration):
             raise BadAnswer(f"The server gave two devices different models as version {model.version}.")
         self._seen.add((have and have.version, model.version))
         while len(self._kept) > self.MOST:
@@ -71,12 +72,20 @@ class Devices(Protocol):
     participants: IntVector
     profiles: Profiles
 
+    def take_over(self, before: Any) -> None:
+        """Go on as the same devices, from before the catalogue has grown."""
+        ...
+
     def may_take_part(self, user: int) -> bool:
         """Whether a device has a message left."""
         ...
 
     def message(self, user: int, round_number: int, model: Model) -> bytes:
         """One device's part of a round: what it sends."""
+        ...
+
+    def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
+        """The same where no single server reads a message: split, or nothing where its promise has no room."""
         ...
 
     def vanishes(self, user: int, round_number: int, share: float) -> bool:
@@ -112,6 +121,10 @@ class VirtualDevices:
         run = self._run._replace(item_vectors=model.vectors, item_biases=model.biases)
         return sum_of_updates(run, round_number, np.array([user], dtype=np.int32), self._room)
 
+    def take_over(self, before: VirtualDevices) -> None:
+        """Everybody keeps the vector that was learnt so far."""
+        self.federation.user_vectors[:] = before.federation.user_vectors
+
     def may_take_part(self, user: int) -> bool:
         """Nobody has promised a number of messages."""
         del user
@@ -120,6 +133,11 @@ class VirtualDevices:
     def message(self, user: int, round_number: int, model: Model) -> bytes:
         """One device's part of a round: the bytes that it sends."""
         return encode(self.play(user, round_number, model))
+
+    def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
+        """Pairs are not sent as sums."""
+        del user, model, terms
+        raise AssertionError("a federation of pairs has no charter of sums")
 
     def vanishes(self, user: int, round_number: int, share: float) -> bool:
         """Whether a device is gone before it has answered, by the draw that a simulation's `dropout` makes."""

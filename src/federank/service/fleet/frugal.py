@@ -19,12 +19,16 @@ from federank.errors import SettingError
 from federank.models.squares import gram_matrix, pulls, solve_person
 from federank.protocol.choices import Choices, everyones_outward, outward_of
 from federank.protocol.squares.codec import encode_squares_update
-from federank.protocol.squares.messages import SquaresPrivate
+from federank.protocol.squares.messages import SquaresPrivate, SquaresUpdate
+from federank.protocol.squares.private.message import Directions, Scratch, directions_of, new_scratch, sent_in_stage
 from federank.protocol.squares.recipes import squares_recipe
 from federank.protocol.squares.transmission import send
-from federank.service.device.federation import Facts
+from federank.protocol.sums.charter import PRIVATE
 from federank.service.device.methods.method import Model
+from federank.service.device.methods.summed import Terms, can_afford, cost_of, spectral_message, split
+from federank.service.device.requests.federation import Facts
 from federank.service.fleet.devices import Devices, VirtualDevices, in_catalogue, vanishes
+from federank.service.fleet.ratings import RatingDevices
 
 
 class FrugalDevices:
@@ -50,7 +54,14 @@ class FrugalDevices:
             for user in self.participants.tolist()
         }
         self._gram: tuple[int, RealMatrix] | None = None
+        self._shared: tuple[int, Directions, Scratch] | None = None
+        self._told: dict[int, float] = {}  # what each device's messages have told, as a square of mu
         gram_matrix(np.zeros((1, 1), dtype=np.float32), np.ones(1, dtype=np.float32))  # compiled now
+
+    def take_over(self, before: FrugalDevices) -> None:
+        """What has been sent stays sent."""
+        for user, device in self._devices.items():
+            device.spent = before._devices[user].spent if user in before._devices else 0
 
     def may_take_part(self, user: int) -> bool:
         """Whether a device has a message left."""
@@ -60,13 +71,40 @@ class FrugalDevices:
     def message(self, user: int, round_number: int, model: Model) -> bytes:
         """One device's part of a round: the bytes that it sends; it has one message less."""
         del round_number
+        return encode_squares_update(self._update(user, model))
+
+    def _update(self, user: int, model: Model) -> SquaresUpdate:
         device, vectors = self._devices[user], model.vectors[:, : self.recipe.factors]
         profile = device.outward.profile
         if self._gram is None or self._gram[0] != model.version:
             self._gram = model.version, gram_matrix(np.ascontiguousarray(vectors), model.weights)
         objective, gram = self.recipe.objective, self._gram[1]
         vector = solve_person(objective, model.regulariser, vectors, model.weights, gram, profile)
-        return encode_squares_update(send(self.recipe, device, pulls(objective, vectors, vector, profile), vector))
+        return send(self.recipe, device, pulls(objective, vectors, vector, profile), vector)
+
+    def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
+        """One device's part of a round that no single server reads, split; nothing where its promise has no room.
+
+        Rounding follows the draws of a simulation, so that without noise the model is the simulation's. What splits a
+        message is the operating system's.
+        """
+        device, offer = self._devices[user], terms.offer
+        if not can_afford(terms.charter, offer, self._told.get(user, 0.0)):
+            return None
+        self._told[user] = self._told.get(user, 0.0) + cost_of(offer.noise)
+        if terms.charter.recipe == PRIVATE:
+            known, room = self._known(model, terms)
+            update = sent_in_stage(offer.stage, device, self.recipe.seed, known, room)
+            return split(terms, update.whole)
+        return split(terms, spectral_message(terms, self._update(user, model)))
+
+    def _known(self, model: Model, terms: Terms) -> tuple[Directions, Scratch]:
+        """What all devices of a round work out alike, and room for a message."""
+        if self._shared is None or self._shared[0] != model.version:
+            vectors = np.ascontiguousarray(model.vectors[:, : self.recipe.factors])
+            room = new_scratch(terms.charter.items, terms.offer.columns)
+            self._shared = model.version, directions_of(vectors, model.weights), room
+        return self._shared[1:]
 
     def vanishes(self, user: int, round_number: int, share: float) -> bool:
         """Whether a device is gone before it has answered, by the draw that a simulation's `dropout` makes."""
@@ -86,6 +124,13 @@ class FrugalDevices:
 
 def virtual_devices(facts: Facts, ids: list[str], data: Interactions, seed: int, wishes: dict[str, Any]) -> Devices:
     """The devices of everybody in a data set, of the federation's method."""
-    by_method: type[Any] = FrugalDevices if facts.method == "frugal" else VirtualDevices
-    made: Devices = by_method(facts, ids, data, seed, wishes)
+    made: Devices = DEVICES_OF[facts.method](facts, ids, data, seed, wishes)
     return made
+
+
+DEVICES_OF: dict[str, type[Any]] = {
+    "frugal": FrugalDevices,
+    "fpl": VirtualDevices,
+    "pmf": RatingDevices,
+    "svdpp": RatingDevices,
+}

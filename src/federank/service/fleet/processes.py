@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from federank.arrays import FloatMatrix
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.service.device.client import Client, trusted_certificates
-from federank.service.device.federation import Facts, fetch_catalogue, fetch_facts
-from federank.service.device.sums import Pinned, pin
-from federank.service.fleet.devices import Models
+from federank.service.device.requests.client import Client, trusted_certificates
+from federank.service.device.requests.federation import Facts, fetch_catalogue, fetch_facts
+from federank.service.device.requests.sums import Pinned, pin
+from federank.service.fleet.devices import Devices, Models
 from federank.service.fleet.frugal import virtual_devices
 from federank.service.fleet.rehearsal import Fleet, Plan
 from federank.service.fleet.tally import Tally
@@ -89,7 +89,11 @@ def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
 
 def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: int) -> Played:
     plan, (facts, ids) = rehearsal.plan, federation
-    devices = virtual_devices(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+
+    def made(facts: Facts, ids: list[str]) -> Devices:
+        return virtual_devices(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+
+    devices = made(facts, ids)
     everybody = devices.participants.tolist()
     if rehearsal.users is not None and rehearsal.users > len(everybody):
         raise SettingError(f"{rehearsal.users:,} devices are asked for, and {len(everybody):,} people can take part.")
@@ -97,8 +101,9 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     if plan.address.startswith("https"):
         plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        tally = runner.run(Fleet(plan, devices, Models(facts), users, _pinned(rehearsal, facts)).play())
-    return Played(tally, users, devices.vectors())
+        fleet = Fleet(plan, devices, Models(facts), users, _pinned(rehearsal, facts), made)
+        tally = runner.run(fleet.play())
+    return Played(tally, users, fleet.era.devices.vectors())
 
 
 def _pinned(rehearsal: Rehearsal, facts: Facts) -> Pinned | None:

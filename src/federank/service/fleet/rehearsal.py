@@ -14,23 +14,28 @@ import hashlib
 import json
 import ssl
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from federank.errors import BadAnswer, FedeRankError, NoAnswer
 from federank.protocol.sums.offer import Offer
-from federank.service.device.client import read_refusal
-from federank.service.device.federation import (
+from federank.service.device.methods.method import Model
+from federank.service.device.methods.summed import Terms
+from federank.service.device.requests.client import read_refusal
+from federank.service.device.requests.federation import (
+    Facts,
     Ticket,
+    read_catalogue,
     read_enrolment,
+    read_facts,
     read_receipt,
     read_rows,
     read_ticket,
     refuse_another_round,
 )
-from federank.service.device.methods.method import Model
-from federank.service.device.rules import LONG_POLL, MOST_OLDER_OFFERS
-from federank.service.device.sums import Pinned, checked_offer, split
+from federank.service.device.requests.sums import Pinned, checked_offer
+from federank.service.device.rules import LONG_POLL, MOST_CATALOGUE_BYTES, MOST_OLDER_OFFERS
 from federank.service.fleet.connection import Connection, Reply
 from federank.service.fleet.devices import Devices, Models
 from federank.service.fleet.tally import Tally
@@ -38,7 +43,7 @@ from federank.service.fleet.tally import Tally
 ENROLLING_AT_ONCE = 32
 SECONDS_TO_FINISH = 20
 ATTEMPTS = 6
-FIRST_PAUSE = 0.2
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 7.0
 """A fleet's backoff begins sooner than that of people's devices: somebody waits for its figures."""
 SECONDS_UNTIL_ANOTHER = 0.4
 """After a round that is not for a device, because its model is older than the device's, the next is asked for."""
@@ -58,19 +63,38 @@ class Plan:
     """Share of devices that vanish in a round before they reply."""
     rate: float | None = None
     """Ask for work at most so many times a second, all devices together."""
+    attempts: int = ATTEMPTS
+    """How often a request is tried while the server is away or busy: 6 times are twelve seconds."""
+
+
+class Era(NamedTuple):
+    """What goes together for as long as the catalogue stays as it is."""
+
+    facts: Facts
+    devices: Devices
+    models: Models
 
 
 class Fleet:
-    """Devices of one process, and the server they talk to."""
+    """Devices of one process, and the server they talk to.
+
+    `made` makes the same people's devices for a catalogue that has grown; without it a fleet cannot follow one.
+    """
 
     def __init__(
-        self, plan: Plan, devices: Devices, models: Models, users: list[int], pinned: Pinned | None = None
+        self,
+        plan: Plan,
+        devices: Devices,
+        models: Models,
+        users: list[int],
+        pinned: Pinned | None = None,
+        made: Callable[[Facts, list[str]], Devices] | None = None,
     ) -> None:
-        self.plan, self.devices, self.models, self.users = plan, devices, models, users
+        self.plan, self.users, self._made = plan, users, made
+        self.era, self._growing = Era(models.facts, devices, models), asyncio.Lock()
         self._pinned = pinned
         self._offers: dict[int, Offer] = {}  # of the newest round: every device is offered the same
         self.tally = Tally()
-        self._facts = models.facts
         self._turn = 0.0
         self._round = self._busy = self._reports = 0
         self._living = len(users)
@@ -113,8 +137,30 @@ class Fleet:
 
     def _connection(self) -> Connection:
         connection = Connection(self.plan.address, self.plan.trusted)
-        connection.most_bytes = self._facts.most_model_bytes
+        connection.most_bytes = self.era.facts.most_model_bytes
         return connection
+
+    async def _follow_growth(self, connection: Connection, items: int) -> None:
+        """The catalogue has grown to so many items: everybody's device learns of them."""
+        async with self._growing:
+            for _ in range(MOST_OLDER_OFFERS):  # a worker of the server may not have heard of it yet
+                if self.era.facts.n_items >= items or self._made is None:
+                    return
+                facts = read_facts((await self._request(connection, "GET", "/federation")).content)
+                connection.most_bytes = max(connection.most_bytes, MOST_CATALOGUE_BYTES)
+                listed = await self._request(connection, "GET", "/catalogue")
+                try:
+                    ids = read_catalogue(listed.content, facts).ids
+                except BadAnswer:
+                    ids = []
+                if len(ids) >= items:
+                    devices = self._made(facts, ids)
+                    devices.take_over(self.era.devices)
+                    self.era = Era(facts, devices, Models(facts))
+                    self.tally.counts["catalogue has grown"] += 1
+                    return
+                await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
+            raise BadAnswer(f"The server has work on {items:,} items, and its catalogue has fewer.")
 
     async def _all(self, works: Any) -> None:
         tasks = [asyncio.create_task(work) for work in works]
@@ -162,7 +208,7 @@ class Fleet:
     async def _live(self, user: int, connection: Connection) -> None:
         have: Model | None = None
         older = 0
-        while not self._ending and self.devices.may_take_part(user):
+        while not self._ending and self.era.devices.may_take_part(user):
             if self.plan.rate is not None:
                 await self._wait_for_turn()
             reply = await self._request(connection, "GET", f"/work?wait={LONG_POLL}", timeout=LONG_POLL + 30)
@@ -170,10 +216,15 @@ class Fleet:
                 ticket = read_ticket(reply.content)
                 if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
                     await asyncio.Event().wait()  # the plan is fulfilled; its end comes from elsewhere
+                if ticket.items is not None and ticket.items > self.era.facts.n_items:
+                    await self._follow_growth(connection, ticket.items)
+                    connection.most_bytes = self.era.facts.most_model_bytes
                 older = older + 1 if have is not None and ticket.version < have.version else 0
                 if older:
                     await self._pass_over(ticket, older)
                     continue
+                if have is not None and len(have.vectors) != self.era.facts.n_items:
+                    have = None  # of a smaller catalogue
                 self._busy += 1
                 try:
                     have = await self._interact(user, connection, ticket, have)
@@ -204,28 +255,26 @@ class Fleet:
 
     async def _interact(self, user: int, connection: Connection, ticket: Ticket, have: Model | None) -> Model | None:
         """One interaction; the model that the device has afterwards."""
-        began = time.monotonic()
+        began, era = time.monotonic(), self.era
         path = f"/tasks/{ticket.ticket}"
         reply = await self._request(connection, "GET", path if have is None else f"{path}?have={have.version}")
         if reply.status != 200:
             self.tally.counts[_slug(reply)] += 1
             return have
         fetched = time.monotonic()
-        model = self.models.known(have, ticket.version)
+        model = era.models.known(have, ticket.version)
         if model is None:
-            rows = read_rows(reply.content, self._facts)
+            rows = read_rows(reply.content, era.facts)
             refuse_another_round(rows, ticket)
-            model = self.models.receive(have, rows)
-        body = self.devices.message(user, ticket.round_number, model)
-        if self.devices.vanishes(user, ticket.round_number, self.plan.vanish):
+            model = era.models.receive(have, rows)
+        body = await self._body(era, user, connection, ticket, model)
+        if body is None:
+            await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
+            return model
+        if era.devices.vanishes(user, ticket.round_number, self.plan.vanish):
             self.tally.counts["vanished"] += 1
             await self._stay_away(ticket.round_number)
             return model
-        if self._pinned is not None:
-            offer = await self._offer(connection, self._pinned, ticket.round_number, model)
-            if offer is None:
-                return model
-            body = split(body, self._pinned.charter, offer)
         sending = time.monotonic()
         reply = await self._request(connection, "POST", f"{path}/update", body)
         now = time.monotonic()
@@ -240,6 +289,18 @@ class Fleet:
         self.tally.took["interaction"].append(now - began)
         return model
 
+    async def _body(self, era: Era, user: int, connection: Connection, ticket: Ticket, model: Model) -> bytes | None:
+        """What a device sends; nothing where a round is over, or would tell more than was promised."""
+        if self._pinned is None:
+            return era.devices.message(user, ticket.round_number, model)
+        offer = await self._offer(connection, self._pinned, ticket.round_number, model)
+        if offer is None:
+            return None
+        body = era.devices.upload(user, model, Terms(self._pinned.charter, offer))
+        if body is None:
+            self.tally.counts["beyond the promise"] += 1
+        return body
+
     async def _offer(self, connection: Connection, pinned: Pinned, number: int, model: Model) -> Offer | None:
         """A round's offer, checked as a person's device checks it; nothing where the round is over."""
         if number not in self._offers:
@@ -247,7 +308,7 @@ class Fleet:
             if reply.status != 200:
                 self.tally.counts[_slug(reply)] += 1
                 return None
-            own = model._replace(vectors=model.vectors[:, : self._facts.factors])
+            own = model._replace(vectors=model.vectors[:, : self.era.facts.factors])
             self._offers = {number: checked_offer(reply.content, pinned, own, number)}
         return self._offers[number]
 
@@ -260,19 +321,20 @@ class Fleet:
         self, connection: Connection, method: str, path: str, body: bytes | None = None, timeout: float = 60.0
     ) -> Reply:
         """A reply, retried a few times with backoff where the server is away or busy."""
-        for failed in range(ATTEMPTS):
+        attempts = self.plan.attempts
+        for failed in range(attempts):
             try:
                 reply = await connection.request(method, path, body, timeout=timeout)
                 if reply.status != 429 and reply.status < 500:
                     return reply
                 self.tally.counts[f"busy {reply.status}"] += 1
-                if failed == ATTEMPTS - 1:
+                if failed == attempts - 1:
                     return reply
             except NoAnswer:
                 self.tally.counts["cut"] += 1
-                if failed == ATTEMPTS - 1:
+                if failed == attempts - 1:
                     raise
-            await asyncio.sleep(FIRST_PAUSE * 2**failed)
+            await asyncio.sleep(min(FIRST_PAUSE * 2**failed, LONGEST_PAUSE))
         raise AssertionError("every attempt returns or raises")
 
 

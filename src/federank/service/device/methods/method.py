@@ -15,6 +15,8 @@ import numpy as np
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.protocol.ledger import Ledger
 from federank.protocol.policy import Outward, Policy
+from federank.protocol.ratings.federations import Scale
+from federank.service.device.methods.summed import Terms
 
 
 class Model(NamedTuple):
@@ -23,8 +25,11 @@ class Model(NamedTuple):
     version: int
     vectors: FloatMatrix
     biases: FloatVector  # of pairs; no numbers where squares are learnt
-    weights: FloatVector = np.zeros(0, dtype=np.float32)  # of squares: how much each item counts
+    weights: FloatVector = np.zeros(0, dtype=np.float32)  # of squares: how much each item counts; of ratings: 1 or 0,
+    # whether any Update has ever had the item
     regulariser: float = 0.0  # of squares: the pull of an own vector towards zero
+    implicit: FloatMatrix = np.zeros((0, 0), dtype=np.float32)  # of ratings: W, where it is SVD++
+    iteration: int = 0  # of ratings: how many iterations are over
 
 
 class Rows(NamedTuple):
@@ -33,6 +38,17 @@ class Rows(NamedTuple):
     round_number: int
     items: IntVector
     model: Model  # of these items alone
+
+
+class History(NamedTuple):
+    """What its owner has: items, ascending, and their ratings where the federation is of ratings."""
+
+    items: IntVector
+    ratings: FloatVector = np.zeros(0, dtype=np.float32)
+
+    def ratings_of(self, items: IntVector) -> FloatVector:
+        """The ratings of some of these items; none where there are none."""
+        return self.ratings[np.searchsorted(self.items, items)] if len(self.ratings) else self.ratings
 
 
 class RoundVector(NamedTuple):
@@ -57,6 +73,8 @@ class Person(NamedTuple):
     policy: Policy
     taken: Outward
     kept: RoundVector
+    terms: Terms | None = None  # where no single server reads a message
+    ratings: FloatVector = np.zeros(0, dtype=np.float32)  # of the items that it takes part with, where they are rated
 
 
 class Played(NamedTuple):
@@ -66,6 +84,12 @@ class Played(NamedTuple):
     body: bytes
     rows: int  # how many items the Update names
     recorded: IntVector  # whose lines of the ledger are new or have changed
+
+
+def _likes(settings: Any) -> Scale | None:
+    """Nothing is rated."""
+    del settings
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +110,11 @@ class Method:
     """(settings, policy) -> how many messages may leave in a life; None: no number was promised."""
     play: Callable[[Person, Model, Ledger, int], Played]
     """One round, recorded in the ledger; nothing is sent yet."""
-    home_vector: Callable[[Any, int, int, int, IntVector, Model], FloatVector]
+    home_vector: Callable[[Any, int, int, int, History, Model], FloatVector]
     """(settings, number of items, seed, user, history, model) -> the vector to recommend from, learnt at home."""
     counts_messages: bool
     """Whether the ledger counts messages, of which a number was promised."""
     is_home_alone: bool
     """Whether recommendations always come from the home vector."""
+    scale: Callable[[Any], Scale | None] = _likes
+    """(settings) -> what ratings there are; None where people like items, and rate none."""

@@ -24,11 +24,11 @@ from federank.protocol.ledger import Ledger
 from federank.protocol.messages import Broadcast, Private, broadcast_bytes, check_update, decode_broadcast, encode
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.home import home_vector
-from federank.protocol.pairs.recipes import FPLSettings, Recipe, recipe_for
+from federank.protocol.pairs.recipes import FPLSettings, Recipe, own_triples, recipe_for
 from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import Policy
-from federank.service.device.answers import number, whole
-from federank.service.device.methods.method import Method, Model, Person, Played, RoundVector, Rows
+from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows
+from federank.service.device.requests.answers import number, whole
 from federank.service.device.rules import MOST_FACTORS, MOST_TRIPLES
 
 
@@ -39,6 +39,7 @@ def settings_of(recipe: dict[str, Any], n_items: int) -> FPLSettings:
         factors=whole(recipe.get("factors"), 1, MOST_FACTORS),
         order=recipe.get("order", "as-published"),
         triples=whole(recipe.get("triples"), 1, MOST_TRIPLES),
+        most_triples=None if recipe.get("most_triples") is None else whole(recipe["most_triples"], 1, MOST_TRIPLES),
         learning_rate=number(recipe.get("learning_rate")),
         user_regulariser=number(recipe.get("user_regulariser")),
         positive_regulariser=number(recipe.get("positive_regulariser")),
@@ -49,8 +50,8 @@ def settings_of(recipe: dict[str, Any], n_items: int) -> FPLSettings:
 
 def read_rows(content: bytes, factors: int, n_items: int) -> Rows:
     """Rows from the wire, once they are sure to be some."""
-    told = decode_broadcast(content, factors, n_items)
-    return Rows(told.round_number, told.items, Model(told.version, told.vectors, told.biases))
+    broadcast = decode_broadcast(content, factors, n_items)
+    return Rows(broadcast.round_number, broadcast.items, Model(broadcast.version, broadcast.vectors, broadcast.biases))
 
 
 def recipe_of(settings: FPLSettings, n_items: int, seed: int, history: IntVector) -> Recipe:
@@ -85,11 +86,11 @@ def messages(settings: FPLSettings, policy: Policy) -> int | None:
 
 def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record it in the ledger."""
-    seed, user, settings, n_items, policy, taken, kept = person
+    seed, user, settings, n_items, policy, taken, kept = person[:7]
     recipe = recipe_of(settings, n_items, seed, taken.profile)
     stands = kept.stands(policy.basis, taken.profile)
     vector = kept.values.copy() if stands else first_vector(settings, seed, user)
-    triples = int(settings.triples)
+    triples = own_triples(settings, policy.triples)
     private = Private(user, vector, taken.profile, policy.pi, taken.allowed, triples, taken.lifelong)
     everything = np.arange(n_items, dtype=np.int32)
     broadcast = Broadcast(round_number, model.version, everything, model.vectors, model.biases)
@@ -109,11 +110,11 @@ def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Pla
     return Played(learnt, encode(update), len(update.items), update.items)
 
 
-def at_home(settings: FPLSettings, n_items: int, seed: int, user: int, history: IntVector, model: Model) -> FloatVector:
+def at_home(settings: FPLSettings, n_items: int, seed: int, user: int, history: History, model: Model) -> FloatVector:
     """The vector of the whole history, learnt with the public item factors; it is never sent."""
     everything = np.arange(n_items, dtype=np.int32)
     broadcast = Broadcast(0, model.version, everything, model.vectors, model.biases)
-    return home_vector(recipe_of(settings, n_items, seed, history), seed, user, history, broadcast)
+    return home_vector(recipe_of(settings, n_items, seed, history.items), seed, user, history.items, broadcast)
 
 
 PAIRS = Method(

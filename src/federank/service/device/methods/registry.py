@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from federank.service.device.methods.method import Method
 from federank.service.device.methods.pairs import PAIRS
+from federank.service.device.methods.ratings import PMF, SVDPP
 from federank.service.device.methods.squares import SQUARES
 
-METHOD_OF: dict[str, Method] = {"frugal": SQUARES, "fpl": PAIRS}
+METHOD_OF: dict[str, Method] = {"frugal": SQUARES, "fpl": PAIRS, "pmf": PMF, "svdpp": SVDPP}

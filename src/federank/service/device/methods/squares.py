@@ -21,11 +21,19 @@ from federank.protocol.ledger import Ledger
 from federank.protocol.policy import Policy
 from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update, squares_broadcast_bytes
 from federank.protocol.squares.computation import compute_squares, own_vector
-from federank.protocol.squares.messages import SquaresBroadcast, SquaresPrivate, check_squares_update, rows_of
+from federank.protocol.squares.messages import (
+    SquaresBroadcast,
+    SquaresPrivate,
+    SquaresUpdate,
+    check_squares_update,
+    rows_of,
+)
 from federank.protocol.squares.recipes import SquaresRecipe, squares_recipe
 from federank.protocol.squares.transmission import send
-from federank.service.device.answers import number, whole
-from federank.service.device.methods.method import Method, Model, Person, Played, RoundVector, Rows
+from federank.protocol.sums.charter import PRIVATE
+from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows
+from federank.service.device.methods.summed import private_message, spectral_message, split
+from federank.service.device.requests.answers import number, whole
 from federank.service.device.rules import MOST_FACTORS, MOST_MESSAGES
 
 _NO_BIASES: FloatVector = np.zeros(0, dtype=np.float32)
@@ -53,11 +61,11 @@ def model_bytes(n_items: int, factors: int) -> int:
 
 def read_rows(content: bytes, factors: int, n_items: int) -> Rows:
     """Rows from the wire, once they are sure to be some."""
-    told = decode_squares_broadcast(content, factors, n_items)
-    model = Model(told.version, rows_of(told), _NO_BIASES, told.weights, told.regulariser)
+    broadcast = decode_squares_broadcast(content, factors, n_items)
+    model = Model(broadcast.version, rows_of(broadcast), _NO_BIASES, broadcast.weights, broadcast.regulariser)
     if not np.isfinite(model.vectors).all():
         raise BadMessage("A Broadcast's codes and scales make values that are not finite numbers.")
-    return Rows(told.round_number, told.items, model)
+    return Rows(broadcast.round_number, broadcast.items, model)
 
 
 def first_vector(settings: FrugalSettings, seed: int, user: int) -> FloatVector:
@@ -87,33 +95,44 @@ def messages(settings: FrugalSettings, policy: Policy) -> int | None:
 
 
 def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Played:
-    """Play a round and record its message in the ledger."""
+    """Play a round and record its message in the ledger; where sums are promised, what goes out is split already."""
     settings, policy, taken = person.settings, person.policy, person.taken
     allowed, spent = int(messages(settings, policy) or 0), ledger.spent
     recipe = _alone(settings, person.n_items)
     private = SquaresPrivate(person.user, taken.profile, taken, allowed, spent)
-    everything = np.arange(person.n_items, dtype=np.int32)
+    terms = person.terms
     try:
         with np.errstate(invalid="ignore", over="ignore"):
-            strengths, vector = compute_squares(recipe, private, _broadcast(model, round_number), everything)
-            update = send(recipe, private, strengths, vector)
-        check_squares_update(update, recipe.factors, person.n_items)
+            if terms is not None and terms.charter.recipe == PRIVATE:
+                private.spent += 1
+                body = split(terms, private_message(terms, model.vectors, model.weights, taken.profile))
+            else:
+                update = _update(recipe, private, model, round_number)
+                body = encode_squares_update(update) if terms is None else split(terms, spectral_message(terms, update))
     except (BadMessage, Diverged, np.linalg.LinAlgError) as reason:
         raise BadAnswer(
             f"With this model and recipe the device's numbers run out of range ({reason}); nothing was sent."
         ) from reason
-    ledger.record_message(round_number, taken, private.spent, allowed)
+    ledger.record_message(round_number, taken, private.spent, allowed, 0 if terms is None else terms.offer.noise)
     kept = RoundVector(person.kept.values, None, frozenset())
-    return Played(kept, encode_squares_update(update), person.n_items, taken.profile)
+    return Played(kept, body, person.n_items, taken.profile)
+
+
+def _update(recipe: SquaresRecipe, private: SquaresPrivate, model: Model, round_number: int) -> SquaresUpdate:
+    everything = np.arange(len(model.vectors), dtype=np.int32)
+    strengths, vector = compute_squares(recipe, private, _broadcast(model, round_number), everything)
+    update = send(recipe, private, strengths, vector)
+    check_squares_update(update, recipe.factors, len(model.vectors))
+    return update
 
 
 def at_home(
-    settings: FrugalSettings, n_items: int, seed: int, user: int, history: IntVector, model: Model
+    settings: FrugalSettings, n_items: int, seed: int, user: int, history: History, model: Model
 ) -> FloatVector:
     """The vector that explains the whole history best, in closed form; it is never sent."""
     del seed, user
     try:
-        vector = own_vector(_alone(settings, n_items), _broadcast(model, 0), history)
+        vector = own_vector(_alone(settings, n_items), _broadcast(model, 0), history.items)
     except (Diverged, np.linalg.LinAlgError) as reason:
         raise BadAnswer(
             f"With this model the device's own vector cannot be solved for ({reason}); a newer model is needed."
@@ -133,8 +152,8 @@ def _broadcast(model: Model, round_number: int) -> SquaresBroadcast:
     n_items = len(model.vectors)
     everything: IntVector = np.arange(n_items, dtype=np.int32)
     no_codes = np.zeros((n_items, 0), dtype=np.int8)
-    told = round_number, model.version, model.regulariser, everything, model.weights
-    return SquaresBroadcast(*told, no_codes, _NO_BIASES, model.vectors)
+    beginning = round_number, model.version, model.regulariser, everything, model.weights
+    return SquaresBroadcast(*beginning, no_codes, _NO_BIASES, model.vectors)
 
 
 SQUARES = Method(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import chain
 from pathlib import Path
 
 from federank.errors import BadState
 
-FORMAT = 4
+FORMAT = 7
 """Format 1 did not say what the vector of rounds was learnt from; format 2 knew of one method, and counted no messages;
-format 3 pinned no charter of sums. Such a file is brought up to date when opened."""
+format 3 pinned no charter of sums; format 4 held no item back to evaluate, and did not note the noise that hid a
+message; format 5 did not ask what became of a message; format 6 knew of likes alone, and of no ratings. Such a file is
+brought up to date when opened."""
 _APPLICATION = 0x46446576  # SQLite's mark of whose file this is: "FDev"
 
 _SCHEMA = """
@@ -19,17 +22,19 @@ CREATE TABLE identity (one INTEGER PRIMARY KEY CHECK (one = 1), server TEXT NOT 
 CREATE TABLE person (one INTEGER PRIMARY KEY CHECK (one = 1), policy TEXT NOT NULL, chosen_by TEXT NOT NULL,
     vector BLOB NOT NULL, home BLOB, home_version INTEGER, rounds INTEGER NOT NULL, last_ticket TEXT,
     learnt_from TEXT);
-CREATE TABLE profile (item INTEGER PRIMARY KEY);
+CREATE TABLE profile (item INTEGER PRIMARY KEY, rating REAL);
 CREATE TABLE ledger (item INTEGER PRIMARY KEY, first_round INTEGER NOT NULL, last_round INTEGER NOT NULL,
     times_liked INTEGER NOT NULL, times_compared INTEGER NOT NULL, real INTEGER);
 CREATE TABLE pending (one INTEGER PRIMARY KEY CHECK (one = 1), ticket TEXT NOT NULL, round INTEGER NOT NULL,
     body BLOB NOT NULL);
 CREATE TABLE model (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, vectors BLOB NOT NULL,
-    biases BLOB NOT NULL, weights BLOB, regulariser REAL);
+    biases BLOB NOT NULL, weights BLOB, regulariser REAL, implicit BLOB, iteration INTEGER);
 CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), packed BLOB NOT NULL);
 CREATE TABLE messages (number INTEGER PRIMARY KEY, allowed INTEGER NOT NULL, round INTEGER NOT NULL,
-    items INTEGER NOT NULL);
+    items INTEGER NOT NULL, noise INTEGER NOT NULL DEFAULT 0, ticket TEXT, outcome TEXT);
 CREATE TABLE sums (one INTEGER PRIMARY KEY CHECK (one = 1), charter BLOB NOT NULL, helper_ca TEXT);
+CREATE TABLE evaluation (one INTEGER PRIMARY KEY CHECK (one = 1), item INTEGER NOT NULL, answers INTEGER NOT NULL,
+    last_version INTEGER NOT NULL);
 """
 _SINCE_1 = ("ALTER TABLE person ADD COLUMN learnt_from TEXT",)
 _SINCE_2 = (
@@ -41,7 +46,22 @@ _SINCE_2 = (
 _SINCE_3 = (
     "CREATE TABLE IF NOT EXISTS sums (one INTEGER PRIMARY KEY CHECK (one = 1), charter BLOB NOT NULL, helper_ca TEXT)",
 )
-_CHANGES = {1: (*_SINCE_1, *_SINCE_2, *_SINCE_3), 2: (*_SINCE_2, *_SINCE_3), 3: _SINCE_3}
+_SINCE_4 = (
+    "CREATE TABLE IF NOT EXISTS evaluation (one INTEGER PRIMARY KEY CHECK (one = 1), item INTEGER NOT NULL,"
+    " answers INTEGER NOT NULL, last_version INTEGER NOT NULL)",
+    "ALTER TABLE messages ADD COLUMN noise INTEGER NOT NULL DEFAULT 0",
+)
+_SINCE_5 = (
+    "ALTER TABLE messages ADD COLUMN ticket TEXT",
+    "ALTER TABLE messages ADD COLUMN outcome TEXT",
+)
+_SINCE_6 = (
+    "ALTER TABLE profile ADD COLUMN rating REAL",
+    "ALTER TABLE model ADD COLUMN implicit BLOB",
+    "ALTER TABLE model ADD COLUMN iteration INTEGER",
+)
+_SINCE = (_SINCE_1, _SINCE_2, _SINCE_3, _SINCE_4, _SINCE_5, _SINCE_6)
+_CHANGES = {version: tuple(chain(*_SINCE[version - 1 :])) for version in range(1, FORMAT)}
 """What brings a file of an earlier format up to date."""
 
 

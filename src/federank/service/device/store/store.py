@@ -6,9 +6,10 @@ either all of a step or none of it. It holds
     identity    the server, this device's id and token there, and two random words that its draws are named by
     person      the owner's policy and who chose it, the vector used in rounds and what it was learnt from, the home
                 vector
-    profile     the items of the owner's history
+    profile     the items of the owner's history, and their ratings where it has any
     ledger      what has left this device, item by item
-    messages    where a number of them was promised: each message that has left, the how-many-th of how many
+    messages    where a number of them was promised: each message that has left, the how-many-th of how many; of those
+                that no single server can read, what became of them
     pending     an Update that is recorded as sent and whose receipt has not come yet: the very bytes
     model       the shared model as last received, and its version
     catalogue   the items' ids, titles and categories
@@ -41,10 +42,19 @@ from federank.errors import BadMessage, BadState
 from federank.protocol.ledger import Ledger, SentMessage
 from federank.protocol.policy import Policy
 from federank.protocol.sums.charter import charter_from
-from federank.service.device.federation import Catalogue, Facts, read_facts
-from federank.service.device.file_format import FORMAT, bring_up_to_date, checked_format, make_tables
-from federank.service.device.methods.method import Model, RoundVector
-from federank.service.device.private_file import (
+from federank.service.device.methods.method import History, Model, RoundVector
+from federank.service.device.requests.federation import Catalogue, Facts, read_facts
+from federank.service.device.requests.sums import Pinned
+from federank.service.device.state import (
+    ChosenPolicy,
+    Identity,
+    Pending,
+    Unsettled,
+    policy_as_text,
+    policy_from_text,
+)
+from federank.service.device.store.file_format import FORMAT, bring_up_to_date, checked_format, make_tables
+from federank.service.device.store.private_file import (
     SECONDS_TO_WAIT,
     faults_as_sentences,
     locked,
@@ -52,14 +62,6 @@ from federank.service.device.private_file import (
     refuse_absence,
     refuse_other_readers,
 )
-from federank.service.device.state import (
-    ChosenPolicy,
-    Identity,
-    Pending,
-    policy_as_text,
-    policy_from_text,
-)
-from federank.service.device.sums import Pinned
 
 
 @contextmanager
@@ -172,6 +174,34 @@ class DeviceStore:
         """The items of the owner's history, ascending."""
         return np.array([item for (item,) in self._rows("SELECT item FROM profile ORDER BY item")], dtype=np.int32)
 
+    def history(self) -> History:
+        """The same with their ratings, where the federation is of ratings."""
+        rows = self._rows("SELECT item, rating FROM profile ORDER BY item")
+        items = np.array([item for item, _ in rows], dtype=np.int32)
+        if not rows or any(rating is None for _, rating in rows):
+            return History(items)
+        return History(items, np.array([rating for _, rating in rows], dtype=np.float32))
+
+    def training_history(self) -> History:
+        """The same without the item that is held back to evaluate: what the device learns from and takes part with."""
+        history, items = self.history(), self.training_profile()
+        return History(items, history.ratings_of(items))
+
+    def training_profile(self) -> IntVector:
+        """The same without the item that is held back to evaluate: what the device learns from and takes part with."""
+        profile = self.profile()
+        return profile[profile != self.held_back()] if self.held_back() is not None else profile
+
+    def held_back(self) -> int | None:
+        """The item that is held back to evaluate, where the owner agreed to that and still has it."""
+        row = self._one("SELECT item FROM evaluation WHERE item IN (SELECT item FROM profile)")
+        return None if row is None else int(row[0])
+
+    def may_answer(self, version: int, most: int) -> bool:
+        """Whether an answer about this version is one of the few that ever leave."""
+        row = self._one("SELECT answers, last_version FROM evaluation")
+        return row is not None and row[0] < most and row[1] < version
+
     def vector(self, factors: int) -> FloatVector:
         """The vector that is used in rounds."""
         (content,) = self._needed("SELECT vector FROM person")
@@ -206,16 +236,19 @@ class DeviceStore:
 
     def model(self, facts: Facts) -> Model | None:
         """The shared model as last received, if any was."""
-        row = self._one("SELECT version, vectors, biases, weights, regulariser FROM model")
+        row = self._one("SELECT version, vectors, biases, weights, regulariser, implicit, iteration FROM model")
         if row is None:
             return None
-        version, vectors, biases, weights, regulariser = row
+        version, vectors, biases, weights, regulariser, implicit, iteration = row
         n_items = facts.n_items
         matrix = self._floats(vectors, n_items * facts.factors).reshape(n_items, facts.factors)
         if weights is None:
             return Model(version, matrix, self._floats(biases, n_items))
-        none = self._floats(biases, 0)
-        return Model(version, matrix, none, self._floats(weights, n_items), float(regulariser))
+        beside = self._floats(biases, 0), self._floats(weights, n_items), float(regulariser)
+        if iteration is None:
+            return Model(version, matrix, *beside)
+        second = self._floats(implicit, matrix.size if len(implicit) else 0).reshape(-1, facts.factors)
+        return Model(version, matrix, *beside, second, int(iteration))
 
     def model_version(self) -> int:
         """The version of the shared model as last received; -1 if none was."""
@@ -246,10 +279,26 @@ class DeviceStore:
         row = self._one("SELECT ticket, round, body FROM pending")
         return None if row is None else Pending(*row)
 
+    def unsettled(self) -> list[Unsettled]:
+        """The messages that no single server can read and of which it is not known yet what became of them."""
+        rows = self._rows("SELECT number, ticket, round FROM messages WHERE ticket IS NOT NULL AND outcome IS NULL")
+        return [Unsettled(*row) for row in rows]
+
+    def outcomes(self) -> list[str]:
+        """What became of messages, as far as it is known, in their order."""
+        return [
+            word for (word,) in self._rows("SELECT outcome FROM messages WHERE outcome IS NOT NULL ORDER BY number")
+        ]
+
     # What is written.
 
+    def write_outcome(self, number: int, outcome: str) -> None:
+        """What became of a message."""
+        with self.transaction():
+            self._sql.execute("UPDATE messages SET outcome = ? WHERE number = ?", (outcome, number))
+
     def write_first(
-        self, identity: Identity, chosen: ChosenPolicy, profile: IntVector, vector: FloatVector, catalogue: Catalogue
+        self, identity: Identity, chosen: ChosenPolicy, history: History, vector: FloatVector, catalogue: Catalogue
     ) -> None:
         """Write a new device's first state; what is left out here has its own writer."""
         facts = identity.facts
@@ -264,12 +313,24 @@ class DeviceStore:
             self._write_pinned(identity.sums)
             packed = zlib.compress(json.dumps(catalogue._asdict()).encode())
             self._sql.execute("INSERT INTO catalogue VALUES (1, ?)", (packed,))
-            self._insert_profile(profile)
+            self._insert_profile(history)
 
     def write_facts(self, document: str) -> None:
         """Keep what the federation says of itself now."""
         with self.transaction():
             self._sql.execute("UPDATE identity SET federation = ?", (document,))
+
+    def write_growth(self, document: str, catalogue: Catalogue, model: Model, policy: Policy) -> None:
+        """Keep a catalogue that has grown, with what the federation says of itself and a model that has its rows.
+
+        An Update on its way is for a round from before: it stays, and the server says whether it is still in time.
+        """
+        packed = zlib.compress(json.dumps(catalogue._asdict()).encode())
+        with self.transaction():
+            self._sql.execute("UPDATE identity SET federation = ?", (document,))
+            self._sql.execute("UPDATE catalogue SET packed = ?", (packed,))
+            self._sql.execute("UPDATE person SET policy = ?", (policy_as_text(policy),))
+            self.write_model(model)
 
     def write_new_federation(self, identity: Identity, vector: FloatVector, model: Model) -> None:
         """Replace all that was the old federation's: token, model, vectors, and an Update on its way."""
@@ -283,6 +344,7 @@ class DeviceStore:
                 " last_ticket = NULL",
                 (vector.tobytes(),),
             )
+            self._sql.execute("UPDATE messages SET ticket = NULL")
             self.write_model(model)
 
     def write_new_token(self, device: str, token: str) -> None:
@@ -291,6 +353,17 @@ class DeviceStore:
             self._sql.execute("UPDATE identity SET device = ?, token = ?", (device, token))
             self._sql.execute("DELETE FROM pending")
             self._sql.execute("UPDATE person SET last_ticket = NULL")
+            self._sql.execute("UPDATE messages SET ticket = NULL")
+
+    def write_agreement(self, item: int) -> None:
+        """Hold this item back from now on, to evaluate."""
+        with self.transaction():
+            self._sql.execute("INSERT INTO evaluation VALUES (1, ?, 0, -1)", (item,))
+
+    def write_answer(self, version: int) -> None:
+        """One more answer has left, about this version."""
+        with self.transaction():
+            self._sql.execute("UPDATE evaluation SET answers = answers + 1, last_version = ?", (version,))
 
     def write_policy(self, policy: Policy, chosen_by: str = "owner") -> None:
         """Keep another policy; a device that is running follows it from its next round.
@@ -302,24 +375,32 @@ class DeviceStore:
             self._sql.execute("UPDATE person SET policy = ?, chosen_by = ?", (policy_as_text(policy), chosen_by))
             self._sql.execute("DELETE FROM pending")
 
-    def write_profile(self, profile: IntVector) -> None:
+    def write_history(self, history: History) -> None:
         """Keep another history in the place of the last one; the home vector is learnt anew.
 
-        An Update that waits to be sent again is dropped if anything was taken out of the history that it was made from.
+        An Update that waits to be sent again is dropped if anything was taken out of the history that it was made from,
+        or rated otherwise.
         """
         with self.transaction():
-            if len(np.setdiff1d(self.profile(), profile)):
+            before = self.history()
+            kept = np.intersect1d(before.items, history.items)
+            if len(kept) < len(before.items) or not np.array_equal(before.ratings_of(kept), history.ratings_of(kept)):
                 self._sql.execute("DELETE FROM pending")
             self._sql.execute("DELETE FROM profile")
-            self._insert_profile(profile)
+            self._insert_profile(history)
             self._sql.execute("UPDATE person SET home = NULL, home_version = NULL")
+
+    def write_profile(self, profile: IntVector) -> None:
+        """The same of items that are liked."""
+        self.write_history(History(profile))
 
     def write_model(self, model: Model) -> None:
         """Keep a model in the place of the last one."""
         weighed = (model.weights.tobytes(), model.regulariser) if len(model.weights) else (None, None)
-        row = (model.version, model.vectors.tobytes(), model.biases.tobytes(), *weighed)
+        of_ratings = (model.implicit.tobytes(), model.iteration) if len(model.weights) else (None, None)
+        row = (model.version, model.vectors.tobytes(), model.biases.tobytes(), *weighed, *of_ratings)
         with self.transaction():
-            self._sql.execute("REPLACE INTO model VALUES (1, ?, ?, ?, ?, ?)", row)
+            self._sql.execute("REPLACE INTO model VALUES (1, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def write_home_vector(self, vector: FloatVector, version: int) -> None:
         """Keep a home vector, learnt with this version of the model."""
@@ -339,8 +420,12 @@ class DeviceStore:
                 [asdict(ledger.entries[int(item)]) for item in items],
             )
             self._sql.executemany(
-                "INSERT OR IGNORE INTO messages VALUES (:number, :allowed, :round, :items)", ledger.message_rows()
+                "INSERT OR IGNORE INTO messages (number, allowed, round, items, noise)"
+                " VALUES (:number, :allowed, :round, :items, :noise)",
+                [asdict(message) for message in ledger.messages],
             )
+            if self._pinned() is not None:
+                self._sql.execute("UPDATE messages SET ticket = ? WHERE number = ?", (pending.ticket, ledger.spent))
             self._sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
 
     def drop_pending(self, ticket: str) -> None:
@@ -359,8 +444,10 @@ class DeviceStore:
     def _is_in_transaction(self) -> bool:
         return self._sql.in_transaction
 
-    def _insert_profile(self, profile: IntVector) -> None:
-        self._sql.executemany("INSERT INTO profile VALUES (?)", [(int(item),) for item in profile])
+    def _insert_profile(self, history: History) -> None:
+        ratings = history.ratings.tolist() if len(history.ratings) else [None] * len(history.items)
+        rows = zip(history.items.tolist(), ratings, strict=True)
+        self._sql.executemany("INSERT INTO profile VALUES (?, ?)", list(rows))
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with faults_as_sentences(self.path):

@@ -2,8 +2,9 @@
 
 When it enrols, a device reads the charter of sums from the leader and the helper's key from the helper's own address;
 it keeps the charter, and from then on trusts no other. Before it makes a message it checks the round's offer: signed by
-the helper, about this charter, about the very model that it holds. Only then is the message rounded and split; what
-is kept until it is sent is already the upload, which the leader cannot read.
+the helper, about this charter and a stage of its plan, about the very model that it holds. Only then is the message
+rounded and split (methods/summed.py); what is kept until it is sent is already the upload, which the leader cannot
+read.
 
 A federation that is begun anew has another charter. It must name the same helper and be no weaker: no more messages,
 no less noise, no smaller cohorts. Messages that were sent count for life.
@@ -11,28 +12,22 @@ no less noise, no smaller cohorts. Messages that were sent count for life.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from federank.errors import BadAnswer, BadMessage
-from federank.protocol.squares.codec import decode_squares_update
-from federank.protocol.squares.messages import dense, flat
 from federank.protocol.sums.canonical import digest, hexadecimal, read_canonical
-from federank.protocol.sums.charter import SumsCharter, charter_from
+from federank.protocol.sums.charter import PRIVATE, SPECTRAL, SumsCharter, charter_from
 from federank.protocol.sums.identities import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow
 from federank.protocol.sums.offer import Offer, check_offer, model_digest, read_offer
-from federank.protocol.sums.rounding import round_message
-from federank.protocol.sums.upload import encode_upload, make_upload, new_secrets, rounding_chances
-from federank.service.device.answers import json_object
-from federank.service.device.client import Client
 from federank.service.device.methods.method import Model
+from federank.service.device.requests.answers import json_object
+from federank.service.device.requests.client import Client
 
 if TYPE_CHECKING:
-    from federank.service.device.federation import Facts
+    from federank.service.device.requests.federation import Facts
 
 _ATTEMPTS = 5
 _TOLD = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip")
@@ -60,6 +55,7 @@ def pin(client: Client, facts: Facts, helper_ca: str | None = None) -> Pinned:
 def pin_anew(before: Pinned, client: Client, facts: Facts) -> Pinned:
     """The charter of a federation that was begun anew, if it is no weaker than the one that this device knows."""
     charter, known = _agreed(client, facts), before.charter
+    refuse_another_list(charter, known.catalogue)
     if charter.helper_origin != known.helper_origin or (
         charter.helper_public() not in (known.helper_public(), helper_key(known, before.helper_ca))
     ):
@@ -71,7 +67,7 @@ def pin_anew(before: Pinned, client: Client, facts: Facts) -> Pinned:
         name
         for name, is_weaker in (
             ("more messages", charter.messages > known.messages),
-            ("less noise", charter.noise < known.noise),
+            ("less noise", charter.mu() > known.mu()),
             ("smaller cohorts", charter.least_cohort < known.least_cohort),
         )
         if is_weaker
@@ -83,6 +79,12 @@ def pin_anew(before: Pinned, client: Client, facts: Facts) -> Pinned:
         )
     helper_key(charter, before.helper_ca)
     return before._replace(charter=charter)
+
+
+def refuse_another_list(charter: SumsCharter, catalogue: str) -> None:
+    """The items that a device was told must be those of the charter: the same for everybody."""
+    if charter.catalogue != catalogue:
+        raise BadAnswer("The list of items is not the one that the charter of sums names; nothing was sent.")
 
 
 def helper_key(charter: SumsCharter, helper_ca: str | None) -> bytes:
@@ -133,17 +135,6 @@ def checked_offer(content: bytes, pinned: Pinned, model: Model, round_number: in
     return offer
 
 
-def split(body: bytes, charter: SumsCharter, offer: Offer, random: Callable[[int], bytes] = os.urandom) -> bytes:
-    """The upload of a message: rounded, split in two, sealed. The message itself goes no further than this."""
-    update = decode_squares_update(body, charter.columns - 1, charter.items)
-    values = flat(dense(update))
-    try:
-        whole = round_message(values, charter.length_of_clip(), rounding_chances(len(values), random))
-        return encode_upload(make_upload(offer, whole, new_secrets(random)))
-    except BadMessage as reason:
-        raise BadAnswer(f"The message cannot be split: {reason} Nothing was sent.") from reason
-
-
 def _agreed(client: Client, facts: Facts) -> SumsCharter:
     """The leader's charter, if it is of the federation that the leader says this is."""
     try:
@@ -154,13 +145,22 @@ def _agreed(client: Client, facts: Facts) -> SumsCharter:
         raise BadAnswer(f"The leader's charter of sums cannot be used: {reason}") from reason
     told = {name: getattr(facts.settings, name) for name in _TOLD}
     promised = {name: repr(value) if isinstance(value, float) else value for name, value in told.items()}
+    if settings.get("activity") is None:  # where everybody weighs the same
+        settings = {**settings, "activity": "0.0"}
     fits = (
         digest("settings", content).hex() == charter.settings
         and {name: settings.get(name) for name in _TOLD} == promised
-        and (charter.founding, charter.items, charter.columns) == (facts.founding, facts.n_items, facts.factors + 1)
-        and (charter.messages, charter.clip) == (told["messages"], repr(told["clip"]))
+        and (charter.founding, charter.items, charter.messages) == (facts.founding, facts.n_items, told["messages"])
+        and (charter.recipe, charter.columns, charter.clip) == _shape(told)
         and charter.blocks == 1
     )
     if not fits:
         raise BadAnswer("The leader's charter of sums is not of the federation that the leader says this is.")
     return charter
+
+
+def _shape(told: dict[str, Any]) -> tuple[str, int, str]:
+    """The recipe, numbers a row and longest message that go with what the leader tells of its method."""
+    if told["clip"] is None:
+        return PRIVATE, told["factors"] - 1, repr(1.0)
+    return SPECTRAL, told["factors"] + 1, repr(told["clip"])

@@ -18,6 +18,7 @@ raises.
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,15 +26,15 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from federank.errors import BadAnswer, BadMessage, FedeRankError
-from federank.service.device.answers import json_object, number, shown, text, whole
-from federank.service.device.client import Client
+from federank.protocol.ratings.federations import Scale
 from federank.service.device.methods.method import Method, Model, Rows
 from federank.service.device.methods.registry import METHOD_OF
+from federank.service.device.requests.answers import json_object, number, shown, text, whole
+from federank.service.device.requests.client import Client
 from federank.service.device.rules import (
     API,
     BETWEEN_POLLS,
     LONG_POLL,
-    METHODS,
     MOST_CATALOGUE_BYTES,
     MOST_ITEMS,
     MOST_ROUND,
@@ -65,6 +66,11 @@ class Facts:
         return METHOD_OF[self.method]
 
     @property
+    def scale(self) -> Scale | None:
+        """What ratings there are; None where people like items, and rate none."""
+        return self.rules.scale(self.settings)
+
+    @property
     def factors(self) -> int:
         """The length of vectors."""
         return int(self.settings.factors)
@@ -81,6 +87,7 @@ class Catalogue(NamedTuple):
     ids: list[str]
     titles: list[str]
     categories: list[list[str]]
+    sha256: str = ""  # of the very bytes that were told
 
 
 class Ticket(NamedTuple):
@@ -91,6 +98,9 @@ class Ticket(NamedTuple):
     version: int
     deadline_seconds: float
     most_rows: int
+    items: int | None = (
+        None  # how many the catalogue has that its round is played on; None where the server says nothing
+    )
 
 
 # The requests.
@@ -117,7 +127,9 @@ def fetch_model(client: Client, facts: Facts, attempts: int | None = None) -> Mo
 def register(client: Client, attempts: int | None = None) -> tuple[str, str]:
     """A new device's id there and its token. The server learns that one more device is there, and nothing else."""
     headers = {"Content-Type": "application/json"}
-    return read_enrolment(client.request("POST", "/devices", b"{}", attempts=attempts, headers=headers).content)
+    invited = {} if client.invitation is None else {"invitation": client.invitation}
+    body = json.dumps(invited).encode()
+    return read_enrolment(client.request("POST", "/devices", body, attempts=attempts, headers=headers).content)
 
 
 def unregister(client: Client, attempts: int | None = None) -> None:
@@ -172,24 +184,24 @@ def _task_path(ticket: str) -> str:
 def read_facts(content: bytes) -> Facts:
     """The answer to GET /federation."""
     answer = json_object(content, "about the federation")
-    if answer.get("api") != API or answer.get("method") not in (*METHODS, SUMMED):
+    if answer.get("api") != API or answer.get("method") not in (*METHOD_OF, SUMMED):
         raise BadAnswer(
             f"The server speaks version {answer.get('api')!r} of the interface and method {answer.get('method')!r}; "
-            f"this device speaks version {API} and {' or '.join(map(repr, (*METHODS, SUMMED)))}. Another version may "
+            f"this device speaks version {API} and {' or '.join(map(repr, (*METHOD_OF, SUMMED)))}. Another version may "
             "be needed."
         )
     recipe = answer.get("recipe")
     if not isinstance(recipe, dict):
         raise BadAnswer("The server says nothing about its recipe; a federation's address is needed.")
-    told = str(answer["method"])
-    method = "frugal" if told == SUMMED else told
+    named = str(answer["method"])
+    method = "frugal" if named == SUMMED else named
     n_items = whole(answer.get("items"), 2, MOST_ITEMS)
     try:
         settings = METHOD_OF[method].settings_of(recipe, n_items)
     except FedeRankError as reason:
         raise BadAnswer(f"The server's recipe cannot be followed: {reason}") from reason
     suggested = answer.get("suggested_policy")
-    if told in METHODS and answer.get("uploads", "plain") != "plain":
+    if named in METHOD_OF and answer.get("uploads", "plain") != "plain":
         # A message that the server could read must never go where people were promised that it cannot.
         raise BadAnswer(
             "This federation takes only messages that no single server can read, and this device cannot make them. "
@@ -198,7 +210,7 @@ def read_facts(content: bytes) -> Facts:
     return Facts(
         name=shown(answer.get("name", "")),
         method=method,
-        is_summed=told == SUMMED,
+        is_summed=named == SUMMED,
         settings=settings,
         n_items=n_items,
         catalogue=text(answer.get("catalogue")),
@@ -223,7 +235,7 @@ def read_catalogue(content: bytes, facts: Facts) -> Catalogue:
         raise BadAnswer("The server's catalogue has items without an id.") from reason
     if len(set(ids)) != len(ids):
         raise BadAnswer("The server's catalogue has two items of the same id.")
-    return Catalogue(ids, titles, categories)
+    return Catalogue(ids, titles, categories, hashlib.sha256(content).hexdigest())
 
 
 def read_enrolment(content: bytes) -> tuple[str, str]:
@@ -241,12 +253,27 @@ def read_ticket(content: bytes) -> Ticket:
         version=whole(answer.get("version"), 0, MOST_VERSION),
         deadline_seconds=number(answer.get("deadline_seconds")),
         most_rows=whole(answer.get("most_rows"), 0),
+        items=whole(answer["items"], 2, MOST_ITEMS) if "items" in answer else None,
     )
 
 
 def read_receipt(content: bytes) -> str:
     """The answer to an upload: the digest of what the server stored."""
     return text(json_object(content, "to an upload").get("receipt"))
+
+
+class Outcome(NamedTuple):
+    """What became of a message that was stored: a word, and where it was left out a sentence."""
+
+    word: str
+    message: str
+
+
+def fetch_outcome(client: Client, ticket: str) -> Outcome:
+    """What the server says became of a message; one attempt."""
+    content = client.request("GET", f"/tasks/{ticket}/outcome", attempts=1).content
+    answer = json_object(content, "about a message")
+    return Outcome(text(answer.get("outcome")), shown(answer.get("message", "")))
 
 
 def read_rows(content: bytes, facts: Facts) -> Rows:
@@ -265,16 +292,18 @@ def merged(rows: Rows, have: Model | None, n_items: int) -> Model:
                 f"The server sent {len(rows.items):,} of {n_items:,} rows of its model to a device that has none."
             )
         return rows.model
-    told = rows.model
-    if told.version < have.version:
+    received = rows.model
+    if received.version < have.version:
         raise BadAnswer(
-            f"The server offers version {told.version} of its model, and this device has version {have.version} "
+            f"The server offers version {received.version} of its model, and this device has version {have.version} "
             "already: versions never go back. Nothing was sent; ask the operator whether the federation was reset, "
             "and if so enrol anew with another --state."
         )
     vectors, biases, weights = have.vectors.copy(), have.biases.copy(), have.weights.copy()
-    vectors[rows.items] = told.vectors
-    for whole_column, part in ((biases, told.biases), (weights, told.weights)):
+    implicit = have.implicit.copy()
+    vectors[rows.items] = received.vectors
+    parts = ((biases, received.biases), (weights, received.weights), (implicit, received.implicit))
+    for whole_column, part in parts:
         if len(whole_column):
             whole_column[rows.items] = part
-    return Model(told.version, vectors, biases, weights, told.regulariser)
+    return Model(received.version, vectors, biases, weights, received.regulariser, implicit, received.iteration)

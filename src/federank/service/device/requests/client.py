@@ -65,6 +65,7 @@ class Client:
         ca: str | None = None,
         insecure: bool = False,
         token: str | None = None,
+        invitation: str | None = None,
         note: Callable[[str], None] = lambda _: None,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
@@ -72,6 +73,7 @@ class Client:
         self._httpx = needed_httpx()
         self.address = checked_address(address, insecure)
         self.token, self.note, self.sleep, self.jitter = token, note, sleep, jitter
+        self.invitation = invitation  # where only the invited may enrol
         self.has_enrolled_again = False  # a server that forgets a device twice is not asked a third time
         secure = self.address.startswith("https")
         self._http = self._httpx.Client(

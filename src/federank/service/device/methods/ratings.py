@@ -1,0 +1,199 @@
+"""Ratings (FedRec) on a device: PMF, and SVD++ where items have a second vector.
+
+    own vector        that of the last round, unless the owner has taken back something that it was learnt from. Where
+                      there is none, it is drawn as a simulation draws it, or, once the federation has learnt for an
+                      iteration, solved for from the ratings that may leave
+    computation       rated items that may leave, and virtual ratings of sampled ones; the own vector moves, gradients
+                      come out
+    transmission      rated and sampled items in one ascending list
+    ledger            which were rated and which were sampled is written down: only the owner can tell
+
+All that leaves is a function of the outward profile, its ratings and draws. Predictions are made at home, from the
+vector that explains all ratings best (protocol/ratings/home.py). The maths are the protocol's own; the simulation plays
+the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import FloatVector
+from federank.errors import BadAnswer, BadMessage, SettingError
+from federank.protocol.draws import USER_FACTORS, words_wrap_around
+from federank.protocol.ledger import Ledger
+from federank.protocol.policy import Policy
+from federank.protocol.ratings.codec import decode_rating_rows, rating_rows_bytes
+from federank.protocol.ratings.computation import compute_ratings
+from federank.protocol.ratings.federations import RatingFederationSettings, Scale, SVDPlusPlusFederationSettings
+from federank.protocol.ratings.first_values import uniform_rows
+from federank.protocol.ratings.home import HOME_PULL, beside_of, solved_taste
+from federank.protocol.ratings.messages import (
+    RatingBroadcast,
+    RatingPrivate,
+    check_rating_update,
+    encode_rating_message,
+)
+from federank.protocol.ratings.recipes import RatingRecipe, rating_recipe
+from federank.protocol.ratings.transmission import share_ratings
+from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows
+from federank.service.device.requests.answers import number, whole
+from federank.service.device.rules import MOST_FACTORS, MOST_PASSES
+
+_NO_BIASES: FloatVector = np.zeros(0, dtype=np.float32)
+
+
+def settings_of(kind: type[RatingFederationSettings], recipe: dict[str, Any], n_items: int) -> RatingFederationSettings:
+    """The settings that a server's recipe says; seed and virtual ratings are the device's own business."""
+    del n_items
+    numbers = ("learning_rate", "decay", "regulariser", "initial_range", "lowest", "highest", "step")
+    told: dict[str, Any] = {name: number(recipe.get(name)) for name in numbers}
+    told |= {name: str(recipe.get(name)) for name in ("item_gradients", "filling_start", "local_training")}
+    told |= {name: whole(recipe.get(name), 0, MOST_PASSES) for name in ("t_predict", "t_local")}
+    return kind(factors=whole(recipe.get("factors"), 1, MOST_FACTORS), **told)
+
+
+def read_rows(content: bytes, factors: int, n_items: int, *, implicit: bool) -> Rows:
+    """Rows from the wire, once they are sure to be some."""
+    rows = decode_rating_rows(content, factors, n_items, implicit=implicit)
+    heard = rows.heard.astype(np.float32)
+    model = Model(rows.version, rows.vectors, _NO_BIASES, heard, 0.0, rows.implicit_vectors, rows.iteration)
+    return Rows(rows.round_number, rows.items, model)
+
+
+def first_vector(settings: RatingFederationSettings, seed: int, user: int) -> FloatVector:
+    """The vector that a device begins with, before it has learnt anything."""
+    span = settings.initial_range
+    drawn = uniform_rows(1, settings.factors, seed=seed, purpose=USER_FACTORS, span=span, first_row=user)
+    vector: FloatVector = drawn[0]
+    return vector
+
+
+def outward_policy(policy: Policy) -> Policy:
+    """Decisions for life, and virtual ratings in the place of decoys."""
+    if policy.sharing != "sticky" or policy.basis != "shared":
+        raise SettingError(
+            "In a federation of ratings it is decided once for life which of your ratings may leave, and virtual "
+            "ratings hide them; choose --sharing sticky with the basis shared, or leave both out, and say --filling "
+            "and --rho."
+        )
+    if policy.filling is None:
+        raise SettingError(
+            "This federation is of ratings: say which virtual ratings go among yours, with --filling hybrid, average "
+            "or none, and --rho, how many for each of your own."
+        )
+    if policy.messages is not None:
+        raise SettingError(
+            "This federation's devices speak in every round, and count no messages; leave --messages out. A bound on "
+            "items is --budget."
+        )
+    return policy
+
+
+def messages(settings: RatingFederationSettings, policy: Policy) -> int | None:
+    """No number is promised."""
+    del settings, policy
+    return None
+
+
+def recipe_of(settings: RatingFederationSettings, policy: Policy, n_items: int, seed: int, rated: int) -> RatingRecipe:
+    """The federation's recipe for one person who takes part with so many ratings, hidden as the owner says."""
+    hidden: dict[str, Any] = {"filling": policy.filling, "rho": policy.rho, "sampling": policy.sampling}
+    own = replace(settings, seed=seed, **hidden)
+    return rating_recipe(own, np.array([rated]), n_items)
+
+
+def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Played:
+    """Play a round and record it in the ledger."""
+    settings, policy, profile = person.settings, person.policy, person.taken.profile
+    recipe = recipe_of(settings, policy, person.n_items, person.seed, len(profile))
+    mean = np.float32(person.ratings.mean())
+    private = RatingPrivate(
+        person.user,
+        _vector_of_round(person, model),
+        profile,
+        person.ratings,
+        mean,
+        int(recipe.virtual[0]),
+        0,
+        ledger.sampled(),
+    )
+    broadcast = RatingBroadcast(round_number, model.vectors, model.implicit, model.iteration)
+    with words_wrap_around(), np.errstate(invalid="ignore", over="ignore"):
+        gradients = compute_ratings(recipe, private, broadcast)
+        update = share_ratings(gradients)
+    try:
+        check_rating_update(update, settings.factors, person.n_items, implicit=settings.implicit)
+    except BadMessage as reason:
+        raise BadAnswer(
+            f"With this model and recipe the device's numbers run out of range ({reason}); nothing was sent."
+        ) from reason
+    if not np.isfinite(private.vector).all():
+        raise BadAnswer("With this model and recipe the device's vector runs out of range; nothing was sent.")
+    ledger.record_ratings(round_number, profile, gradients.items[len(profile) :])
+    learnt = RoundVector(private.vector.astype(np.float32), policy.basis, frozenset(profile.tolist()))
+    return Played(learnt, encode_rating_message(update), len(update.items), update.items)
+
+
+def _vector_of_round(person: Person, model: Model) -> FloatVector:
+    """The vector that the round begins with."""
+    if person.kept.stands(person.policy.basis, person.taken.profile):
+        return person.kept.values.copy()
+    if model.iteration == 0:
+        return first_vector(person.settings, person.seed, person.user)
+    profile = person.taken.profile
+    beside = beside_of(_implicit_rows(model, profile), person.settings.factors)
+    return _solved(model, History(profile, person.ratings), beside) - beside
+
+
+def at_home(
+    settings: RatingFederationSettings, n_items: int, seed: int, user: int, history: History, model: Model
+) -> FloatVector:
+    """What the item vectors are multiplied with to predict: from all ratings, in closed form; it is never sent."""
+    del n_items, seed, user
+    return _solved(model, history, beside_of(_implicit_rows(model, history.items), settings.factors))
+
+
+def _solved(model: Model, history: History, beside: FloatVector) -> FloatVector:
+    try:
+        taste = solved_taste(model.vectors[history.items], history.ratings, beside, HOME_PULL)
+    except np.linalg.LinAlgError as reason:
+        raise BadAnswer(
+            f"With this model the device's own vector cannot be solved for ({reason}); a newer model is needed."
+        ) from reason
+    if not np.isfinite(taste).all():
+        raise BadAnswer("With this model the device's own vector runs out of range; a newer model is needed.")
+    return taste
+
+
+def _implicit_rows(model: Model, items: Any) -> Any:
+    return model.implicit[items] if len(model.implicit) else model.implicit
+
+
+def scale(settings: RatingFederationSettings) -> Scale | None:
+    """What ratings there are."""
+    return settings.scale
+
+
+def _method(kind: type[RatingFederationSettings]) -> Method:
+    of_kind: Callable[[dict[str, Any], int], Any] = partial(settings_of, kind)
+    return Method(
+        settings_of=of_kind,
+        model_bytes=partial(rating_rows_bytes, implicit=kind.implicit),
+        read_rows=partial(read_rows, implicit=kind.implicit),
+        first_vector=first_vector,
+        outward_policy=outward_policy,
+        messages=messages,
+        play=play,
+        home_vector=at_home,
+        counts_messages=False,
+        is_home_alone=True,
+        scale=scale,
+    )
+
+
+PMF, SVDPP = _method(RatingFederationSettings), _method(SVDPlusPlusFederationSettings)

@@ -1,0 +1,180 @@
+"""Virtual devices of ratings: the people of a data set, each with ratings, a vector of the rounds and draws.
+
+They follow the federation's recipe with the draws of a simulation (its seed, and users numbered as in the data), and
+make their part of a round by the protocol's own functions; so a federation in which everybody answers learns what the
+simulation of batch style learns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from federank.arrays import FloatMatrix, FloatVector
+from federank.data.interactions import Interactions, Profiles
+from federank.data.splits import Split
+from federank.errors import DataError, SettingError
+from federank.evaluation.rating import mae, rmse
+from federank.protocol.choices import Choices, everyones_outward, outward_profiles
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.policy import Policy
+from federank.protocol.ratings.computation import compute_ratings
+from federank.protocol.ratings.home import beside_of
+from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, encode_rating_message
+from federank.protocol.ratings.recipes import rating_recipe
+from federank.protocol.ratings.transmission import share_ratings
+from federank.recommenders.predicting import refuse_bad_ratings
+from federank.service.device.methods.method import History, Model
+from federank.service.device.methods.ratings import at_home, first_vector
+from federank.service.device.methods.summed import Terms
+from federank.service.device.requests.federation import Facts
+from federank.service.device.state import suggested_policy
+from federank.service.fleet.devices import in_catalogue, vanishes
+
+
+class RatingDevices:
+    """The private side of a fleet of ratings."""
+
+    def __init__(self, facts: Facts, ids: list[str], data: Interactions, seed: int, wishes: dict[str, Any]) -> None:
+        policy = _policy(facts, wishes)
+        if data.ratings is None:
+            raise DataError(f"{data.name} has no ratings, and this federation is of ratings; choose data with some.")
+        refuse_bad_ratings(data, facts.settings)
+        self.facts = facts
+        self.profiles, self.unknown_items, self.ratings = rated_in_catalogue(data, ids)
+        choices = Choices.alike(policy, np.full(data.n_users, policy.pi))
+        self.outward = outward_profiles(everyones_outward(choices, seed, self.profiles, facts.n_items), self.profiles)
+        hidden: dict[str, Any] = {"filling": policy.filling, "rho": policy.rho, "sampling": policy.sampling}
+        settings = replace(facts.settings, seed=seed, **hidden)
+        self.recipe = rating_recipe(settings, self.outward.sizes, facts.n_items)
+        self.participants = self.recipe.participants
+        self._devices = {user: self._device(user, seed) for user in self.participants.tolist()}
+
+    def _device(self, user: int, seed: int) -> RatingPrivate:
+        items = np.array(self.outward.of(user))
+        ratings = self.history(user).ratings_of(items)
+        vector = first_vector(self.facts.settings, seed, user)
+        virtual = int(self.recipe.virtual[user])
+        return RatingPrivate(user, vector, items, ratings, np.float32(ratings.mean()), virtual, 0)
+
+    def history(self, user: int) -> History:
+        """What a person has rated, and how."""
+        here = slice(self.profiles.starts[user], self.profiles.starts[user + 1])
+        return History(self.profiles.items[here], self.ratings[here])
+
+    def take_over(self, before: RatingDevices) -> None:
+        """Everybody keeps what was learnt and sent so far."""
+        for user in self._devices.keys() & before._devices.keys():
+            mine, earlier = self._devices[user], before._devices[user]
+            mine.vector, mine.participations, mine.sampled = earlier.vector, earlier.participations, earlier.sampled
+
+    def may_take_part(self, user: int) -> bool:
+        """Nobody has promised a number of messages."""
+        del user
+        return True
+
+    def message(self, user: int, round_number: int, model: Model) -> bytes:
+        """One device's part of a round: its vector moves; the bytes that it sends."""
+        factors = self.recipe.factors
+        broadcast = RatingBroadcast(round_number, model.vectors[:, :factors], model.implicit, model.iteration)
+        with words_wrap_around():
+            return encode_rating_message(share_ratings(compute_ratings(self.recipe, self._devices[user], broadcast)))
+
+    def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
+        """Not where a server reads messages."""
+        del user, model, terms
+        raise AssertionError("a plain federation of ratings has no charter of sums")
+
+    def vanishes(self, user: int, round_number: int, share: float) -> bool:
+        """Whether a device is gone before it has answered, by the draw that a simulation's `dropout` makes."""
+        return vanishes(self.recipe.seed, user, round_number, share)
+
+    def vectors(self) -> FloatMatrix:
+        """Everybody's vector of the rounds."""
+        table = np.zeros((len(self.profiles.sizes), self.recipe.factors), dtype=np.float32)
+        for user, device in self._devices.items():
+            table[user] = device.vector
+        return table
+
+    def tastes(self, model: Model) -> FloatMatrix:
+        """What everybody's device predicts with: solved for at home, from all ratings."""
+        tastes = np.zeros((len(self.profiles.sizes), self.recipe.factors), dtype=np.float32)
+        for user in np.flatnonzero(self.profiles.sizes).tolist():
+            tastes[user] = at_home(self.facts.settings, self.facts.n_items, 0, user, self.history(user), model)
+        return tastes
+
+    def scores(self, model: Model, vectors: FloatMatrix) -> FloatMatrix:
+        """By vectors that are solved for at home, from everybody's ratings."""
+        del vectors
+        scores: FloatMatrix = self.tastes(model) @ model.vectors[:, : self.recipe.factors].T
+        return scores
+
+    def errors(self, model: Model, vectors: FloatMatrix, split: Split, ids: list[str]) -> dict[str, float]:
+        """MAE and RMSE of held-out ratings: as devices predict (at home), and by the vectors of the rounds.
+
+        The second are the simulation's own. As in `evaluate`, the person's mean stands in where nobody has rated the
+        item in training.
+        """
+        data, settings = split.test, self.facts.settings
+        assert data.ratings is not None, "a split of rated data is rated"
+        people = {person: number for number, person in enumerate(split.train.user_ids.tolist())}
+        items = {item: number for number, item in enumerate(ids)}
+        pairs = [
+            (people.get(person, -1), items.get(str(item), -1))
+            for person, item in zip(data.user_ids[data.users].tolist(), data.item_ids[data.items].tolist(), strict=True)
+        ]
+        users, numbers = np.array(pairs, dtype=np.int64).T
+        rated = np.bincount(self.profiles.items, minlength=len(ids)) > 0
+        known = (users >= 0) & (numbers >= 0)
+        if not known.any():
+            return {}
+        users, numbers, actual = users[known], numbers[known], data.ratings[known]
+        totals = np.add.reduceat(self.ratings, self.profiles.starts[:-1].clip(max=len(self.ratings) - 1))
+        means = totals / np.maximum(self.profiles.sizes, 1)
+        found: dict[str, float] = {}
+        beside = self._beside(model)
+        for name, tastes in (("", self.tastes(model)), ("_of_rounds", vectors + beside)):
+            told = np.einsum("kf,kf->k", tastes[users], model.vectors[numbers, : self.recipe.factors])
+            told = np.clip(np.where(rated[numbers], told, means[users]), settings.lowest, settings.highest)
+            found |= {f"mae{name}": mae(told, actual), f"rmse{name}": rmse(told, actual)}
+        return {name: round(float(value), 6) for name, value in found.items()}
+
+    def _beside(self, model: Model) -> FloatMatrix | FloatVector:
+        if not len(model.implicit):
+            return np.zeros(self.recipe.factors, dtype=np.float32)
+        return np.array(
+            [
+                beside_of(model.implicit[self.profiles.of(user)], self.recipe.factors)
+                for user in range(len(self.profiles.sizes))
+            ]
+        )
+
+
+def _policy(facts: Facts, wishes: dict[str, Any]) -> Policy:
+    """Everybody's policy: what the federation suggests, with what was wished for in its place."""
+    wishes = dict(wishes)
+    if wishes.pop("sharing", "sticky") != "sticky" or wishes.pop("basis", "shared") != "shared" or "epsilon" in wishes:
+        raise SettingError(
+            "This federation is of ratings: which of them may leave is decided once for life, and virtual ratings hide "
+            "them. Leave --sharing, --basis and --epsilon out; --filling, --rho and --sampling say how."
+        )
+    if wishes.get("filling") == "none":
+        wishes = {"rho": 0.0} | wishes
+    return facts.rules.outward_policy(replace(suggested_policy(facts).policy, **wishes))
+
+
+def rated_in_catalogue(data: Interactions, ids: list[str]) -> tuple[Profiles, int, FloatVector]:
+    """Everyone's ratings in the numbers of the federation's catalogue, and how many items it does not have."""
+    assert data.ratings is not None
+    profiles, unknown = in_catalogue(data, ids)
+    own = [str(item) for item in data.item_ids.tolist()]
+    if own == ids:
+        return profiles, 0, data.ratings
+    number_of = {item: number for number, item in enumerate(ids)}
+    numbers = np.array([number_of.get(item, -1) for item in own], dtype=np.int32)[data.items]
+    known = numbers >= 0
+    order = np.lexsort((numbers[known], data.users[known]))
+    ratings: FloatVector = data.ratings[known][order]
+    return profiles, unknown, ratings

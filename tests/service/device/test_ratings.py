@@ -1,0 +1,251 @@
+"""A device in a federation of ratings: stars at home, what leaves, the ledger, and what is no rating."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.service.device.worlds import FACTORS, ITEMS, rating_rows, scripted_federation
+
+from federank.cli import federank
+from federank.errors import FedeRankError
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.ledger import read_ledger
+from federank.protocol.ratings.codec import decode_rating_update
+from federank.protocol.ratings.computation import compute_ratings
+from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, encode_rating_message
+from federank.protocol.ratings.transmission import share_ratings
+from federank.service.device.evaluating import near
+from federank.service.device.methods.ratings import first_vector, read_rows, recipe_of
+from federank.service.device.store.store import DeviceStore
+from federank.service.server.store.hits import Judged
+from federank.service.server.store.hits import told as told_of
+
+STARS = {1: 5, 4: 2, 6: 4}
+SUGGESTED = {"sharing": "sticky", "pi": 1.0, "basis": "shared", "filling": "average", "rho": 1.0, "sampling": "fixed"}
+
+
+@pytest.fixture
+def federation():
+    with scripted_federation(ratings=True) as federation:
+        federation.suggested_policy = SUGGESTED
+        yield federation
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "device.sqlite"
+
+
+@pytest.fixture
+def history(tmp_path):
+    path = tmp_path / "me.csv"
+    path.write_text("item,rating\n101,3\nPlace 4,2\n106,4\n101,5\nNowhere,1\n")
+    return path
+
+
+def run(*words):
+    return CliRunner().invoke(federank, ["device", *map(str, words)])
+
+
+def told(*words):
+    result = run(*words)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result
+
+
+def complaint(*words):
+    result = run(*words)
+    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
+    return str(result.exception)
+
+
+@pytest.fixture
+def enrolled(federation, state, history):
+    def enrol(*words, rounds=0):
+        place = ("--server", federation.address, "--profile", history, "--state", state)
+        return told(*place, *words, "--rounds", rounds)
+
+    return enrol
+
+
+def sent(federation):
+    return [decode_rating_update(body, FACTORS, ITEMS, implicit=False) for _, body in federation.uploads]
+
+
+def test_a_history_of_stars_is_kept_and_the_owner_is_told_what_leaves(enrolled, state):
+    words = enrolled().stderr
+    assert "Matched 4 of 5" in words
+    assert "1 virtual rating with each of them" in words
+    assert "The server can read each Update" in words
+    with DeviceStore(state) as store:
+        kept = store.history()
+    assert dict(zip(kept.items.tolist(), kept.ratings.tolist(), strict=True)) == STARS, "the later line counts"
+
+
+def test_what_leaves_is_what_the_protocol_computes(federation, enrolled, state):
+    enrolled(rounds=2)
+    with DeviceStore(state) as store:
+        identity, policy = store.identity(), store.policy().policy
+    settings, items = identity.facts.settings, np.array(sorted(STARS), np.int32)
+    recipe = recipe_of(settings, policy, ITEMS, identity.seed, 3)
+    ratings = np.array([STARS[item] for item in items.tolist()], np.float32)
+    vector = first_vector(settings, identity.seed, identity.user)
+    private = RatingPrivate(identity.user, vector, items, ratings, ratings.mean(), 3, 0)
+    for number, (_, body) in enumerate(federation.uploads):
+        model = read_rows(rating_rows(number, number), FACTORS, ITEMS, implicit=False).model
+        broadcast = RatingBroadcast(number, model.vectors, model.implicit, model.iteration)
+        with words_wrap_around():
+            update = share_ratings(compute_ratings(recipe, private, broadcast))
+        assert body == encode_rating_message(update)
+        assert len(update.items) == 6, "three were rated, three sampled"
+
+
+def test_the_ledger_tells_rated_and_sampled_items_apart(federation, enrolled, state, tmp_path):
+    enrolled(rounds=3)
+    names = [set(update.items.tolist()) for update in sent(federation)]
+    assert names[0] == names[1] == names[2], "samples are for life"
+    words = told("ledger", "--state", state).stdout
+    assert "100.0% have left; 3 other items were sampled" in words
+    assert words.count("rated ") >= 3
+    assert words.count("sampled ") >= 3
+    rows = json.loads(told("ledger", "--state", state, "--json").stdout)["entries"]
+    assert {row["item"] for row in rows if row["times_rated"]} == {str(100 + item) for item in STARS}
+    assert {row["item"] for row in rows if row["times_sampled"]} == {str(100 + item) for item in names[0] - set(STARS)}
+    out = tmp_path / "ledger.csv"
+    told("ledger", "--state", state, "--out", out)
+    assert "times_sampled" in next(csv.reader(out.read_text().splitlines()))
+    with DeviceStore(state) as store:
+        assert read_ledger(out, store.catalogue().ids).entries == store.ledger().entries
+
+
+def test_a_never_list_and_a_budget_hold_for_ratings(federation, enrolled, state):
+    enrolled("--never-items", "Place 4", "--budget", 1, "--filling", "none", rounds=3)
+    names = {item for update in sent(federation) for item in update.items.tolist()}
+    assert len(names) == 1
+    assert 4 not in names
+
+
+def test_a_device_that_is_paused_sends_nothing(federation, enrolled, state):
+    enrolled()
+    told("pause", "--state", state)
+    assert "is paused" in told("--state", state, "--rounds", 1).stderr
+    assert not federation.uploads
+
+
+def test_a_rating_is_predicted_and_a_fallback_says_so(enrolled, state):
+    enrolled()
+    found = json.loads(told("predict", "Place 2", "--state", state, "--json").stdout)
+    assert 1 <= found["rating"] <= 5
+    assert (found["fallback"], found["own"]) == (False, None)
+    told("rate", "Place 2", 5, "--state", state)
+    after = json.loads(told("predict", "Place 2", "--state", state, "--json").stdout)
+    assert after["own"] == 5
+    assert abs(after["rating"] - 5) < abs(found["rating"] - 5), "a rating that is known draws the prediction near"
+    silent = told("predict", f"Place {ITEMS - 1}", "--state", state)
+    assert float(silent.stdout) == 4, "the mean of 5, 2, 4 and 5"
+    assert "Nobody has told this federation anything of Place 11 yet; this is your mean rating." in silent.stderr
+    listed = json.loads(told("recommend", "--state", state, "--json").stdout)
+    assert str(100 + ITEMS - 1) not in [row["item"] for row in listed]
+    assert all(1 <= row["score"] <= 5 for row in listed)
+
+
+def test_a_rating_changes_and_is_taken_back(federation, enrolled, state):
+    enrolled(rounds=1)
+    assert "5; it was 2." in told("rate", "Place 4", 5, "--state", state).stdout
+    assert "taken back" in told("rate", "Place 4", "none", "--state", state).stdout
+    told("--state", state, "--rounds", 1)
+    with DeviceStore(state) as store:
+        assert store.history().items.tolist() == [1, 6]
+        assert store.ledger().entries[4].last_round == 0 or store.ledger().entries[4].times_compared
+        history = {row["item"]: row["rating"] for row in json.loads(told("export", "--state", state).stdout)["history"]}
+    assert history == {"101": 5, "106": 4}
+
+
+@pytest.mark.parametrize(
+    ("stars", "sentence"),
+    [
+        ("4.5", "is 4.5; ratings go from 1 to 5 in steps of 1; there are no half stars here"),
+        ("9", "is 9; ratings go from 1 to 5"),
+        ("nan", "is nan; ratings go from 1 to 5"),
+        ("good", "is 'good', which is no number"),
+    ],
+)
+def test_what_is_no_rating_is_refused_in_a_sentence(enrolled, state, stars, sentence):
+    enrolled()
+    assert sentence in complaint("rate", "Place 2", stars, "--state", state)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("item\n101\n104\n", "of ratings, not of likes. A column `rating` is needed"),
+        ("101\n104\n", "of ratings, not of likes"),
+        ("item,rating\n101,good\n", "row 2: the rating of 101 is 'good', which is no number"),
+        ("item,rating\n101,4\n104,\n", "row 3: there is no rating"),
+        ("item,rating\n101,0\n", "row 2: the rating of 101 is 0; ratings go from 1 to 5"),
+        ("item,stars\n101,2.5\n", "no half stars"),
+        ("item,rating\n" + "".join(f"{100 + n},3\n" for n in range(ITEMS)), "nothing to hide what was rated among"),
+    ],
+)
+def test_a_history_that_is_none_of_ratings_leaves_nothing_behind(federation, state, tmp_path, text, sentence):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    assert sentence in complaint("--server", federation.address, "--profile", path, "--state", state, "--rounds", 0)
+    assert not state.exists()
+
+
+def test_one_rating_is_enough_and_its_owner_is_told_how_little_it_says(federation, state, tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("item,rating\n101,4\n")
+    words = told("--server", federation.address, "--profile", path, "--state", state, "--rounds", 1).stderr
+    assert "One rating says little" in words
+    assert len(sent(federation)[0].items) == 2
+    assert "only rating" in complaint("rate", "101", "none", "--state", state)
+
+
+@pytest.mark.parametrize(
+    ("choices", "sentence"),
+    [
+        (("--sharing", "deniable", "--epsilon", 1, "--pi", 0.5), "virtual ratings hide them; choose --sharing sticky"),
+        (("--messages", 3), "count no messages"),
+        (("--rho", 2, "--filling", "none"), "rho is 2, but filling is none"),
+    ],
+)
+def test_choices_that_a_federation_of_ratings_cannot_keep_are_refused(federation, state, history, choices, sentence):
+    words = complaint("--server", federation.address, "--profile", history, "--state", state, "--rounds", 0, *choices)
+    assert sentence in words
+    assert not state.exists()
+
+
+def test_a_federation_of_likes_knows_no_stars(state, tmp_path):
+    path = tmp_path / "likes.csv"
+    path.write_text("item\n101\n104\n")
+    with scripted_federation() as likes:
+        place = ("--server", likes.address, "--profile", path, "--state", state, "--rounds", 0)
+        assert "this federation is of likes" in complaint(*place, "--pi", 1, "--rho", 2)
+        told(*place, "--pi", 1)
+    assert "is of likes: it knows no ratings" in complaint("rate", "101", 4, "--state", state)
+    assert "is of likes: it knows no ratings" in complaint("predict", "101", "--state", state)
+
+
+def test_a_rating_is_held_back_and_how_near_it_is_predicted_is_told_deniably(federation, enrolled, state):
+    words = enrolled("--evaluate").stderr
+    assert "One of your ratings is held back, for life" in words
+    with DeviceStore(state) as store:
+        identity, held_back = store.identity(), store.held_back()
+        assert held_back not in store.training_history().items
+        model = store.model(identity.facts)
+        history = store.training_history()
+        taste = identity.facts.rules.home_vector(identity.facts.settings, ITEMS, 0, 0, history, model)
+        off = abs(np.clip(model.vectors[held_back] @ taste, 1, 5) - STARS[held_back]) / 4
+        assert near(store, identity, model, held_back, off + 0.01)
+        assert not near(store, identity, model, held_back, off - 0.01) or off < 0.01
+
+
+def test_what_many_devices_say_together_is_the_mean_absolute_error():
+    answers = told_of(Judged(3, 10_000, 6_250), 4.0)
+    assert answers["share"] == 0.75
+    assert answers["mae"] == 1.0, "a quarter of a scale of four"
+    assert "mae" not in told_of(Judged(3, 10, 5))

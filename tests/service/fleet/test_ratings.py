@@ -1,0 +1,100 @@
+"""A federation of ratings over HTTP: a fleet learns the simulation's model."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.rated_worlds import two_opinions
+from tests.service.device.worlds import served
+
+from federank.engines.ratings import reference
+from federank.engines.ratings.federation import RatingFederation
+from federank.errors import SettingError
+from federank.protocol.ratings.federations import RatingFederationSettings, SVDPlusPlusFederationSettings
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import fetch_model, read_facts
+from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
+from federank.service.fleet.ratings import RatingDevices
+from federank.service.fleet.rehearsal import Plan
+from federank.service.server.families.ratings import DEVICE_SETTINGS, suggests
+
+# Engines and server add the same numbers in another order; factors are of size one.
+TOLERANCE = 2e-5
+PEOPLE, ITEMS, ROUNDS = 30, 24, 5
+SETTINGS = {"factors": 4, "initial_range": 0.5, "t_predict": 1, "t_local": 3, "rho": 0.5, "seed": 3}
+FLAGS = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+ROUND = ["--target", str(PEOPLE), "--over-selection", "1", "--deadline", "600"]
+
+
+def people():
+    return two_opinions(PEOPLE, ITEMS, 8)
+
+
+def written(folder):
+    data, path = people(), folder / "ratings.csv"
+    rows = zip(data.users.tolist(), data.items.tolist(), data.ratings.tolist(), strict=True)
+    path.write_text("user,item,rating\n" + "".join(f"{user},{item},{rating:g}\n" for user, item, rating in rows))
+    return path
+
+
+def play(address, rounds=ROUNDS, **wishes):
+    rehearsal = Rehearsal(plan=Plan(address=address), data=people(), rounds=rounds, seed=3, wishes=wishes)
+    played = rehearse(rehearsal)
+    with Client(address) as client:
+        federation = fetch_federation(client)
+        return played, federation, fetch_model(client, federation.facts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "kind"), [("pmf", RatingFederationSettings), ("svdpp", SVDPlusPlusFederationSettings)]
+)
+def test_a_fleet_over_http_learns_the_model_of_the_simulation(tmp_path, method, kind):
+    with served(tmp_path, "--data", written(tmp_path), "--method", method, *FLAGS, *ROUND) as address:
+        played, _, model = play(address)
+    simulated = RatingFederation.established(kind(**SETTINGS), people())
+    reference.play(simulated, ROUNDS)
+    np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :4], atol=TOLERANCE)
+    np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :4], atol=TOLERANCE)
+    np.testing.assert_allclose(model.implicit, simulated.implicit_vectors[:, :4], atol=TOLERANCE)
+    assert model.iteration == ROUNDS, "everybody has reported in every round"
+    assert played.tally.report()["not_counted"] == {}
+
+
+def test_wishes_that_are_about_likes_are_refused():
+    facts = scripted_facts()
+    for wishes in ({"sharing": "deniable", "epsilon": 1.0}, {"basis": "history"}):
+        with pytest.raises(SettingError, match="of ratings"):
+            RatingDevices(facts, [str(n) for n in range(ITEMS)], people(), 3, wishes)
+    devices = RatingDevices(facts, [str(n) for n in range(ITEMS)], people(), 3, {"filling": "none", "budget": 3})
+    assert devices.outward.sizes.max() == 3
+    assert devices.recipe.virtual.max() == 0
+
+
+def test_ratings_are_matched_to_a_catalogue_in_another_order():
+    facts, data = scripted_facts(), people()
+    ids = [str(n) for n in range(ITEMS)][::-1]
+    devices = RatingDevices(facts, ids, data, 3, {})
+    for user in range(PEOPLE):
+        here = data.users == user
+        expected = dict(zip(data.items[here].tolist(), data.ratings[here].tolist(), strict=True))
+        found = devices.history(user)
+        assert {int(ids[item]): rating for item, rating in zip(found.items, found.ratings, strict=True)} == expected
+
+
+def scripted_facts():
+    settings = RatingFederationSettings(**SETTINGS, learning_rate=0.8, step=1.0)
+    return read_facts(
+        json.dumps(
+            {
+                "api": 1,
+                "name": "A test",
+                "method": "pmf",
+                "recipe": {name: getattr(settings, name) for name in DEVICE_SETTINGS},
+                "items": ITEMS,
+                "catalogue": "c" * 16,
+                "version": 0,
+                "suggested_policy": suggests(settings),
+            }
+        ).encode()
+    )
