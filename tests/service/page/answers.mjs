@@ -1,9 +1,10 @@
 /* What JavaScript makes of questions that Python asks: one function, run under node and inside a browser page.
 
-`answers(protocol, questions)` gets the module of the page's protocol and plain JSON, and gives plain JSON back.
+`answers(protocol, questions, told)` gets the module of the page's protocol, plain JSON and what puts a fault into words, and gives
+plain JSON back.
 */
 
-export function answers(protocol, questions) {
+export function answers(protocol, questions, told = String) {
   const floats = (values) => Float32Array.from(values);
   const plain = (update) => ({
     items: [...update.items],
@@ -30,7 +31,7 @@ export function answers(protocol, questions) {
         ...person,
         vector: floats(person.vector),
         profile: Int32Array.from(person.profile),
-        triples: recipe.triples,
+        triples: protocol.ownTriples(worked, person.wish),
       };
       return broadcasts.map((given) => {
         const broadcast = broadcastOf(given);
@@ -88,7 +89,7 @@ export function answers(protocol, questions) {
         protocol.ownVector(objective, typed, protocol.gramMatrix(typed), Int32Array.from(profile));
         return "solved";
       } catch (fault) {
-        return fault.message;
+        return told(fault.said);
       }
     },
     blocks: ({ seed, items, blocks, rounds }) =>
@@ -99,9 +100,58 @@ export function answers(protocol, questions) {
         return { ...read, items: [...read.items], weights: [...read.weights], vectors: [...read.vectors] };
       } catch (fault) {
         if (!(fault instanceof protocol.BadMessage)) throw fault;
+        return { refused: told(fault.said) };
+      }
+    },
+    ratings: ({ recipe, hidden, items, person, broadcasts, implicit }) => {
+      const rater = {
+        ...person,
+        vector: protocol.uniformRow(recipe.factors, person.seed, person.user, recipe.initial_range),
+        items: Int32Array.from(person.items),
+        ratings: floats(person.ratings),
+      };
+      const worked = protocol.ratingRecipe(recipe, hidden, rater.items.length, items, implicit);
+      let sampled = new Int32Array(0);
+      return broadcasts.map(({ round, iteration, vectors, implicit_vectors }) => {
+        const given = { roundNumber: round, iteration, vectors: floats(vectors), implicit: floats(implicit_vectors) };
+        const update = protocol.computeRatings(worked, Object.assign(rater, { sampled }), given);
+        sampled = Int32Array.from([...new Set([...sampled, ...update.sampled])]).sort();
+        const beside = protocol.besideOf(given.implicit, rater.items, recipe.factors);
+        return {
+          items: [...update.items],
+          vectors: [...update.vectors],
+          implicit_items: [...update.implicitItems],
+          implicit_vectors: [...update.implicitVectors],
+          sampled: update.sampled,
+          vector: [...rater.vector],
+          taste: [...protocol.solvedTaste(given.vectors, rater.items, rater.ratings, beside)],
+          bytes: [...protocol.encodeRatingUpdate(update, recipe.factors)],
+        };
+      });
+    },
+    ratingsDecoded: ({ body, factors, items, implicit }) => {
+      try {
+        const read = protocol.decodeRatingRows(Uint8Array.from(body).buffer, factors, items, implicit);
+        return {
+          version: read.version,
+          iteration: read.iteration,
+          heard: [...read.weights],
+          vectors: [...read.vectors],
+        };
+      } catch (fault) {
+        if (!(fault instanceof protocol.BadMessage)) throw fault;
         return { refused: fault.message };
       }
     },
+    virtual: ({ seed, user, fixed, round, profile, count, items, sampled }) =>
+      protocol.virtualItems(
+        { seed, user, isFixed: fixed },
+        round,
+        Int32Array.from(profile),
+        count,
+        items,
+        Int32Array.from(sampled),
+      ),
     encoded: ({ items, vectors, biases }) => [
       ...protocol.encodeUpdate({ items: Int32Array.from(items), vectors: floats(vectors), biases: floats(biases) }),
     ],
@@ -111,7 +161,7 @@ export function answers(protocol, questions) {
         return { round: broadcast.roundNumber, version: broadcast.version, ...plain(broadcast) };
       } catch (fault) {
         if (!(fault instanceof protocol.BadMessage)) throw fault;
-        return { refused: fault.message };
+        return { refused: told(fault.said) };
       }
     },
   };
@@ -122,6 +172,7 @@ export function answers(protocol, questions) {
 if (typeof process !== "undefined" && process.argv[2]) {
   const { readFileSync } = await import("node:fs");
   const protocol = await import(process.argv[2]);
+  const { told } = await import(new URL("../show/language.js", process.argv[2]).href);
   const questions = JSON.parse(readFileSync(process.argv[3], "utf8"));
-  process.stdout.write(JSON.stringify(answers(protocol, questions)));
+  process.stdout.write(JSON.stringify(answers(protocol, questions, told)));
 }

@@ -90,7 +90,9 @@ class Visitor:
     """One person's browser: a storage of their own, and a page in it."""
 
     def __init__(self, browser, address, **options):
-        self.context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
+        # Service workers are for the tests of the page without a network: no other test's requests pass one.
+        usual = {"viewport": {"width": 1280, "height": 900}, "service_workers": "block"}
+        self.context = browser.new_context(**(usual | options))
         self.context.set_default_timeout(PATIENCE)
         self.address = address
         self.requests, self.complaints = [], []
@@ -127,13 +129,13 @@ class Visitor:
         return self
 
     def take_part(self):
-        self.page.get_by_role("button", name="Take part").click()
-        self.page.get_by_role("button", name="Pause").wait_for()
+        self.page.locator("#take-part.main-button").click()
+        self.page.locator("#take-part:not(.main-button)").wait_for()
         return self
 
     def agree(self):
         """Pause and take part again: what is on the list by now need not wait before it may leave."""
-        self.page.get_by_role("button", name="Pause").click()
+        self.page.locator("#take-part:not(.main-button)").click()
         return self.take_part()
 
     def wait_for_rounds(self, count):

@@ -8,6 +8,7 @@ import pytest
 from tests.service.page.browsing import Visitor, browsing, serving
 
 PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "page"
+LANGUAGES = sorted(file.stem for file in (PAGE / "words").glob("*.js"))
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +24,16 @@ def ask(node, tmp_path_factory):
         return json.loads(done.stdout)
 
     return answers
+
+
+@pytest.fixture(scope="session")
+def words(node):
+    """Every language's words, by their keys."""
+    files = [(PAGE / "words" / f"{language}.js").as_uri() for language in LANGUAGES]
+    program = Path(__file__).with_name("words.mjs")
+    done = subprocess.run([node, program, *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(LANGUAGES, json.loads(done.stdout), strict=True))
 
 
 @pytest.fixture(scope="module")

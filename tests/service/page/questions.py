@@ -12,7 +12,7 @@ from federank.protocol.ledger import Ledger
 from federank.protocol.messages import Broadcast, Private
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.home import home_vector
-from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.protocol.pairs.recipes import FPLSettings, own_triples, recipe_for
 from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import Policy, outward
 
@@ -43,7 +43,7 @@ def recipe_of(**settings):
     names = ("factors", "learning_rate", "user_regulariser", "positive_regulariser", "negative_regulariser")
     told = {name: getattr(chosen, name) for name in (*names, "order", "initial_scale")}
     recipe = recipe_for(chosen, np.array([len(HISTORY)]), ITEMS, np.ones(1))
-    return told | {"triples": int(chosen.triples)}, recipe
+    return told | {"triples": int(chosen.triples), "most_triples": chosen.most_triples}, recipe
 
 
 def broadcasts(rounds, factors=20):
@@ -94,10 +94,12 @@ def question_of_outward(policy, sent=()):
 def question_of_rounds(policy, rounds=2, **settings):
     """Some rounds of one device: the question, and what Python's reference makes of them."""
     told, recipe = recipe_of(**settings)
+    triples = own_triples(FPLSettings(triples=told["triples"], most_triples=told["most_triples"]), policy.triples)
     taken = outward(policy, SEED, USER, HISTORY, ITEMS)
     first = normal_rows(1, recipe.factors, seed=SEED, purpose=USER_FACTORS, scale=0.1, first_row=USER)[0]
-    device = Private(USER, first, taken.profile, policy.pi, taken.allowed, told["triples"], taken.lifelong)
+    device = Private(USER, first, taken.profile, policy.pi, taken.allowed, triples, taken.lifelong)
     person = {"seed": SEED, "user": USER, "vector": first.tolist(), "pi": policy.pi, **plain_outward(taken)}
+    person["wish"] = policy.triples
     sent, expected = list(broadcasts(rounds, recipe.factors)), []
     with words_wrap_around():
         for broadcast in sent:

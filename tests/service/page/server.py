@@ -9,28 +9,48 @@ import sys
 from pathlib import Path
 
 from federank.data.city.city import city
+from federank.data.films.films import films
 from federank.data.interactions import Interactions
 from federank.recommenders.methods.fpl import FPL
+from federank.recommenders.methods.frugal import Frugal
+from federank.service.joining import joining_facts
 from federank.service.server.families.registry import FAMILIES
 from federank.service.server.federation.establishing import establish
+from federank.service.server.http import app
 from federank.service.server.processes import Serving, bind, serve
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.schema import migrate
 from federank.service.server.store.statements import put_fact
+from federank.service.server.sums.agreeing import SumsDemand
 
 
 def world(options):
-    """The catalogue: a small city, or so many items with these titles."""
+    """The catalogue: a small city, films that people know, or so many items with these titles."""
+    if "films" in options:
+        return films(options["films"])
     if "made_up" in options:
         items = range(options["made_up"])
         titles = {item: f"Made-up place number {item}" for item in items}
         categories = {item: [f"Kind {item % 20}"] for item in items}
         return Interactions.from_columns([0] * len(items), list(items), titles=titles, categories=categories)
+    if "opinions" in options:
+        items = list(range(options["opinions"]))
+        titles = {item: f"Film number {item}" for item in items}
+        return Interactions.from_columns(
+            [0] * len(items), items, [1.0 + 4 * (item % 2) for item in items], titles=titles
+        )
     if "titles" in options:
         titles = dict(enumerate(options["titles"]))
         return Interactions.from_columns([0] * len(titles), list(titles), titles=titles)
     return city(options.get("people", 60), options.get("places", 150), options.get("checkins", 1200))
+
+
+def learnt(method, settings, data):
+    """A first model that has learnt from people."""
+    if method == "fpl":
+        return FPL(factors=settings.factors, epochs=60).fit(data)
+    return Frugal(factors=settings.factors, messages=settings.messages).fit(data)
 
 
 def main(folder, options):
@@ -39,24 +59,34 @@ def main(folder, options):
     with database.connection() as connection:
         migrate(connection)
         family = FAMILIES[options.get("method", "fpl")]
-        first = {"fpl": {"factors": 8, "triples": 12}, "frugal": {"factors": 8, "messages": 3}}[family.method]
+        first = {
+            "fpl": {"factors": 8, "triples": 12},
+            "frugal": {"factors": 8, "messages": 3},
+            "pmf": {"factors": 4, "initial_range": 1.0, "learning_rate": 0.4, "decay": 0.95},
+        }[family.method]
         settings = family.settings(**(first | options.get("settings", {})))
         rounds = RoundSettings(**({"target": 1, "deadline": 5.0} | family.rounds | options.get("rounds", {})))
         data = world(options)
-        trained = FPL(factors=settings.factors, epochs=60).fit(data) if options.get("learnt") else None
+        trained = learnt(family.method, settings, data) if options.get("learnt") else None
         name = options.get("name", "Testville")
-        token = establish(connection, settings, data, rounds, family=family, name=name, trained=trained)
-        for fact in ("noun", "description"):
+        sums = SumsDemand(**options["sums"]) if "sums" in options else None
+        token = establish(connection, settings, data, rounds, family=family, name=name, trained=trained, sums=sums)
+        for fact in ("noun", "description", "seen", "run_by"):
             if fact in options:
                 put_fact(connection, fact, options[fact])
         with connection.transaction():
             put_fact(connection, "suggested_policy", options.get("suggested_policy"))
+    if "page" in options:
+        app.PAGE = Path(options["page"])
     public, admin = bind("127.0.0.1", options.get("port", 0)), bind("127.0.0.1", 0)
     addresses = {
         name: f"http://127.0.0.1:{bound.getsockname()[1]}" for name, bound in (("public", public), ("admin", admin))
     }
+    if options.get("joining"):
+        with database.connection() as connection, connection.transaction():
+            put_fact(connection, "joining", joining_facts(addresses["public"], None))
     print(json.dumps(addresses | {"token": token}), flush=True)  # noqa: T201
-    trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0, keep_updates=True)
+    trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0, keep_updates="sums" not in options)
     return serve(Serving(store=store, trust=trust, quiet=True), public, admin)
 
 

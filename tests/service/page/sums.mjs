@@ -6,20 +6,25 @@
 import { readFileSync } from "node:fs";
 
 const sums = await import(process.argv[2]);
+const check = await import(new URL("norm_check/index.js", process.argv[2]).href);
+const messages = await import(new URL("../squares/private/message.js", process.argv[2]).href);
+const { told } = await import(new URL("../../show/language.js", process.argv[2]).href);
 const { BadMessage } = await import(new URL("../wire.js", process.argv[2]).href);
 
 const bytes = (text) => Uint8Array.from(Buffer.from(text, "hex"));
 const hex = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("hex");
 
+const inWords = (text) => new Uint32Array(bytes(text).buffer);
+
 // WebCrypto reads a private key with its public one: both are told.
 async function pair({ privateKey, publicKey }) {
   const part = (from, to) => Buffer.from(publicKey, "hex").subarray(from, to).toString("base64url");
-  const told = { kty: "EC", crv: "P-256", x: part(1, 33), y: part(33, 65) };
+  const key = { kty: "EC", crv: "P-256", x: part(1, 33), y: part(33, 65) };
   const d = Buffer.from(privateKey, "hex").toString("base64url");
   const curve = { name: "ECDH", namedCurve: "P-256" };
   return {
-    privateKey: await crypto.subtle.importKey("jwk", { ...told, d }, curve, true, ["deriveBits"]),
-    publicKey: await crypto.subtle.importKey("jwk", told, curve, true, []),
+    privateKey: await crypto.subtle.importKey("jwk", { ...key, d }, curve, true, ["deriveBits"]),
+    publicKey: await crypto.subtle.importKey("jwk", key, curve, true, []),
   };
 }
 
@@ -39,6 +44,12 @@ const kinds = {
   seal: async ({ key, info, content, ephemeral, aad }) =>
     hex(await sums.seal(bytes(key), bytes(info), bytes(content), ephemeral && (await pair(ephemeral)), bytes(aad))),
   mask: async ({ seed, context, length }) => hex(await sums.mask(bytes(seed), bytes(context), length)),
+  private: ({ stage, items, profile, vectors, weights, chances }) => {
+    const model = { vectors: Float32Array.from(vectors), weights: Float32Array.from(weights) };
+    const known = stage ? messages.directionsOf(model) : null;
+    return [...messages.privateMessage(stage, items, Int32Array.from(profile), known, Uint16Array.from(chances))];
+  },
+  mostTold: ({ charter }) => sums.mostTold(charter),
   round: ({ values, clip, chances }) => [
     ...sums.roundMessage(Float64Array.from(values, Number), clip, Uint16Array.from(chances)),
   ],
@@ -60,6 +71,32 @@ const kinds = {
       : sums.newSecrets();
     return hex(await sums.makeUpload(offer, Int32Array.from(message), drawn, ephemeral && (await pair(ephemeral))));
   },
+  checked: async ({ projections, offer, message, secrets, proofSeed, ephemeral }) => {
+    const parameters = check.checkParameters(projections);
+    if (!secrets) return hex(await check.sendChecked(parameters, offer, Int32Array.from(message)));
+    const drawn = { id: bytes(secrets.id), seed: bytes(secrets.seed), blind: bytes(secrets.blind) };
+    const own = ephemeral && (await pair(ephemeral));
+    const whole = Int32Array.from(message);
+    return hex(await check.makeCheckedUpload(parameters, offer, whole, drawn, bytes(proofSeed), own));
+  },
+  elements: async ({ words, count }) => {
+    const stream = { at: 0, next: async (length) => bytes(words).slice(stream.at, (stream.at += length)) };
+    return hex(await check.randomElements(stream, count));
+  },
+  stream: async ({ secret, context, lengths }) => {
+    const stream = await sums.KeyStream.from(bytes(secret), bytes(context), "mask");
+    const found = [];
+    for (const length of lengths) found.push(hex(await stream.next(length)));
+    return found.join("");
+  },
+  field: ({ pairs }) =>
+    pairs.map(([one, other]) =>
+      [check.add, check.subtract, check.multiply].map((act) => {
+        const found = new Uint32Array(2);
+        act(found, 0, inWords(one), 0, inWords(other), 0);
+        return hex(found);
+      }),
+    ),
   chances: ({ length }) => [...sums.roundingChances(length)],
 };
 
@@ -69,7 +106,7 @@ for (const question of JSON.parse(readFileSync(process.argv[3], "utf8"))) {
     answers.push(await kinds[question.kind](question));
   } catch (fault) {
     if (!(fault instanceof BadMessage)) throw fault;
-    answers.push({ refused: fault.message });
+    answers.push({ refused: told(fault.said) });
   }
 }
 process.stdout.write(JSON.stringify(answers));

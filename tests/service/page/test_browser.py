@@ -365,6 +365,61 @@ def test_a_history_file_is_matched_here_and_sent_nowhere(town, visit, tmp_path):
     assert {entry["id"] for entry in visitor.stored()["history"]} == {str(items[3]["id"]), str(items[9]["id"])}
 
 
+def test_the_last_message_can_be_looked_at_byte_by_byte(server, visit):
+    visitor = visit(server).open().pick(4).take_part().wait_for_rounds(1)
+    page = visitor.page
+    page.get_by_role("button", name="Pause").click()
+    visitor.wait_until(lambda kept: kept["pending"] == [])
+    page.get_by_text("The last message, as it is").click()
+    shown = page.locator("#raw pre")
+    expect(shown).to_be_visible()
+    kept = visitor.stored()["last"][0]
+    [(body,)] = server.rows("SELECT body FROM uploads WHERE round = ?", kept["round"])
+    assert bytes(kept["body"]) == bytes(body)
+    assert bytes.fromhex(shown.inner_text()) == bytes(body)[:512]
+    expect(page.locator("#raw")).to_contain_text(f"Made for round {kept['round']}: {len(body):,} bytes.")
+
+
+OF_BEFORE = """async () => {
+  const request = indexedDB.open("federank", 1);
+  const stores = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "model"];
+  request.onupgradeneeded = () => stores.forEach((store) => request.result.createObjectStore(store));
+  await new Promise((resolve) => (request.onsuccess = resolve));
+  const history = request.result.transaction("history", "readwrite").objectStore("history");
+  await new Promise((resolve) => (history.put({ id: "3", title: "x", at: 1 }, "3").onsuccess = resolve));
+  request.result.close();
+}"""
+
+
+def test_what_an_earlier_version_of_the_page_kept_is_still_there(town, visit):
+    visitor = visit(town)
+    visitor.page.goto(f"{town.public}/privacy.html")
+    visitor.page.evaluate(OF_BEFORE)
+    visitor.open()
+    expect(visitor.page.locator("#yours-title")).to_have_text("Your 1 item")
+    assert visitor.stored()["last"] == []
+
+
+def test_a_wrong_match_is_left_out_and_an_unknown_name_is_looked_for_by_hand(town, visit, tmp_path):
+    items = town.get("catalogue").json()["items"]
+    names = [items[3]["title"].upper(), items[9]["title"], "nowhere at all"]
+    (tmp_path / "history.csv").write_text("title\n" + "\n".join(f'"{name}"' for name in names))
+    visitor = visit(town).open()
+    page = visitor.page
+    page.get_by_text("Load a history file instead").click()
+    page.locator("#file").set_input_files(tmp_path / "history.csv")
+    page.get_by_text("Look through what was matched").click()
+    expect(page.locator("#file-result")).to_contain_text(f"from: {names[0]}")
+    page.get_by_label(items[3]["title"]).uncheck()
+    page.get_by_text("1 not in this catalogue").click()
+    page.get_by_role("button", name="nowhere at all").click()
+    expect(page.locator("#search-text")).to_have_value("nowhere at all")
+    expect(page.locator("#search-text")).to_be_focused()
+    page.get_by_role("button", name="Add 1 item").click()
+    expect(page.locator("#yours-title")).to_have_text("Your 1 item")
+    assert [entry["id"] for entry in visitor.stored()["history"]] == [str(items[9]["id"])]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -418,7 +473,7 @@ def test_the_page_is_light_and_needs_nothing_inline(town, visit):
     sent = {request.url: request.response() for request in visitor.requests if "/api/" not in request.url}
     assert len(sent) > 10
     # A file that the worker needs too is asked for again, and answered with nothing.
-    assert 20_000 < sum(int(answer.header_value("content-length") or 0) for answer in sent.values()) < 90_000
+    assert 20_000 < sum(int(answer.header_value("content-length") or 0) for answer in sent.values()) < 120_000
     policy = visitor.page.request.get(town.public).headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy

@@ -209,7 +209,7 @@ def test_a_wrong_model_gets_a_sentence_and_another_try(town, visit, name):
     [
         ("federation", '{"api": 2}', "version of the interface"),
         ("federation", "not json", "not JSON"),
-        ("catalogue", '{"digest": "x", "items": []}', "catalogue of 150 items"),
+        ("catalogue", '{"digest": "x", "items": []}', "catalogue (150)"),
     ],
 )
 def test_other_wrong_answers_get_a_sentence_too(town, visit, path, body, sentence):
@@ -245,7 +245,7 @@ def test_a_ticket_that_came_too_late_is_told_and_not_sent_again(server, visit):
     visitor.context.route("**/update", lambda route: route.fulfill(status=410, body=refusal))
     visitor.take_part()
     visitor.wait_until(lambda kept: any("not used" in played["outcome"] for played in kept["rounds"]))
-    assert "The round has ended" in visitor.stored()["rounds"][0]["outcome"]
+    assert visitor.stored()["rounds"][0]["why"][0] == "refused.late"
     rest(visitor)
     assert server.rows("SELECT ticket FROM uploads") == []
 
@@ -268,3 +268,19 @@ def test_the_operators_page_shows_rounds_and_keeps_the_token_in_the_tab(server, 
     assert page.evaluate(stores) == [[], [server.token], ""]
     page.get_by_role("button", name="Sign out").click()
     assert page.evaluate(stores) == [[], [], ""]
+
+
+def test_storage_that_is_cleared_from_outside_is_told_and_nothing_more_is_sent(server, visit):
+    visitor = visit(server).open().pick(4).share(100).take_part().wait_for_rounds(1)
+    visitor.page.evaluate(
+        "() => new Promise((resolve) => (indexedDB.deleteDatabase('federank').onsuccess = () => resolve()))"
+    )
+    gone = "was cleared or closed from outside, so nothing is sent"
+    expect(visitor.page.locator("#trouble")).to_contain_text(gone, timeout=PATIENCE)
+    expect(visitor.page.locator("#standing")).to_have_text("Not taking part: nothing is sent")
+    before = len(visitor.requests)
+    visitor.page.locator("#found button").first.click()
+    expect(visitor.page.locator("#trouble")).to_contain_text(gone)
+    assert not [request for request in visitor.requests[before:] if request.method == "POST"]
+    visitor.open()
+    expect(visitor.page.locator("#left-sentence")).to_contain_text("as far as this browser's record goes")

@@ -4,6 +4,8 @@ Both are asked the same questions at run time (questions.py); JavaScript runs un
 test_browser.py.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.service.page.questions import (
@@ -132,7 +134,7 @@ REFUSALS = {
     "a giant header": "announces a header",
     "a header that is no JSON": "not JSON",
     "a header that is a list": "not a table",
-    "a missing tensor": "items, vectors and biases are needed",
+    "a missing tensor": "items, vectors, biases are needed",
     "another type": "I32 is needed",
     "another shape": "(7,3) is needed",
     "offsets outside": "does not lie within",
@@ -174,6 +176,15 @@ def test_rounds_give_the_same_pairs_and_updates(ask, settings):
     asked = [question_of_rounds(policy, **settings) for policy in POLICIES.values()]
     for answer, (_, expected) in zip(ask(*(question for question, _ in asked)), asked, strict=True):
         assert_same_rounds(answer, expected)
+
+
+@pytest.mark.parametrize(("wish", "most"), [(2, None), (9, None), (9, 6)])
+def test_a_device_trains_on_as_many_pairs_as_its_owner_wishes_and_the_federation_allows(ask, wish, most):
+    policy = replace(POLICIES["sticky"], triples=wish)
+    question, expected = question_of_rounds(policy, rounds=1, triples=4, factors=3, most_triples=most)
+    [answer] = ask(question)
+    assert_same_rounds(answer, expected)
+    assert len(answer[0]["positives"]) == min(wish, most or 4)
 
 
 def test_ledgers_hold_the_same(ask):

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.service.page.conftest import PAGE
+from tests.service.page.conftest import LANGUAGES, PAGE
 
 NOUN = {"one": "place", "many": "places"}
 OWN = {"mayLeave": True, "left": False, "waits": False}
@@ -20,10 +20,10 @@ def said(node, tmp_path_factory):
     asked = tmp_path_factory.mktemp("sentences") / "questions.json"
     program = Path(__file__).with_name("sentences.mjs")
 
-    def said(*questions):
+    def said(*questions, language="en"):
         asked.write_text(json.dumps(questions))
         module = (PAGE / "show" / "sentences.js").as_uri()
-        done = subprocess.run([node, program, module, asked], capture_output=True, text=True, check=False)
+        done = subprocess.run([node, program, module, asked, language], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -37,7 +37,11 @@ def view(*, taking=False, pi=0.3, own=3, fresh=False, pending=0, messages=None, 
         "fresh": fresh,
         "pending": pending,
         "messages": messages,
+        "plain": True,
+        "promised": None,
         "hurdle": hurdle,
+        "sealed": bool(messages and messages["made"] >= messages["most"]),
+        "rounds": [],
         "progress": {"says": "Waiting for the next round.", "state": "waiting"},
         "choice": POLICY | {"pi": pi} | choice,
         "sharing": SHARING,
@@ -58,16 +62,49 @@ def may_send(taking, pi, messages, **_):
     return taking and pi > 0 and (messages is None or messages["made"] < messages["most"])
 
 
-def test_nothing_is_said_to_stay_that_may_leave_and_nothing_to_leave_that_stays(said):
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_is_said_to_stay_that_may_leave_and_nothing_to_leave_that_stays(said, words, language):
+    own = words[language]
     told = said(
         *(["leadOfPicks", view(**state)] for state in STATES),
-        *(["leadOfRecommendations", view(**state), "Yes and Know it"] for state in STATES),
+        *(["leadOfRecommendations", view(**state), "Know it"] for state in STATES),
+        language=language,
     )
+    may_leave = (own["pick.waits"], own["for-you.may-leave"].format(seen="Know it"))
     for sentence, state in zip(told, STATES * 2, strict=True):
-        assert ("may leave" in sentence) == may_send(**state)
-        assert ("Nothing of it is sent" in sentence) != may_send(**state)
-        assert "stay here too" not in sentence
-        assert "all stays here" not in sentence
+        assert sentence.endswith(may_leave) == may_send(**state)
+        assert (own["not-sent"].split("{")[0] in sentence) != may_send(**state)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_where_nothing_leaves_any_more_no_sentence_says_that_something_may(said, words, language):
+    """Because all messages are made, or because of what the federation at this address would do with them."""
+    states = [
+        view(taking=True, messages={"made": 3, "most": 3}),
+        view(taking=True, hurdle=["hurdle.would-read"]) | {"sealed": True},
+        view(taking=True) | {"progress": {"says": ["doing.invited-enough"], "state": "resting"}},
+    ]
+    own = words[language]
+    for state, why in zip(states, ("why.spent", "why.hurdle", "why.hurdle"), strict=True):
+        picks, slider = said(["leadOfPicks", state], ["meaningOf", state, 0.3], language=language)
+        assert picks.endswith(own["not-sent"].format(why=own[why]))
+        if state["sealed"]:
+            assert slider == own["share.sealed"]
+
+
+def test_what_has_left_counts_what_was_taken_off_the_list_and_tells_what_was_held_back(said):
+    rounds = [{"outcome": "received"}, {"outcome": "held back"}]
+    history = [{"id": "1"} | OWN | {"left": True}, {"id": "2"} | OWN]
+    one = view() | {"rounds": rounds[:1], "history": history, "sharing": SHARING | {"ever": 1}}
+    more = one | {"rounds": rounds, "sharing": SHARING | {"ever": 3}}
+    summed = one | {"plain": False}
+    assert said(["whatHasLeft", view()], ["whatHasLeft", one], ["whatHasLeft", more], ["whatHasLeft", summed]) == [
+        "Nothing has left this device, as far as this browser's record goes.",
+        "1 of your 2 places has left, in 1 message.",
+        "1 of your 2 places has left, in 2 messages. 2 places that are no longer on your list have left too. "
+        "1 message was held back, and may not have been sent.",
+        "1 of your 2 places is part of what has left: 1 message.",
+    ]
 
 
 def test_a_reason_why_nothing_is_sent_is_the_reason(said):
@@ -128,3 +165,38 @@ def test_what_came_of_an_answer_follows_from_where_the_item_is(said):
         "Il Bar is on your list.",
         "Il Bar is not shown again.",
     ]
+
+
+PROMISED = {"helper": "https://helper.example", "fingerprint": "0123", "leastCohort": 50, "delta": 1e-5}
+PROMISES = [
+    (plain, promised, {"made": made, "received": received, "most": 10})
+    for plain, promised in (
+        (True, None),
+        (False, None),
+        *(
+            (False, PROMISED | {"together": together, "epsilon": epsilon})
+            for together, epsilon in itertools.product((None, "machine", "host"), (None, 3.7501))
+        ),
+    )
+    for made, received in ((0, 0), (3, 3), (3, 2))
+]
+
+
+def test_a_promise_says_no_more_than_what_is_kept(said):
+    states = [view(messages=messages) | {"plain": plain, "promised": told} for plain, told, messages in PROMISES]
+    told = said(*(["promise", state] for state in states))
+    full = said(*(["promiseInFull", state, "https://leader.example"] for state in states))
+    for sentence, rest, (plain, promised, messages) in zip(told, full, PROMISES, strict=True):
+        assert ("can read every message" in sentence) == plain
+        assert "At most 10 messages, ever;" in sentence
+        counted = {(0, 0): "none sent.", (3, 3): "3 sent.", (3, 2): "3 made, 2 received."}
+        assert counted[messages["made"], messages["received"]] in sentence
+        has_noise = promised is not None and promised["epsilon"] is not None
+        assert ("epsilon 3.8" in sentence) == has_noise, "rounded up, and claimed only where there is noise"
+        apart = promised is not None and promised["together"] is None
+        assert ("Neither of the two servers can read one" in sentence) == apart
+        assert ("could put the two halves together" in sentence) == (promised is not None and not apart)
+        assert ("nothing is sent" in sentence) == (not plain and promised is None)
+        assert bool(rest) == (promised is not None)
+        assert any("Both servers together can read" in words for _, words in rest) == bool(rest)
+        assert any("one in 100,000" in words for _, words in rest) == has_noise, "the charter's own delta"

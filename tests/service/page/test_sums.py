@@ -22,9 +22,11 @@ from tests.protocol.sums.worlds import (
 from tests.service.page.conftest import PAGE
 
 from federank.errors import BadMessage
+from federank.protocol.accountant import epsilon_of_mu, mu_of_noise
+from federank.protocol.squares.private.single import directions_at_home, one_message
 from federank.protocol.sums.answer import standing, sum_of_masks
 from federank.protocol.sums.canonical import canonical, digest, read_canonical
-from federank.protocol.sums.charter import charter_from
+from federank.protocol.sums.charter import charter_from, fields_of_check
 from federank.protocol.sums.identities import (
     fingerprint,
     new_private_key,
@@ -174,6 +176,30 @@ def test_messages_are_rounded_to_the_same_whole_numbers(ask):
         np.testing.assert_array_equal(found, round_message(values, clip, chances))
 
 
+def test_messages_under_a_promise_are_the_same_whole_numbers(ask):
+    """Sums in the same order, nothing fused: not one of thousands of numbers differs."""
+    rng = np.random.default_rng(11)
+    questions, mine = [], []
+    for items, factors, size in ((9, 3, 2), (400, 12, 30), (1500, 21, 90), (50, 2, 1)):
+        vectors, weights = rng.normal(size=(items, factors)).astype(np.float32), rng.uniform(0.1, 1, items)
+        weights = weights.astype(np.float32)
+        profile = np.sort(rng.choice(items, size, replace=False)).astype(np.int32)
+        for stage, columns in ((0, 1), (1, factors - 1)):
+            chances = rng.integers(0, 2**16, items * columns).astype(np.uint16)
+            known = directions_at_home(vectors, weights) if stage else None
+            mine.append(one_message(stage, items, profile, known, chances).tolist())
+            told = {"stage": stage, "items": items, "profile": profile.tolist(), "chances": chances.tolist()}
+            model = {"vectors": vectors.ravel().tolist(), "weights": weights.tolist()}
+            questions.append({"kind": "private", **told, **model})
+    assert ask(*questions) == mine
+
+
+def test_what_a_life_may_tell_is_the_same_number(ask):
+    mine = charter()
+    [found] = ask({"kind": "mostTold", "charter": json.loads(mine.to_bytes())})
+    assert found == pytest.approx(mine.mu() ** 2, rel=1e-12)
+
+
 @pytest.mark.parametrize("wrong", ["NaN", "Infinity", "-Infinity", "1e200"])
 def test_what_is_not_finite_is_refused_before_rounding_in_both_languages(ask, wrong):
     [found] = ask({"kind": "round", "values": ["1", wrong], "clip": 1.0, "chances": [0, 0]})
@@ -189,10 +215,18 @@ def test_charters_are_read_and_refused_alike(ask):
         {"least_cohort": 1},
         {"least_cohort": 101},
         {"largest_cohort": 2**31 // 4096},
-        {"noise": 63},
-        {"noise": 2**22 + 1},
-        {"noise": -1},
-        {"noise": "64"},
+        {"noises": [64, 63, 64]},
+        {"noises": [64, 64, 2**22 + 1]},
+        {"noises": [0, -1, 0]},
+        {"noises": [64, 0, 64]},
+        {"noises": [64, 64]},
+        {"noises": ["64", "64", "64"]},
+        {"noises": 64},
+        {"recipe": "another"},
+        {"power": "1.5"},
+        {"power": "x"},
+        {"delta": "0.0"},
+        {"delta": "1"},
         {"messages": 0},
         {"bound": 8192},
         {"suite": "none"},
@@ -204,6 +238,12 @@ def test_charters_are_read_and_refused_alike(ask):
         {"helper_key": "00" * 65},
         {"catalogue": "abc"},
         {"more": 1},
+        {"proof_bytes": 8},
+        *({**fields_of_check(64), name: value} for name, value in (("limit", 1), ("proof_bytes", 0))),
+        *({**fields_of_check(128), "projections": value} for value in (0, 64, 100, -128, "128")),
+        {"limit": 0},
+        {"projections": 0, "limit": 0},
+        {"projections": 128},
     ]
     contents = [mine.to_bytes(), *(canonical(told | change) for change in wrong)]
     found = ask(*({"kind": "charter", "content": content.hex()} for content in contents))
@@ -212,6 +252,15 @@ def test_charters_are_read_and_refused_alike(ask):
         assert "refused" in answer, change
         with pytest.raises(BadMessage):
             charter_from(content)
+
+
+@pytest.mark.parametrize("projections", [64, 128])
+def test_charters_with_a_norm_check_are_read_alike(ask, projections):
+    mine = charter(**fields_of_check(projections))
+    [found] = ask({"kind": "charter", "content": mine.to_bytes().hex()})
+    assert found == {"charter": json.loads(mine.to_bytes()), "digest": mine.digest().hex()}
+    assert charter_from(mine.to_bytes()) == mine
+    assert mine.digest() != charter().digest()
 
 
 def test_offers_are_read_and_refused_alike(ask):
@@ -233,6 +282,17 @@ def test_offers_are_read_and_refused_alike(ask):
         "another charter": {"charter": charter(noise=128).to_bytes().hex()},
         "another model": {"model": "00" * 32},
         "another block": {"block": (BLOCK + 1).tolist()},
+        **{
+            f"another {name}": {"content": sign_offer(HELPER, offer(**{name: value})[0]).hex()}
+            for name, value in (
+                ("noise", 65),
+                ("stage", 2),
+                ("stage", 7),
+                ("columns", 2),
+                ("clip", "3.0"),
+                ("scale", 1),
+            )
+        },
         "too late": {"now": terms.expires + CLOCKS_APART + 1},
         "no length": {"content": sign_offer(HELPER, offer(length=0)[0]).hex()},
         "no key": {"content": sign_offer(HELPER, offer(key=b"\1" * 32, model="xyz")[0]).hex()},
@@ -305,3 +365,15 @@ def test_chances_of_large_messages_are_drawn_whole(ask):
     [found] = ask({"kind": "chances", "length": 100_000})
     assert len(found) == 100_000
     assert abs(np.mean(found[-20_000:]) / 2**16 - 0.5) < 0.02
+
+
+def test_the_page_counts_as_the_accountant_does(node):
+    cases = [(mu, delta) for mu in (0.05, 0.3, 1, 2.5, 6) for delta in (1e-3, 1e-6, 1e-9)]
+    script = (
+        f"import {{ epsilonOfMu, muOfNoise }} from '{(PAGE / 'protocol' / 'accountant.js').as_uri()}';"
+        f"console.log(JSON.stringify([muOfNoise([2, 4, 8]), ...{json.dumps(cases)}.map((one) => epsilonOfMu(...one))]))"
+    )
+    done = subprocess.run([node, "--input-type=module", "-e", script], capture_output=True, text=True, check=True)
+    mu, *found = json.loads(done.stdout)
+    assert mu == pytest.approx(mu_of_noise([2, 4, 8]))
+    assert found == pytest.approx([epsilon_of_mu(*case) for case in cases], rel=1e-9, abs=1e-12)

@@ -16,6 +16,15 @@ OLDER = """async (id) => {
   await new Promise((resolve) => (history.put({ ...found, at: found.at - 31_000 }, id).onsuccess = resolve));
   request.result.close();
 }"""
+AGREED_BEFORE = """async () => {
+  const request = indexedDB.open("federank");
+  await new Promise((resolve) => (request.onsuccess = resolve));
+  const facts = request.result.transaction("facts", "readwrite").objectStore("facts");
+  const read = new Promise((resolve) => (facts.get("agreed").onsuccess = ({ target }) => resolve(target.result)));
+  const agreed = await read;
+  await new Promise((resolve) => (facts.put(agreed - 60_000, "agreed").onsuccess = resolve));
+  request.result.close();
+}"""
 
 
 def answer(visitor, word):
@@ -42,6 +51,26 @@ def test_a_yes_waits_before_it_may_leave_and_then_may(server, visit):
     assert item not in sent(visitor)
     page.evaluate(OLDER, item)
     visitor.open()
+    visitor.wait_until(lambda kept: any(item in played["liked"] for played in kept["rounds"]))
+
+
+def test_what_nobody_was_shown_goes_on_waiting(server, visit):
+    visitor = visit(server)
+    visitor.context.add_init_script(
+        "Object.defineProperty(document, 'visibilityState', { get: () => window.seen ?? 'visible' })"
+    )
+    visitor.open().pick(3).share(100).take_part().wait_for_rounds(1)
+    page = visitor.page
+    for chosen in visitor.stored()["history"]:
+        page.evaluate(OLDER, chosen["id"])
+        page.evaluate(OLDER, chosen["id"])
+    page.evaluate(AGREED_BEFORE)
+    page.evaluate("() => (window.seen = 'hidden')")
+    item = answer(visitor, "Yes")
+    page.evaluate(OLDER, item)
+    visitor.wait_for_rounds(visitor.received(visitor.stored()) + 3)
+    assert item not in sent(visitor)
+    page.evaluate("() => { window.seen = 'visible'; document.dispatchEvent(new Event('visibilitychange')); }")
     visitor.wait_until(lambda kept: any(item in played["liked"] for played in kept["rounds"]))
 
 

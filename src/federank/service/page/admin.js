@@ -3,10 +3,13 @@
 The token is typed in, kept in this tab's session storage, and sent as a header to the admin address this page came from.
 */
 
-import { sentenceOf } from "./faults.js";
+import { Fault, saidOf } from "./faults.js";
 import { byId, element, fill, isOpen, table } from "./show/elements.js";
-import { chart, short } from "./show/pictures.js";
+import { number, say, short, told, together } from "./show/language.js";
+import { chart, joiningCode } from "./show/pictures.js";
+import { prepareTexts } from "./show/texts.js";
 
+/** @import { Key } from "./faults.js" */
 /** @import { Point } from "./show/pictures.js" */
 
 /** A round as the operator sees it; what has not been counted is not there.
@@ -14,23 +17,37 @@ import { chart, short } from "./show/pictures.js";
  *   clipped?: number, drift?: number, seconds?: number, rejected?: Record<string, number> }} Round */
 
 /** How the federation is doing, for its operator.
- * @typedef {{ version: number, round: number, open: boolean, paused: boolean, reports: number, devices: number,
+ * @typedef {{ version: number, round: number, open: boolean, paused: boolean, reports: number, devices: number, left?: number,
  *   waiting: number, rounds_folded: number, rounds_abandoned: number, accuracy?: Record<string, unknown>,
- *   rounds?: Round[], rejected?: Record<string, number>,
+ *   name?: string, description?: string | null, run_by?: string | null,
+ *   joining?: { address: string, fingerprint: string | null, code: string[] } | null,
+ *   rounds?: Round[], rejected?: Record<string, number>, largest_move?: number,
+ *   moved_most?: { item: string, move: number }[], held_rows?: number, capped_rows?: number,
+ *   busiest_range_reports?: number,
+ *   evaluation?: { version: number, answers: number, share: number, low: number, high: number }[],
  *   latency_ms?: Record<string, { requests: number, p50: number, p99: number }> }} Overview */
 
 const EVERY = 3000;
 const LATEST_ROUNDS = 10; // shown without being asked for
 const KEY = "federank-operator";
-/** @type {Record<string, string>} */
+/** @type {Record<string, Key>} */
 const REASONS = {
-  late: "came after its round had ended",
-  repeated: "a second, different Update for the same ticket",
-  reported: "a second Update of a device for the same fold of a buffer",
-  foreign: "with somebody else's ticket, or one that does not exist",
+  late: "reason.late",
+  repeated: "reason.repeated",
+  reported: "reason.reported",
+  foreign: "reason.foreign",
+  "too-loud": "reason.too-loud",
+  unopened: "reason.unopened",
+  copied: "reason.copied",
+  implausible: "reason.implausible",
+  banned: "reason.banned",
 };
+/** @type {Record<string, Key>} */
+const STATES = { open: "state.open", closed: "state.closed", folded: "state.folded", abandoned: "state.abandoned" };
 let timer = 0;
 let paused = false;
+/** @type {Overview | null} */
+let latest = null;
 
 /** @type {(path: string, body?: object) => Promise<any>} */
 async function ask(path, body) {
@@ -48,12 +65,12 @@ async function ask(path, body) {
       cache: "no-store",
     });
   } catch {
-    throw new Error("The server cannot be reached just now; trying again.");
+    throw new Fault(["admin.unreachable"]);
   }
-  const told = await answer.json().catch(() => ({}));
+  const said = await answer.json().catch(() => ({}));
   if (answer.status === 401 || answer.status === 403) signOut();
-  if (!answer.ok) throw new Error(told.message ?? `The server answered with status ${answer.status}.`);
-  return told;
+  if (!answer.ok) throw new Fault(said.message ?? ["admin.status", { status: answer.status }]);
+  return said;
 }
 
 /** Look once, show it, and look again later. */
@@ -64,7 +81,7 @@ async function look() {
     show(await ask("overview"));
     byId("trouble").hidden = true;
   } catch (fault) {
-    showTrouble(sentenceOf(fault));
+    showTrouble(told(saidOf(fault)));
   }
   if (sessionStorage.getItem(KEY)) timer = window.setTimeout(look, EVERY);
 }
@@ -75,41 +92,55 @@ function showTrouble(message) {
   byId("trouble").hidden = false;
 }
 
-/** @type {(told: Overview) => void} */
-function show(told) {
+/** @type {(overview: Overview) => void} */
+function show(overview) {
+  latest = overview;
   byId("entrance").hidden = true;
   byId("inside").hidden = false;
-  paused = Boolean(told.paused);
-  byId("standing").textContent = paused
-    ? "Rounds are paused"
-    : told.open
-      ? `Round ${told.round} is open`
-      : "Between rounds";
+  paused = Boolean(overview.paused);
+  const open = overview.open ? say("admin.round-open", { round: String(overview.round) }) : say("admin.between");
+  byId("standing").textContent = paused ? say("admin.paused") : open;
   byId("standing").classList.toggle("on", !paused);
-  byId("pause").textContent = paused ? "Go on with rounds" : "Pause rounds";
-  const rounds = [...(told.rounds ?? [])].sort((one, other) => one.number - other.number);
+  byId("pause").textContent = say(paused ? "admin.go-on" : "admin.pause");
+  const rounds = [...(overview.rounds ?? [])].sort((one, other) => one.number - other.number);
   const bytes = rounds.reduce((sum, round) => sum + (round.bytes ?? 0), 0);
-  /** @type {[string, number][]} */
+  /** @type {[string, number | undefined][]} */
   const numbers = [
-    ["Model version", told.version],
-    ["Round", told.round],
-    ["Reports in it", told.reports],
-    ["Devices", told.devices],
-    ["Waiting for work", told.waiting],
-    ["Rounds folded", told.rounds_folded],
-    ["Rounds abandoned", told.rounds_abandoned],
-    ["Bytes in the latest rounds", bytes],
+    [say("federation.version"), overview.version],
+    [say("federation.round"), overview.round],
+    [say("admin.reports"), overview.reports],
+    [say("federation.devices"), overview.devices],
+    [say("admin.left"), overview.left],
+    [say("admin.waiting"), overview.waiting],
+    [say("admin.folded"), overview.rounds_folded],
+    [say("admin.abandoned"), overview.rounds_abandoned],
+    [say("admin.bytes"), bytes],
   ];
-  for (const [metric, value] of Object.entries(told.accuracy ?? {}))
+  for (const [metric, value] of Object.entries(overview.accuracy ?? {}))
     if (typeof value === "number") numbers.push([metric, value]);
   fill(
     byId("now"),
     ...numbers.map(([title, value]) => element("div", {}, element("dt", {}, title), element("dd", {}, short(value)))),
   );
+  showJoining(overview);
   showCharts(rounds.filter(({ state }) => state === "folded" || state === "abandoned"));
-  showRejected(told.rejected ?? {});
-  showLatency(told.latency_ms ?? {});
+  showMoved(overview);
+  showJudged(overview.evaluation ?? []);
+  showRejected(overview.rejected ?? {});
+  showLatency(overview.latency_ms ?? {});
   showRounds(rounds.reverse());
+}
+
+/** What this federation is to people, and how somebody on the same network joins.
+ * @type {(overview: Overview) => void} */
+function showJoining({ name, description, run_by: runBy, joining }) {
+  const about = together(description ?? "", runBy ? say("run-by", { who: runBy }) : "");
+  byId("federation-name").textContent = name ?? say("admin.unnamed");
+  fill(
+    byId("joining"),
+    element("p", { class: "quiet" }, about || say("admin.unsaid")),
+    joining ? joiningCode(joining, say("admin.join")) : null,
+  );
 }
 
 /** @type {(rounds: Round[]) => void} */
@@ -128,11 +159,11 @@ function showCharts(rounds) {
   }));
   fill(
     byId("charts"),
-    chart("Reports, and dropouts above them", over("reports", "dropouts")),
-    chart("Rejected uploads", rejected),
-    chart("Bytes received", over("bytes")),
-    chart("Model drift", over("drift"), { line: true }),
-    chart("Seconds a round took", over("seconds"), { line: true, unit: " s" }),
+    chart(say("chart.reports"), over("reports", "dropouts")),
+    chart(say("chart.rejected"), rejected),
+    chart(say("chart.bytes"), over("bytes"), { unit: " B" }),
+    chart(say("chart.drift"), over("drift"), { line: true }),
+    chart(say("chart.seconds"), over("seconds"), { line: true, unit: " s" }),
   );
 }
 
@@ -141,36 +172,84 @@ function showCharts(rounds) {
 const numbersTable = (caption, [first, ...others], rows) =>
   table(caption, [[first], ...others.map((title) => /** @type {[string, string]} */ ([title, "number"]))], rows);
 
+/** What the newest version did to single items: a push shows here first.
+ * @type {(overview: Overview) => void} */
+function showMoved({ moved_most, held_rows = 0, capped_rows = 0, busiest_range_reports = 0 }) {
+  const held = say("admin.held", { held: held_rows, capped: capped_rows });
+  const ranges = say("admin.ranges", { count: busiest_range_reports });
+  fill(
+    byId("moved"),
+    moved_most?.length
+      ? numbersTable(
+          say("admin.moved-caption"),
+          [say("admin.moved-item"), say("admin.moved-by")],
+          moved_most.map(({ item, move }) => [item, short(move)]),
+        )
+      : element("p", { class: "quiet" }, say("admin.moved-none")),
+    element("p", { class: "quiet" }, together(held, ranges)),
+  );
+}
+
+/** What devices that evaluate have said, deniably: the share who would have been shown the item that they hold back.
+ * @type {(judged: NonNullable<Overview["evaluation"]>) => void} */
+function showJudged(judged) {
+  const rows = judged.map(({ version, answers, share, low, high }) => [
+    `${version}`,
+    short(answers),
+    number(share, 2),
+    say("admin.from-to", { low: number(low, 2), high: number(high, 2) }),
+  ]);
+  fill(
+    byId("judged"),
+    rows.length
+      ? numbersTable(
+          say("admin.judged-caption"),
+          [
+            say("admin.judged-version"),
+            say("admin.judged-answers"),
+            say("admin.judged-share"),
+            say("admin.judged-interval"),
+          ],
+          rows,
+        )
+      : element("p", { class: "quiet" }, say("admin.judged-none")),
+  );
+}
+
 /** @type {(rejected: Record<string, number>) => void} */
 function showRejected(rejected) {
   const rows = Object.entries(rejected).map(([reason, count]) => [
-    REASONS[reason] ? `${reason}: ${REASONS[reason]}` : reason,
+    REASONS[reason] ? say("admin.reason-words", { slug: reason, words: say(REASONS[reason]) }) : reason,
     short(count),
   ]);
   fill(
     byId("rejected"),
     rows.length
-      ? numbersTable("Rejected uploads", ["Reason", "Uploads"], rows)
-      : element("p", { class: "quiet" }, "None so far."),
+      ? numbersTable(say("admin.rejected-caption"), [say("admin.reason"), say("admin.uploads")], rows)
+      : element("p", { class: "quiet" }, say("admin.rejected-none")),
   );
 }
 
 /** @type {(latency: Record<string, { requests: number, p50: number, p99: number }>) => void} */
 function showLatency(latency) {
-  const rows = Object.entries(latency).map(([route, told]) => [
+  const rows = Object.entries(latency).map(([route, { requests, p50, p99 }]) => [
     route,
-    short(told.requests),
-    short(told.p50),
-    short(told.p99),
+    short(requests),
+    short(p50),
+    short(p99),
   ]);
-  const words = element("p", { class: "quiet" }, "Of the latest requests of the process that answered.");
+  const words = element("p", { class: "quiet" }, say("admin.latency-words"));
   if (rows.length)
     fill(
       byId("latency"),
       words,
-      numbersTable("Latency", ["Route", "requests", "half within, ms", "99 % within, ms"], rows),
+      numbersTable(
+        say("admin.latency-caption"),
+        [say("admin.route"), say("admin.requests"), say("admin.half"), say("admin.nearly-all")],
+        rows,
+      ),
     );
-  else fill(byId("latency"), element("p", { class: "quiet" }, "Nothing was asked yet."));
+  else fill(byId("latency"), element("p", { class: "quiet" }, say("admin.latency-none")));
 }
 
 /** @type {(rounds: Round[]) => void} */
@@ -181,7 +260,7 @@ function showRounds(rounds) {
       .map(([reason, count]) => `${count} ${reason}`)
       .join(", ") || "–";
   const rows = rounds.map((round) => [
-    `${round.number}: ${round.state}`,
+    `${round.number}: ${Object.hasOwn(STATES, round.state) ? say(STATES[round.state]) : round.state}`,
     short(round.granted),
     short(round.reports),
     short(round.dropouts),
@@ -191,29 +270,31 @@ function showRounds(rounds) {
     short(round.drift),
     short(round.seconds),
   ]);
-  const columns = [
-    "Round",
-    "tasks given",
-    "reports",
-    "dropouts",
-    "rejected",
-    "bytes",
-    "rows clipped",
-    "drift",
-    "seconds",
+  /** @type {Key[]} */
+  const titles = [
+    "admin.round",
+    "admin.tasks",
+    "admin.reports-column",
+    "admin.dropouts",
+    "admin.rejected-column",
+    "admin.bytes-column",
+    "admin.clipped",
+    "admin.drift",
+    "admin.seconds",
   ];
+  const columns = titles.map((title) => say(title));
   const earlier = rows.slice(LATEST_ROUNDS);
   fill(
     byId("rounds"),
     rows.length
-      ? numbersTable("Round by round", columns, rows.slice(0, LATEST_ROUNDS))
-      : element("p", { class: "quiet" }, "No round yet: it begins with the first device."),
+      ? numbersTable(say("admin.rounds-caption"), columns, rows.slice(0, LATEST_ROUNDS))
+      : element("p", { class: "quiet" }, say("admin.rounds-none")),
     earlier.length
       ? element(
           "details",
           { id: "earlier-rounds", open: isOpen("earlier-rounds") },
-          element("summary", { "data-key": "earlier-rounds" }, `${earlier.length} earlier`),
-          numbersTable("Earlier rounds", columns, earlier),
+          element("summary", { "data-key": "earlier-rounds" }, say("admin.earlier", { count: earlier.length })),
+          numbersTable(say("admin.earlier-caption"), columns, earlier),
         )
       : null,
   );
@@ -224,7 +305,7 @@ function signOut() {
   clearTimeout(timer);
   byId("entrance").hidden = false;
   byId("inside").hidden = true;
-  byId("standing").textContent = "Not signed in";
+  byId("standing").textContent = say("admin.signed-out");
   byId("standing").classList.remove("on");
 }
 
@@ -233,7 +314,7 @@ async function act(path, body) {
   try {
     await ask(path, body);
   } catch (fault) {
-    showTrouble(sentenceOf(fault));
+    showTrouble(told(saidOf(fault)));
     return;
   }
   look();
@@ -249,4 +330,5 @@ byId("sign-in").addEventListener("submit", (event) => {
 byId("pause").addEventListener("click", () => act("rounds", { paused: !paused }));
 byId("close").addEventListener("click", () => act("close"));
 byId("sign-out").addEventListener("click", signOut);
+prepareTexts(() => (sessionStorage.getItem(KEY) && latest ? show(latest) : undefined));
 look();

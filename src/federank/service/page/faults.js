@@ -1,4 +1,22 @@
-/* Faults: what went wrong, as the sentence that a person reads. */
+/* Faults, and whatever else the device has to say: which sentence it is, and what stands in it. The words are the page's (words/). */
 
-/** @type {(fault: unknown) => string} */
-export const sentenceOf = (fault) => (fault instanceof Error ? fault.message : String(fault));
+/** A sentence's name, in every language.
+ * @typedef {keyof typeof import("./words/en.js").default} Key */
+
+/** What is to be said: a sentence by its name with its values, or text that is somebody else's and stays as it is.
+ * @typedef {string | [key: Key, values?: Record<string, unknown>]} Said */
+
+export class Fault extends Error {
+  /** @param {Said} said */
+  constructor(said) {
+    super(JSON.stringify(said));
+    this.said = said;
+  }
+}
+
+/** @type {(fault: unknown) => Said} */
+export function saidOf(fault) {
+  if (!(fault instanceof Error)) return String(fault);
+  if (fault.name === "InvalidStateError") return ["fault.storage-gone"]; // the browser's own, of a database that is closed
+  return "said" in fault ? /** @type {Fault} */ (fault).said : fault.message;
+}

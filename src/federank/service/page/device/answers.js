@@ -1,11 +1,11 @@
-/* What an answer must hold: a value that is not as promised is refused with a sentence that names it. */
+/* What an answer must hold: a value that is not as promised is refused with a sentence that names it as the interface does. */
 
 import { BadAnswer } from "./client.js";
 
 /** Refuse an answer unless this holds.
  * @type {(holds: unknown, what: string) => void} */
 export function needed(holds, what) {
-  if (!holds) throw new BadAnswer(`The server's answer has no usable ${what}.`);
+  if (!holds) throw new BadAnswer(["fault.unusable", { what }]);
 }
 
 /** @type {(value: any, low: number, high: number) => boolean} */

@@ -142,19 +142,19 @@ function mostPopular(among, most, popularity) {
   return best;
 }
 
-/** Which items these names mean, by id or by title; and the names that mean none, or more than one.
- * @type {(catalogue: Catalogue, names: string[]) => { numbers: number[], unmatched: string[] }} */
+/** Which items these names mean, by id or by title, and by which name; and the names that mean none, or more than one.
+ * @type {(catalogue: Catalogue, names: string[]) => { numbers: number[], unmatched: string[], meant: Map<number, string> }} */
 export function matched(catalogue, names) {
   catalogue.titles ??= titleTable(plainOf(catalogue));
-  /** @type {Set<number>} */
-  const numbers = new Set();
+  /** @type {Map<number, string>} */
+  const meant = new Map();
   const unmatched = [];
   for (const name of names) {
     const number = catalogue.numberOf.get(name) ?? byTitle(catalogue.titles, plainTitle(name));
     if (number === undefined || number === null) unmatched.push(name);
-    else numbers.add(number);
+    else if (!meant.has(number)) meant.set(number, name);
   }
-  return { numbers: [...numbers], unmatched };
+  return { numbers: [...meant.keys()], unmatched, meant };
 }
 
 /** Title -> number; null where several items share it.

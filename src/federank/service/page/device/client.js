@@ -1,4 +1,5 @@
-/* The client: one request at a time to the server that this page came from, and never more read than was asked for.
+/* The client: one request at a time, and never more read than was asked for. It goes to the server that this page came from; only
+who a helper is (sums.js) is asked at the helper's own address.
 
     NoAnswer    no answer, or one that says "later" (429, 5xx): worth a retry
     Refused     the server understood and said no, with a sentence
@@ -7,46 +8,59 @@
 Retries and their backoff are life.js's business; which requests there are, federation.js's.
 */
 
+import { Fault } from "../faults.js";
 import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "./rules.js";
 
-const PREFIX = "api/v1";
+/** @import { Key, Said } from "../faults.js" */
 
-export class NoAnswer extends Error {
+const PREFIX = "api/v1";
+/** What refusals mean to a person, by the server's word for them.
+ * @type {Record<string, Key>} */
+const REFUSALS = {
+  banned: "refused.banned",
+  late: "refused.late",
+  "not-invited": "refused.not-invited",
+  malformed: "refused.malformed",
+  implausible: "refused.implausible",
+  foreign: "refused.foreign",
+};
+
+export class NoAnswer extends Fault {
   /** `retryAfter` is how many seconds the server asked for, if it did.
-   * @param {string} message
+   * @param {Said} said
    * @param {number | null} retryAfter */
-  constructor(message, retryAfter = null) {
-    super(message);
+  constructor(said, retryAfter = null) {
+    super(said);
     this.retryAfter = retryAfter;
   }
 }
 
-export class Refused extends Error {
+export class Refused extends Fault {
   /** `slug` is the reason in one word.
    * @param {number} status
    * @param {string} slug
-   * @param {string} message */
-  constructor(status, slug, message) {
-    super(message);
+   * @param {Said} said */
+  constructor(status, slug, said) {
+    super(said);
     this.status = status;
     this.slug = slug;
   }
 }
 
-export class BadAnswer extends Error {}
+export class BadAnswer extends Fault {}
 
-/** What `fetch` takes, with a token, a timeout in milliseconds, and a signal that ends it.
+/** What `fetch` takes, with a token, a timeout in milliseconds, a signal that ends it, and another origin than the page's.
  * @typedef {Omit<RequestInit, "headers" | "signal"> & { token?: string | null, timeout?: number,
- *   signal?: AbortSignal, headers?: Record<string, string> }} Options */
+ *   signal?: AbortSignal, headers?: Record<string, string>, origin?: string }} Options */
 
 /** Make a request; the response, whose body is still to be read.
  * @type {(path: string, options?: Options) => Promise<Response>} */
-export async function request(path, { token, timeout = 30_000, signal, ...options } = {}) {
+export async function request(path, { token, timeout = 30_000, signal, origin, ...options } = {}) {
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   const signals = [AbortSignal.timeout(timeout), ...(signal ? [signal] : [])];
   let response;
   try {
-    response = await fetch(new URL(`${PREFIX}/${path}`, self.location.origin), {
+    response = await fetch(new URL(origin ? path : `${PREFIX}/${path}`, origin ?? self.location.origin), {
       ...options,
       headers,
       signal: AbortSignal.any(signals),
@@ -57,11 +71,11 @@ export async function request(path, { token, timeout = 30_000, signal, ...option
     });
   } catch (fault) {
     if (signal?.aborted) throw fault;
-    throw new NoAnswer("The server cannot be reached just now.");
+    throw new NoAnswer(["fault.unreachable"]);
   }
   if (response.status === 429 || response.status >= 500) {
     const seconds = Number(response.headers.get("Retry-After"));
-    throw new NoAnswer("The server is busy just now.", seconds > 0 ? Math.min(seconds, LONGEST_RETRY_AFTER) : null);
+    throw new NoAnswer(["fault.busy"], seconds > 0 ? Math.min(seconds, LONGEST_RETRY_AFTER) : null);
   }
   if (response.status >= 400) throw await refusal(response);
   return response;
@@ -71,9 +85,11 @@ export async function request(path, { token, timeout = 30_000, signal, ...option
 async function refusal(response) {
   try {
     const { error, message } = JSON.parse(await textOf(response, MOST_SMALL_BYTES));
-    return new Refused(response.status, String(error), String(message).slice(0, 500));
+    const slug = String(error);
+    const reason = String(message).slice(0, 500);
+    return new Refused(response.status, slug, Object.hasOwn(REFUSALS, slug) ? [REFUSALS[slug], { reason }] : reason);
   } catch {
-    return new Refused(response.status, "refused", `The server refused with status ${response.status} and no reason.`);
+    return new Refused(response.status, "refused", ["fault.refused", { status: response.status }]);
   }
 }
 
@@ -88,15 +104,13 @@ export async function bytesOf(response, largest) {
       size += next.value.length;
       if (size > largest) {
         reader?.cancel();
-        throw new BadAnswer(
-          `The server sent more than ${largest.toLocaleString("en")} bytes where that is the most there can be.`,
-        );
+        throw new BadAnswer(["fault.too-much", { most: largest }]);
       }
       pieces.push(next.value);
     }
   } catch (fault) {
     if (fault instanceof BadAnswer) throw fault;
-    throw new NoAnswer("The connection broke while the server was answering.");
+    throw new NoAnswer(["fault.broke-off"]);
   }
   const body = new Uint8Array(size);
   let index = 0;
@@ -115,10 +129,15 @@ async function textOf(response, largest) {
 /** The JSON of a body, which may be anything.
  * @type {(response: Response, largest?: number) => Promise<any>} */
 export async function jsonOf(response, largest = MOST_SMALL_BYTES) {
-  const text = await textOf(response, largest);
+  return jsonIn(await bytesOf(response, largest));
+}
+
+/** The same of a body's bytes.
+ * @type {(body: Uint8Array) => any} */
+export function jsonIn(body) {
   try {
-    return JSON.parse(text);
+    return JSON.parse(new TextDecoder().decode(body));
   } catch {
-    throw new BadAnswer("The server's answer is not JSON.");
+    throw new BadAnswer(["fault.not-json"]);
   }
 }

@@ -11,9 +11,12 @@ import { isPolicy, outward } from "../protocol/policy.js";
 import { BadAnswer } from "./client.js";
 import { fetchModel } from "./federation.js";
 import { StorageFull, readEverything, write } from "./store.js";
+import { lookedAt, varied } from "./variety.js";
 
+/** @import { Said } from "../faults.js" */
 /** @import { Entry } from "../protocol/ledger.js" */
 /** @import { Outward, Policy } from "../protocol/policy.js" */
+/** @import { SumsCharter } from "../protocol/sums/charter.js" */
 /** @import { Catalogue } from "./catalogue.js" */
 /** @import { Facts, Rows, Shape } from "./federation.js" */
 /** @import { Choice, Identity, Kept, LearntFrom, Owned } from "./store.js" */
@@ -21,47 +24,49 @@ import { StorageFull, readEverything, write } from "./store.js";
 /** The public model as of a version; none before the first has come. Where pairs are learnt items have biases, where squares
 are learnt weights; `gram` and `popular` are made of it when they are first needed.
  * @typedef {{ version: number | null, vectors: Float32Array, biases: Float32Array, weights: Float32Array,
- *   regulariser: number, gram?: Float64Array, popular?: Float32Array }} Model */
+ *   regulariser: number, implicit: Float32Array, iteration: number, gram?: Float64Array, popular?: Float32Array }} Model */
 
-/** A federation that was met (enrolment.js): what it is, its items, its model, and what there is to complain of.
- * @typedef {{ facts: Facts, shape: Shape, catalogue: Catalogue, model: Model, complaint: string | null }} Met */
+/** A federation that was met (enrolment.js): what it is, its items, its model, the charter where uploads are sums, and what there
+is to complain of; `keeping` ends when it is written down.
+ * @typedef {{ facts: Facts, shape: Shape, catalogue: Catalogue, model: Model, charter: SumsCharter | null,
+ *   complaint: Said | null, isAway?: boolean, keeping?: Promise<void> }} Met */
 
 export const WAIT = 30_000; // ms in which something that is added while taking part can be taken back before it may leave
 const FIRST_POLICY = { sharing: "sticky", pi: 0.3, basis: "shared" };
-const BEGUN_ANEW =
-  "This federation was begun anew since you were here. Your list, your choices and the record of what has left are still yours; what belonged to the old one is gone. Nothing is sent unless you take part in the new one.";
 
 /** Why an older model is not taken.
- * @type {(offered: number, have: number) => string} */
-export const older = (offered, have) =>
-  `The server offers version ${offered} of the model, but this device already has version ${have} and keeps it. If it stays so, ask the operator whether a backup was put back.`;
+ * @type {(offered: number, have: number) => Said} */
+export const older = (offered, have) => ["notice.older", { offered: String(offered), have: String(have) }];
 
 /** A model of which nothing has come yet.
  * @type {(shape: Shape) => Model} */
-export const emptyModel = ({ factors, items }) => ({
+export const emptyModel = ({ factors, items, method }) => ({
   version: null,
   vectors: new Float32Array(items * factors),
   biases: new Float32Array(items),
   weights: new Float32Array(items).fill(1),
   regulariser: 0,
+  implicit: new Float32Array(method.namesRated ? items * factors : 0),
+  iteration: 0,
 });
 
 /** Lay the rows of a Broadcast over the model; an older model than the one at hand is refused.
  * @type {(model: Model, shape: Shape, rows: Rows) => void} */
-export function layOver(model, shape, { items, vectors, biases, weights, regulariser, version }) {
+export function layOver(model, shape, rows) {
+  const { items, vectors, biases, weights, regulariser, implicit, iteration, version } = rows;
   const { factors } = shape;
   const have = model.version;
   if (have !== null && version < have) throw new BadAnswer(older(version, have));
   if (have === null && items.length !== shape.items)
-    throw new BadAnswer(
-      `The server sent ${items.length} of the ${shape.items} rows of the model; all are needed at first.`,
-    );
+    throw new BadAnswer(["fault.rows", { sent: items.length, needed: shape.items }]);
   items.forEach((item, index) => {
     model.vectors.set(vectors.subarray(index * factors, (index + 1) * factors), item * factors);
     if (biases) model.biases[item] = biases[index];
     if (weights) model.weights[item] = weights[index];
+    if (implicit?.length) model.implicit.set(implicit.subarray(index * factors, (index + 1) * factors), item * factors);
   });
   model.regulariser = regulariser ?? model.regulariser;
+  model.iteration = iteration ?? model.iteration;
   model.gram = model.popular = undefined;
   model.version = version;
 }
@@ -69,8 +74,7 @@ export function layOver(model, shape, { items, vectors, biases, weights, regular
 /** Rows of another federation's model are not for this one, however well they fit.
  * @type {(facts: Facts, rows: { founding: string | null }) => void} */
 export function refuseAnother(facts, rows) {
-  if (rows.founding && rows.founding !== facts.founding)
-    throw new BadAnswer("The federation at this address has just been begun anew; try again.");
+  if (rows.founding && rows.founding !== facts.founding) throw new BadAnswer(["fault.just-begun-anew"]);
 }
 
 export class Device {
@@ -85,6 +89,9 @@ export class Device {
     this.dismissed = new Int32Array(0);
     /** @type {Map<number, Entry>} */
     this.entries = new Map();
+    /** What the person has given items, where they are rated.
+     * @type {Map<number, number>} */
+    this.stars = new Map();
     /** @type {Float32Array | null} */
     this.home = null;
     this.olderInARow = 0;
@@ -112,9 +119,10 @@ export class Device {
     return this.facts.trained === false && !this.model.version;
   }
 
-  /** What the person must know before their next choice, as a sentence; null if there is nothing. */
+  /** What the person must know before their next choice; null if there is nothing.
+   * @returns {Said | null} */
   get notice() {
-    return this.kept.begunAnew ? BEGUN_ANEW : this.met.complaint;
+    return this.kept.begunAnew ? ["notice.begun-anew"] : this.met.complaint;
   }
 
   /** Fetch the rows that changed since the version this device has. */
@@ -134,8 +142,8 @@ export class Device {
 
   /** Keep a copy of the model, if there is room: without one it is fetched whole next time. */
   async keepModel() {
-    const { version, vectors, biases, weights, regulariser } = this.model;
-    const model = { version, vectors, biases, weights, regulariser };
+    const { version, vectors, biases, weights, regulariser, implicit, iteration } = this.model;
+    const model = { version, vectors, biases, weights, regulariser, implicit, iteration };
     const { founding, catalogue } = this.facts;
     try {
       await write(this.database, { model: { model: { ...model, founding, catalogue } } });
@@ -153,6 +161,12 @@ export class Device {
     this.kept = { revision: 0, taking: false, ...kept };
     this.history = numbers(kept.history);
     this.dismissed = numbers(kept.dismissed);
+    const rated = this.method.scale ? kept.history : [];
+    this.stars = new Map(
+      rated.flatMap(({ id, rating }) => (numberOf.has(id) && rating ? [[numberOf.get(id) ?? -1, rating]] : [])),
+    );
+    // What was only liked, before the federation was of ratings, is no rating.
+    if (this.method.scale) this.history = this.history.filter((item) => this.stars.has(item));
     this.entries = new Map();
     for (const entry of kept.ledger) {
       const item = numberOf.get(entry.id);
@@ -179,8 +193,22 @@ export class Device {
     if (policy && isPolicy(policy)) return this.understood({ neverIds: [], neverCategories: [], ...policy });
     const suggested = this.facts.suggested_policy;
     const first = suggested && isPolicy(suggested) ? suggested : FIRST_POLICY;
-    const { sharing, pi, basis, epsilon = null, budget = null, messages = null } = /** @type {Policy} */ (first);
-    return this.understood({ sharing, pi, basis, epsilon, budget, messages, neverIds: [], neverCategories: [] });
+    const { sharing, pi, basis, epsilon = null, budget = null } = /** @type {Policy} */ (first);
+    const { messages = null, triples = null } = /** @type {Policy} */ (first);
+    const { filling = null, rho = null, sampling = null } = /** @type {Policy} */ (first);
+    const hidden = { filling, rho, sampling };
+    return this.understood({
+      sharing,
+      pi,
+      basis,
+      epsilon,
+      budget,
+      messages,
+      triples,
+      ...hidden,
+      neverIds: [],
+      neverCategories: [],
+    });
   }
 
   /** A policy as the federation's method can follow it: where no coins are tossed, a fixed part for life stands for them,
@@ -188,7 +216,16 @@ export class Device {
    * @param {Choice} choice
    * @returns {Choice} */
   understood(choice) {
-    const { messages, sharing } = this.method;
+    const { messages, sharing, scale } = this.method;
+    if (scale) {
+      const {
+        filling = null,
+        rho = null,
+        sampling = null,
+      } = choice.filling ? choice : (this.facts.suggested_policy ?? {});
+      const kept = { filling: filling ?? "hybrid", rho: rho ?? 2, sampling: sampling ?? "fixed" };
+      return { ...choice, ...kept, sharing: "sticky", basis: "shared", epsilon: null };
+    }
     if (messages === null) return choice;
     const kind = sharing.includes(choice.sharing) ? choice.sharing : "sticky";
     return { ...choice, sharing: kind, basis: "shared", messages: Math.min(choice.messages ?? messages, messages) };
@@ -214,11 +251,14 @@ export class Device {
     return [...gone.map((_, index) => -1 - index), ...reallyLiked(this.entries)];
   }
 
-  /** Until when an item waits before it may leave. Only what was added since its owner agreed to take part does.
+  /** Until when an item waits before it may leave: half a minute, and until its owner has been shown that it does. Only what was
+  added since its owner agreed to take part waits.
    * @param {Owned} owned */
-  waitsUntil({ at }) {
+  waitsUntil({ at, shown }) {
     const { taking, agreed = 0 } = this.kept;
-    return taking && at > agreed && at + WAIT > Date.now() ? at + WAIT : 0;
+    if (!taking || at <= agreed) return 0;
+    if (!shown) return Infinity;
+    return at + WAIT > Date.now() ? at + WAIT : 0;
   }
 
   /** The ids of what waits. */
@@ -235,6 +275,37 @@ export class Device {
     if (!settled.length) return { profile: settled, real: [], allowed: [], lifelong: true };
     const { seed, user } = await this.identity();
     return outward(this.policy, seed, user, settled, this.shape.items, this.sent);
+  }
+
+  /** What the person has given an item; null where it is not rated.
+   * @param {number} item
+   * @returns {number | null} */
+  starOf(item) {
+    return this.stars.get(item) ?? null;
+  }
+
+  /** The same of several items that are rated.
+   * @param {Int32Array} items */
+  starsOf(items) {
+    return Float32Array.from(items, (item) => this.stars.get(item) ?? 0);
+  }
+
+  /** What this person would give an item, and whether that is only their own mean, because nobody has told anything of it; null
+  where items are not rated, or nothing is yet.
+   * @param {number} item
+   * @returns {Promise<{ rating: number, isMean: boolean } | null>} */
+  async predicted(item) {
+    const { scale, home } = this.method;
+    if (!scale || !this.history.length) return null;
+    const stars = this.starsOf(this.history);
+    const isMean = !this.model.version || !this.model.weights[item];
+    let rating = stars.reduce((sum, star) => sum + star, 0) / stars.length;
+    if (!isMean) {
+      const { factors } = this.shape;
+      this.home ??= home(await this.identity(), this.history, this.model, stars);
+      rating = this.home.reduce((sum, value, f) => sum + value * this.model.vectors[item * factors + f], 0);
+    }
+    return { rating: Math.min(Math.max(rating, scale.lowest), scale.highest), isMean };
   }
 
   /** What a round's vector and message are computed from, as it is kept beside them.
@@ -287,7 +358,12 @@ export class Device {
    * @param {number} n */
   async recommend(n) {
     if (!this.history.length) return [];
-    this.home ??= this.method.home(await this.identity(), this.history, this.model);
-    return topN(scores(this.home, this.model), n, new Set([...this.history, ...this.dismissed]));
+    this.home ??= this.method.home(await this.identity(), this.history, this.model, this.starsOf(this.history));
+    const values = scores(this.home, this.model);
+    const variety = this.kept.variety ?? 0;
+    // Of what nobody has told anything of, no rating can be predicted.
+    const silent = this.method.scale ? [...this.model.weights.keys()].filter((item) => !this.model.weights[item]) : [];
+    const best = topN(values, lookedAt(n, variety), new Set([...this.history, ...this.dismissed, ...silent]));
+    return varied(best, values, this.model.vectors, n, variety);
   }
 }

@@ -1,25 +1,44 @@
-/* Meeting a federation, joining it, finding it begun anew, and leaving it.
+/* Meeting a federation, joining it, finding it begun anew, and leaving it. Without a network it is met as it was last.
 
 A federation says which one it is by a word that is another for every founding. Of one that was begun anew at the same address
 the list, the choices and the ledger stay; what belonged to the old one (keys, vector, messages on their way) is dropped, and
 nothing is sent until the owner takes part again.
 */
 
+import { Fault } from "../faults.js";
 import { indexed } from "./catalogue.js";
+import { BadAnswer, NoAnswer } from "./client.js";
 import { Device, emptyModel, layOver, older, refuseAnother } from "./device.js";
-import { fetchCatalogue, fetchFacts, fetchModel, register, shapeOf, unregister } from "./federation.js";
-import { eraseEverything, openStore, read, readEverything, write } from "./store.js";
+import { fetchCatalogue, fetchFacts, fetchModel, isSummed, register, shapeOf, unregister } from "./federation.js";
+import { MOST_OLDER_OFFERS } from "./rules.js";
+import { StorageFull, eraseEverything, openStore, read, readEverything, write } from "./store.js";
 
+/** @import { Said } from "../faults.js" */
 /** @import { Met, Model } from "./device.js" */
-/** @import { Facts, Rows, Shape } from "./federation.js" */
+/** @import { Facts, Item, Rows, Shape } from "./federation.js" */
 /** @import { KeptModel } from "./store.js" */
 
 /** @typedef {Rows & { founding: string | null }} Fetched */
 
+/** @type {Said} */
+const AWAY = ["notice.away"];
 const MOMENT = 1000; // ms in which a worker that lags behind the others has caught up
 
+/** What only federations of sums need, and so only they load. */
+const sums = () => import("./sums.js");
+
+/** @type {() => Promise<void>} */
+const moment = () =>
+  new Promise((resolve) => {
+    setTimeout(resolve, MOMENT);
+  });
+
+/** Whether a catalogue has these items first, each with its number.
+ * @type {(items: Item[], first: Item[]) => boolean} */
+const beginsWith = (items, first) => first.every(({ id }, number) => items[number]?.id === id);
+
 /** Somebody else's federation is at the address now, and has been met. */
-export class BegunAnew extends Error {}
+export class BegunAnew extends Fault {}
 
 /** Open the database, ask the federation what it is, and bring the model up to date.
  * @type {() => Promise<Device>} */
@@ -38,14 +57,77 @@ export async function meetAgain(device) {
   await settle(device);
 }
 
-/** What the federation is, its catalogue and its model.
+/** What the federation is, its catalogue and its model; as they were last where the server cannot be reached.
  * @type {(opening: Promise<IDBDatabase>) => Promise<Met>} */
 async function meet(opening) {
+  try {
+    const met = await meetNow(opening);
+    return { ...met, keeping: keepMet(await opening, met) }; // while the page is already in use
+  } catch (fault) {
+    const met = fault instanceof NoAnswer ? await metLast(await opening) : null;
+    if (!met) throw fault;
+    return met;
+  }
+}
+
+/** The federation as this browser keeps it; null where it does not, or not all of it.
+ * @type {(database: IDBDatabase) => Promise<Met | null>} */
+async function metLast(database) {
+  const [known, listed, kept] = await Promise.all(
+    ["federation", "catalogue", "model"].map((key) => read(database, "model", key)),
+  );
+  if (!known || !listed || !kept) return null;
+  const { facts, charter } = known;
+  const shape = shapeOf(facts);
+  if (!isOf(facts, shape, kept) || listed.items.length !== shape.items) return null;
+  const model = { ...emptyModel(shape), ...kept };
+  return { facts, shape, catalogue: indexed(listed), model, charter, complaint: AWAY, isAway: true };
+}
+
+/** Keep what the federation is, if there is room; its catalogue only where it is another. Answers that were drawn for life are
+tied to the items' numbers: they stand where the catalogue begins with the one that they were drawn for.
+ * @type {(database: IDBDatabase, met: Met) => Promise<void>} */
+async function keepMet(database, { facts, charter, catalogue: { digest, items } }) {
+  try {
+    const before = await read(database, "model", "catalogue");
+    const isSame = before?.digest === digest && before.items.length === items.length;
+    const listed = isSame ? {} : { catalogue: { digest, items } };
+    const joined = await read(database, "facts", "joined");
+    const hasGrown =
+      !isSame && before?.digest === joined && joined !== undefined && beginsWith(items, before?.items ?? []);
+    const tied = hasGrown ? { joined: digest } : {};
+    await write(database, { model: { federation: { facts, charter }, ...listed }, facts: tied });
+  } catch (fault) {
+    if (!(fault instanceof StorageFull)) throw fault;
+  }
+}
+
+/** The catalogue has grown to so many items: meet the federation as it is now. A worker of the server that has not heard of it yet is
+given a moment.
+ * @type {(device: Device, items: number) => Promise<void>} */
+export async function followGrowth(device, items) {
+  for (let tries = 1; device.shape.items < items; tries++) {
+    try {
+      await meetAgain(device);
+    } catch (fault) {
+      if (!(fault instanceof BadAnswer) || tries >= MOST_OLDER_OFFERS) throw fault;
+    }
+    if (device.shape.items >= items) return;
+    if (tries >= MOST_OLDER_OFFERS)
+      throw new BadAnswer(["fault.catalogue-behind", { items, have: device.shape.items }]);
+    await moment();
+  }
+}
+
+/** The same from the server.
+ * @type {(opening: Promise<IDBDatabase>) => Promise<Met>} */
+async function meetNow(opening) {
   // Everything is asked for at once; answers are checked against what the federation says it is when that has come.
   const asked = fetchFacts();
   const shaped = asked.then(shapeOf);
   const listed = fetchCatalogue(shaped);
-  for (const early of [shaped, listed]) early.catch(() => {}); // awaited below, after what may fail before them
+  const chartered = asked.then(async (facts) => (isSummed(facts) ? (await sums()).fetchCharter(facts) : null));
+  for (const early of [shaped, listed, chartered]) early.catch(() => {}); // awaited below, after what may fail before them
   /** @type {KeptModel | undefined} */
   const kept = await read(await opening, "model", "model");
   const changed = fetchModel(shaped, kept?.version ?? null);
@@ -53,7 +135,9 @@ async function meet(opening) {
   const [facts, shape] = await Promise.all([asked, shaped]);
   const mine = kept && isOf(facts, shape, kept) ? kept : null;
   const { model, complaint } = await upToDate(facts, shape, mine, kept && !mine ? fetchModel(shape) : changed);
-  return { facts, shape, catalogue: indexed(await listed), model, complaint };
+  const [catalogue, charter] = await Promise.all([listed, chartered]);
+  if (charter) await (await sums()).refuseAnotherList(charter, catalogue.told);
+  return { facts, shape, catalogue: indexed(catalogue), model, charter, complaint };
 }
 
 /** Whether the model that is kept belongs to this federation.
@@ -66,15 +150,13 @@ function isOf(facts, shape, kept) {
 
 /** The model that is kept, or an empty one, with the rows that have come laid over it. One that is older even after a
 moment is not taken: the one at hand is used, and the person told.
- * @typedef {{ model: Model, complaint: string | null }} UpToDate
+ * @typedef {{ model: Model, complaint: Said | null }} UpToDate
  * @type {(facts: Facts, shape: Shape, kept: KeptModel | null, changed: Promise<Fetched>) => Promise<UpToDate>} */
 async function upToDate(facts, shape, kept, changed) {
   const have = kept?.version ?? null;
   let rows = await changed;
   if (have !== null && rows.version < have) {
-    await new Promise((resolve) => {
-      setTimeout(resolve, MOMENT);
-    });
+    await moment();
     rows = await fetchModel(shape, have);
   }
   refuseAnother(facts, rows);
@@ -90,6 +172,7 @@ async function settle(device) {
   device.keepModel(); // while the page is already in use
   const joined = await read(device.database, "facts", "founding");
   if (joined !== undefined && joined !== device.facts.founding) await partFromTheOldOne(device.database);
+  if (joined === device.facts.founding) await device.met.keeping; // what was drawn for life may have to be tied anew
   await device.reload();
 }
 
@@ -100,7 +183,7 @@ async function partFromTheOldOne(database) {
   const waiting = new Set(pending.map(({ ticket }) => ticket));
   const ended = rounds
     .filter(({ ticket }) => waiting.has(ticket))
-    .map((round) => [round.ticket, { ...round, outcome: "not used: the federation was begun anew" }]);
+    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["outcome.begun-anew"] }]);
   const facts = {
     identity: identity && { ...identity, device: null, token: null },
     founding: undefined,
@@ -121,13 +204,16 @@ export async function enrolled(device) {
   const { founding } = await fetchFacts();
   if (founding !== device.facts.founding) {
     await meetAgain(device);
-    throw new BegunAnew();
+    throw new BegunAnew(["notice.begun-anew"]);
   }
+  // The helper is asked who it is before anybody is told that this device is there.
+  const { charter } = device.met;
+  const pinned = charter && (await (await sums()).pinned(charter, device.kept.sums));
   const { device: id, token } = await register();
   const joined = device.kept.joined ?? device.catalogue.digest;
   await write(
     device.database,
-    { facts: { identity: { ...identity, device: id, token }, joined, founding } },
+    { facts: { identity: { ...identity, device: id, token }, joined, founding, ...(pinned && { sums: pinned }) } },
     { revision: device.kept.revision },
   );
   await device.reload();

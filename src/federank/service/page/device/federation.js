@@ -6,46 +6,56 @@ the person.
 
 import { BadMessage } from "../protocol/wire.js";
 import { needed, whole } from "./answers.js";
-import { BadAnswer, bytesOf, jsonOf, request } from "./client.js";
+import { BadAnswer, bytesOf, jsonIn, jsonOf, request } from "./client.js";
 import { methodOf } from "./methods/method.js";
 import * as rules from "./rules.js";
 
 /** @import { Method } from "./methods/method.js" */
 
+const SUMMED = "frugal-sums"; // what a federation calls its method whose uploads no single server can read
+
 /** What a federation says it is; what is optional is only ever shown, or checked where it is used.
- * @typedef {{ api: number, method: string, name?: string, description?: any, noun?: any, trained?: boolean | null, uploads?: string, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
+ * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, trained?: boolean | null, uploads?: string, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
 
 /** How many items there are, how many factors each has, and by which method they are learnt.
  * @typedef {{ factors: number, items: number, method: Method }} Shape */
 
 /** Rows of the public model as of a round and a version; what goes with them depends on the method.
  * @typedef {{ roundNumber: number, version: number, items: Int32Array, vectors: Float32Array, biases?: Float32Array,
- *   weights?: Float32Array, regulariser?: number }} Rows */
+ *   weights?: Float32Array, regulariser?: number, implicit?: Float32Array, iteration?: number }} Rows */
 
 /** An item of the catalogue.
  * @typedef {{ id: string, title: string, categories: string[] }} Item */
 
 /** Leave to take part in one round.
- * @typedef {{ ticket: string, round: number, version: number, most_rows?: number }} Task */
+ * @typedef {{ ticket: string, round: number, version: number, most_rows?: number, items?: number }} Task */
 
 /** How the federation is doing.
- * @typedef {{ version: number, round?: number, reports?: number, devices?: number, rounds_folded?: number,
+ * @typedef {{ version: number, round?: number, reports?: number, items?: number, devices?: number, rounds_folded?: number,
  *   founding?: string, accuracy?: Record<string, number> }} Status */
 
 /** What the federation is: its name, its method, its limits and the policy it suggests.
  * @type {() => Promise<Facts>} */
 export async function fetchFacts() {
   const facts = await jsonOf(await request("federation"));
-  const isKnown = facts?.api === rules.API && rules.METHODS.includes(facts.method);
-  needed(isKnown, "version of the interface and method that this page knows");
-  needed(whole(facts.items, 2, rules.MOST_ITEMS), "number of items");
+  const isKnown = facts?.api === rules.API && [...rules.METHODS, SUMMED].includes(facts.method);
+  if (!isKnown) throw new BadAnswer(["fault.unknown-interface"]);
+  needed(whole(facts.items, 2, rules.MOST_ITEMS), "items");
   return facts;
 }
+
+/** Whether uploads are such that no single server can read one (sums.js).
+ * @type {(facts: Facts) => boolean} */
+export const isSummed = ({ method, uploads }) => method === SUMMED && uploads === "sums";
+
+/** Whether uploads are such that the server reads them. What is neither this nor summed is not for this page.
+ * @type {(facts: Facts) => boolean} */
+export const isPlain = ({ method, uploads = "plain" }) => method !== SUMMED && uploads === "plain";
 
 /** The shape of a federation's model, once its recipe is sure to be one.
  * @type {(facts: Facts) => Shape} */
 export function shapeOf({ method: name, recipe, items }) {
-  const method = methodOf(name, recipe);
+  const method = methodOf(name === SUMMED ? "frugal" : name, recipe);
   return { factors: method.factors, items, method };
 }
 
@@ -57,30 +67,32 @@ export async function fetchStatus() {
   return status;
 }
 
-/** The items, in the order of their numbers. `shape` may still be on its way: it is only needed to check the answer.
- * @type {(shape: Promise<Shape>) => Promise<{ digest: string, items: Item[] }>} */
+/** The items, in the order of their numbers, and the bytes that they were told in. `shape` may still be on its way: it is only needed to
+check the answer.
+ * @type {(shape: Promise<Shape>) => Promise<{ digest: string, items: Item[], told: Uint8Array<ArrayBuffer> }>} */
 export async function fetchCatalogue(shape) {
-  const answer = await jsonOf(await request("catalogue"), rules.MOST_CATALOGUE_BYTES);
+  const told = await bytesOf(await request("catalogue"), rules.MOST_CATALOGUE_BYTES);
+  const answer = jsonIn(told);
   const { items: count } = await shape;
-  needed(Array.isArray(answer?.items) && answer.items.length === count, `catalogue of ${count} items`);
+  needed(Array.isArray(answer?.items) && answer.items.length === count, `catalogue (${count})`);
   /** @type {(item: any) => Item} */
   const read = (item) => {
-    needed(item !== null && typeof item === "object" && item.id !== undefined, "id of an item");
+    needed(item !== null && typeof item === "object" && item.id !== undefined, "items.id");
     const categories = Array.isArray(item.categories) ? item.categories.map(String) : [];
     return { id: String(item.id), title: String(item.title || item.id), categories };
   };
-  return { digest: String(answer.digest), items: answer.items.map(read) };
+  return { digest: String(answer.digest), items: answer.items.map(read), told };
 }
 
 /** @type {(response: Response, shape: Shape | Promise<Shape>) => Promise<Rows>} */
 async function broadcastOf(response, shape) {
   const { factors, items, method } = await shape;
-  const largest = 20_000 + items * (factors + 2) * 4;
+  const largest = 20_000 + items * (2 * factors + 3) * 4; // SVD++ has two vectors an item
   const { buffer } = await bytesOf(response, largest);
   try {
     return method.decode(buffer, items);
   } catch (fault) {
-    if (fault instanceof BadMessage) throw new BadAnswer(fault.message);
+    if (fault instanceof BadMessage) throw new BadAnswer(fault.said);
     throw fault;
   }
 }
@@ -97,7 +109,7 @@ export async function fetchModel(shape, since = null) {
 export async function register() {
   const headers = { "Content-Type": "application/json" };
   const { device, token } = Object(await jsonOf(await request("devices", { method: "POST", body: "{}", headers })));
-  needed(typeof device === "string" && typeof token === "string", "device and token");
+  needed(typeof device === "string" && typeof token === "string", "device/token");
   return { device, token };
 }
 
@@ -113,7 +125,8 @@ export async function waitForWork(token, seconds, signal) {
   const task = await jsonOf(response);
   needed(typeof task?.ticket === "string" && /^[\w-]+$/.test(task.ticket), "ticket");
   needed(task.ticket.length <= rules.LONGEST_TEXT, "ticket");
-  needed(whole(task.round, 0, rules.MOST_ROUND) && whole(task.version, 0, rules.MOST_VERSION), "round and version");
+  needed(task.items === undefined || whole(task.items, 2, rules.MOST_ITEMS), "items");
+  needed(whole(task.round, 0, rules.MOST_ROUND) && whole(task.version, 0, rules.MOST_VERSION), "round/version");
   return task;
 }
 
@@ -122,11 +135,17 @@ export async function waitForWork(token, seconds, signal) {
 export async function fetchRows(token, task, shape, have, signal) {
   const path = `tasks/${task.ticket}${have === null ? "" : `?have=${have}`}`;
   const rows = await broadcastOf(await request(path, { token, signal, timeout: 120_000 }), shape);
-  needed(
-    rows.roundNumber === task.round && rows.version === task.version,
-    "round and version: the task and its Broadcast differ",
-  );
+  needed(rows.roundNumber === task.round && rows.version === task.version, "round/version");
   return rows;
+}
+
+/** What became of a message that was stored: a word, and where it was left out a sentence.
+ * @type {(token: string, ticket: string, signal: AbortSignal) => Promise<{ outcome: string, message: string }>} */
+export async function fetchOutcome(token, ticket, signal) {
+  const { outcome, message = "" } = Object(await jsonOf(await request(`tasks/${ticket}/outcome`, { token, signal })));
+  needed(typeof outcome === "string" && outcome.length <= rules.LONGEST_TEXT, "outcome");
+  needed(typeof message === "string" && message.length <= rules.LONGEST_TEXT, "outcome");
+  return { outcome, message };
 }
 
 /** Send an Update. Idempotent: the same bytes may be sent again with the same ticket, and the server keeps them once.
@@ -137,5 +156,5 @@ export async function sendUpdate(token, ticket, body, signal) {
   const answer = await jsonOf(await request(`tasks/${ticket}/update`, options));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
   const expected = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  needed(answer?.receipt === expected, "receipt: it is not that of the bytes that were sent");
+  needed(answer?.receipt === expected, "receipt");
 }

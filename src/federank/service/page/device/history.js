@@ -6,9 +6,9 @@ Netflix, Goodreads and Google (saved places) are understood. A year beside a tit
 its scale is not a like. What is not such a file gets a sentence.
 */
 
-import { sentenceOf } from "../faults.js";
+import { Fault, saidOf } from "../faults.js";
 
-export class BadFile extends Error {}
+export class BadFile extends Fault {}
 
 const LARGEST = 10 * 2 ** 20;
 const MOST_NAMES = 50_000;
@@ -38,31 +38,24 @@ const LEAST_LIKED = 0.6; // of the best rating there is: three stars of five, si
  * @type {(file: File) => Promise<{ names: string[], low: number }>} */
 export async function namesInFile(file) {
   if (file.size > LARGEST)
-    throw new BadFile(
-      `This file has ${(file.size / 2 ** 20).toFixed(0)} MB; a history of up to ${LARGEST / 2 ** 20} MB can be read. Keep only the column with your items and try again.`,
-    );
-  if (file.size === 0) throw new BadFile("This file is empty; a list of items is needed.");
+    throw new BadFile(["file.too-large", { size: Math.round(file.size / 2 ** 20), most: LARGEST / 2 ** 20 }]);
+  if (file.size === 0) throw new BadFile(["file.empty"]);
   let text;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
   } catch {
-    throw new BadFile("This file is not text in UTF-8; a CSV or JSON file with a list of items is needed.");
+    throw new BadFile(["file.not-utf8"]);
   }
-  if (text.includes("\0"))
-    throw new BadFile("This file is not text; a CSV or JSON file with a list of items is needed.");
+  if (text.includes("\0")) throw new BadFile(["file.not-text"]);
   const lines = /^\s*[[{]/.test(text) ? linesInJson(text) : linesInTable(text);
   const best = lines.some(({ rating, best: stated = 5 }) => rating > 5 || stated > 5) ? 10 : 5;
   const isLow = (/** @type {Line} */ { rating }) => rating > 0 && rating < LEAST_LIKED * best;
   const named = lines.map(({ name, rating }) => ({ name: name.trim(), rating })).filter(({ name }) => name);
   const once = [...new Set(named.filter((line) => !isLow(line)).map(({ name }) => name))];
   const low = new Set(named.filter(isLow).map(({ name }) => name)).size;
-  if (!once.length && low) throw new BadFile("Everything in this file is rated low, so nothing of it is a like.");
-  if (!once.length)
-    throw new BadFile("No items were found in this file; a column called item or title, or a JSON list, is needed.");
-  if (once.length > MOST_NAMES)
-    throw new BadFile(
-      `This file names ${once.length.toLocaleString("en")} items; up to ${MOST_NAMES.toLocaleString("en")} can be read.`,
-    );
+  if (!once.length && low) throw new BadFile(["file.all-low"]);
+  if (!once.length) throw new BadFile(["file.no-items"]);
+  if (once.length > MOST_NAMES) throw new BadFile(["file.too-many", { count: once.length, most: MOST_NAMES }]);
   return { names: once, low };
 }
 
@@ -72,10 +65,10 @@ function linesInJson(text) {
   try {
     content = JSON.parse(text);
   } catch (fault) {
-    throw new BadFile(`This file begins like JSON and then is not (${sentenceOf(fault)}).`);
+    throw new BadFile(["file.not-json", { reason: saidOf(fault) }]);
   }
   const list = Array.isArray(content) ? content : Object.values(content).find(Array.isArray);
-  if (!list) throw new BadFile("This JSON file holds no list; a list of ids or titles is needed.");
+  if (!list) throw new BadFile(["file.no-list"]);
   return list.map((entry) => (isName(entry) ? { name: String(entry), rating: 0 } : lineOf(entry)));
 }
 
@@ -145,7 +138,7 @@ function cells(text, separator) {
     else if (mark === "\n") (row.push(cell.replace(/\r$/, "")), rows.push((row = [])), (cell = ""));
     else cell += mark;
   }
-  if (quoted) throw new BadFile("A quoted cell of this file never ends; a closing quote is missing.");
+  if (quoted) throw new BadFile(["file.open-quote"]);
   row.push(cell.replace(/\r$/, ""));
   return rows;
 }

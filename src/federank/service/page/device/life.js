@@ -5,29 +5,28 @@
 3. Play the round (round.js): compute on the outward profile, and let the owner's policy decide what goes into the Update.
 4. Write the ledger, the moved vector and the Update's bytes in one transaction, before anything is sent. If the owner has
    made a choice since the round began, nothing is written and nothing is sent.
-5. Send. Only a receipt or a definite refusal ends it; until then it is retried, with backoff, so sleep, a reload or a lost
+5. Send, and later ask whether it was counted, where no single server reads it (outcomes.js). Only a receipt or a definite refusal ends it; until then it is retried, with backoff, so sleep, a reload or a lost
    network cannot lose it, and cannot make a second Update out of it.
 */
 
 import { BadMessage } from "../protocol/wire.js";
 import { BadAnswer, NoAnswer, Refused } from "./client.js";
-import { BegunAnew, enrolled } from "./enrolment.js";
-import { fetchRows, sendUpdate, waitForWork } from "./federation.js";
+import { BegunAnew, enrolled, followGrowth } from "./enrolment.js";
+import { fetchRows, isPlain, isSummed, sendUpdate, waitForWork } from "./federation.js";
+import { askOutcomes } from "./outcomes.js";
 import { play } from "./round.js";
 import { BETWEEN_POLLS, FIRST_BACKOFF, LONGEST_BACKOFF, LONG_POLL, MOST_OLDER_OFFERS } from "./rules.js";
 import { Outdated, StorageFull, write } from "./store.js";
 
+/** @import { Said } from "../faults.js" */
 /** @import { Entry } from "../protocol/ledger.js" */
 /** @import { Device } from "./device.js" */
 /** @import { Task } from "./federation.js" */
 /** @import { Played } from "./round.js" */
-/** @import { Identity } from "./store.js" */
+/** @import { Identity, KeptRound } from "./store.js" */
 
-const INVITED_ENOUGH =
-  "This federation has invited this device as often as it ever does, so nothing more is sent. Models and recommendations still come.";
-
-/** Gets a sentence for the person and a word for the state of things.
- * @typedef {(sentence: string, state: string) => void} Say */
+/** Gets what is to be said to the person, and a word for the state of things.
+ * @typedef {(says: Said, state: string) => void} Say */
 
 /** Take part until told to stop.
 
@@ -37,13 +36,14 @@ export async function takePart(device, signal, leaving, say) {
   for (let failures = 0; !signal.aborted;) {
     try {
       await device.reload();
-      if (!device.kept.taking) return say(device.notice ?? "Not taking part.", "resting");
+      if (!device.kept.taking) return say(device.notice ?? ["doing.away"], "resting");
       await holdBack(device, say);
       if (device.kept.pending.length) await sendPending(device, await enrolled(device), leaving, say);
+      if (device.kept.identity?.token) await askOutcomes(device, device.kept.identity.token, signal, say);
       const hurdle = await hurdleOf(device);
       if (hurdle) return say(hurdle, "resting");
       const token = await enrolled(device);
-      say("Waiting for the next round.", "waiting");
+      say(["doing.waiting"], "waiting");
       const task = await waitForWork(token, LONG_POLL, signal);
       if (task) await takeTask(device, token, task, signal, leaving, say);
       await sleep(BETWEEN_POLLS, signal);
@@ -51,8 +51,8 @@ export async function takePart(device, signal, leaving, say) {
     } catch (fault) {
       if (signal.aborted) return undefined;
       if (fault instanceof Outdated || fault instanceof BegunAnew) continue;
-      if (fault instanceof StorageFull) return say(fault.message, "stopped");
-      if (fault instanceof Refused && fault.slug === "spent") return say(INVITED_ENOUGH, "resting");
+      if (fault instanceof StorageFull) return say(fault.said, "stopped");
+      if (fault instanceof Refused && fault.slug === "spent") return say(["doing.invited-enough"], "resting");
       const backoff = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** failures++);
       await sleep(await afterFault(device, fault, backoff, say), signal);
     }
@@ -60,62 +60,62 @@ export async function takePart(device, signal, leaving, say) {
   return undefined;
 }
 
-/** @type {(messages: number) => string} */
-const counted = (messages) => `${messages.toLocaleString("en")} ${messages === 1 ? "message" : "messages"}`;
+/** The hurdles that no choice of the owner takes away: behind them nothing leaves any more.
+ * @type {(hurdle: Said | null) => boolean} */
+export const isFinal = (hurdle) =>
+  Array.isArray(hurdle) &&
+  ["hurdle.would-read", "hurdle.unknown-kind", "hurdle.spent", "hurdle.changed"].includes(hurdle[0]);
 
-/** Why this device has nothing to take part with, as a sentence; null if it has.
- * @type {(device: Device) => Promise<string | null>} */
+/** Why this device has nothing to take part with; null if it has.
+ * @type {(device: Device) => Promise<Said | null>} */
 export async function hurdleOf(device) {
   const { pi, sharing, messages = null } = device.policy;
   // A message that the server could read must never go where people were promised that it cannot.
-  if ((device.facts.uploads ?? "plain") !== "plain")
-    return "This federation takes only messages that no single server can read, and this page cannot make them yet. Nothing is sent; recommendations go on working.";
+  if (isPlain(device.facts) && device.kept.sums) return ["hurdle.would-read"];
+  if (!isPlain(device.facts) && !isSummed(device.facts)) return ["hurdle.unknown-kind"];
   if (messages !== null && device.spent >= messages)
-    return `This device has made all ${counted(messages)} it ever sends, so nothing more leaves. Models and recommendations still come.`;
-  if (!device.history.length) return "Pick something you like first; there is nothing to learn from yet.";
-  if (pi === 0) return "You share nothing, so nothing is sent. Recommendations go on working.";
-  if (device.history.length === device.shape.items)
-    return "You have the whole catalogue; there is nothing to compare with.";
+    return ["hurdle.spent", { messages: ["messages", { count: messages }] }];
+  if (!device.history.length) return [device.method.scale ? "hurdle.unrated" : "hurdle.empty"];
+  if (pi === 0) return ["hurdle.nothing"];
+  if (device.history.length === device.shape.items) return [device.method.scale ? "hurdle.all-rated" : "hurdle.whole"];
   if (sharing === "deniable" && device.kept.joined && device.kept.joined !== device.catalogue.digest)
-    return "The catalogue has changed, and deniable answers are tied to it. Leave and erase, then join again.";
+    return ["hurdle.changed"];
   const { profile, allowed } = await device.outward();
   if (!allowed.includes(true)) {
-    if ((await device.outward({ withWaiting: true })).allowed.includes(true))
-      return "What you have just added waits half a minute before it may leave.";
+    if ((await device.outward({ withWaiting: true })).allowed.includes(true)) return ["hurdle.waits"];
     const never = new Set(device.policy.neverItems);
-    if (sharing === "deniable")
-      return "The draw that you made once for life leaves nothing to send. Recommendations go on working.";
-    if (device.history.every((item) => never.has(item)))
-      return "Everything you have is marked never to be shared, so nothing is sent.";
-    return "As much as you allow has left already, so nothing more is sent. Recommendations go on working.";
+    if (sharing === "deniable") return ["hurdle.draw"];
+    if (device.history.every((item) => never.has(item))) return ["hurdle.never"];
+    return ["hurdle.used-up"];
   }
-  return profile.length < device.shape.items
-    ? null
-    : "Your outward profile covers the whole catalogue; share less to take part.";
+  return profile.length < device.shape.items ? null : ["hurdle.covers"];
 }
 
 /** @type {(device: Device, token: string, task: Task, signal: AbortSignal, leaving: AbortSignal, say: Say) => Promise<void>} */
 async function takeTask(device, token, task, signal, leaving, say) {
   if (task.ticket === device.kept.answered) return undefined;
+  if (task.items !== undefined && task.items > device.shape.items) {
+    say(["doing.new-items"], "learning");
+    await followGrowth(device, task.items);
+  }
   const have = device.model.version;
   device.olderInARow = have !== null && task.version < have ? device.olderInARow + 1 : 0;
-  if (device.olderInARow && device.olderInARow < MOST_OLDER_OFFERS)
-    return say("The server has offered a round that is over; asking again.", "waiting");
-  say(`Round ${task.round}: learning on this device.`, "learning");
+  if (device.olderInARow && device.olderInARow < MOST_OLDER_OFFERS) return say(["doing.asking-again"], "waiting");
+  say(["doing.learning", { round: String(task.round) }], "learning");
   try {
     await device.take(await fetchRows(token, task, device.shape, have, signal));
   } catch (fault) {
     if (!(fault instanceof Refused) || (fault.status !== 410 && fault.status !== 404)) throw fault;
-    return say("That round ended before this device could begin.", "waiting");
+    return say(["doing.too-late"], "waiting");
   }
   const { revision } = device.kept;
-  await keep(device, task, await play(device, task), revision);
+  await keep(device, task, await play(device, task, signal), revision);
   return sendPending(device, token, leaving, say);
 }
 
 /** Keep all that a round leaves, unless the owner has made a choice since it began.
  * @type {(device: Device, task: Task, played: Played, revision: number) => Promise<void>} */
-async function keep(device, { ticket, round }, { body, compared, liked, vector, from, changed }, revision) {
+async function keep(device, { ticket, round }, { body, compared, liked, vector, from, changed, noise }, revision) {
   const { items } = device.catalogue;
   const at = Date.now();
   const ids = liked.map((item) => items[item].id);
@@ -130,12 +130,14 @@ async function keep(device, { ticket, round }, { body, compared, liked, vector, 
     bytes: body.length,
     outcome: "on its way",
     ...(device.method.messages === null ? {} : { number: device.spent + 1, of: device.policy.messages }),
+    ...(noise ? { noise } : {}),
   };
   const changes = {
     facts: { vector: { values: vector, ...from }, answered: ticket },
     ledger: Object.fromEntries(changed.map(entryOf)),
     rounds: { [ticket]: kept },
     pending: { [ticket]: { ticket, liked: ids, from, body, at } },
+    last: { message: { round, at, body } },
   };
   await write(device.database, changes, { revision });
   await device.reload();
@@ -155,7 +157,7 @@ async function holdBack(device, say) {
   );
   for (const { ticket, liked, from } of pending)
     if (!device.stands(from, profile) || !liked.every((id) => may.has(id)))
-      await finish(device, identity, ticket, "held back: you changed your mind before it was sent", say);
+      await finish(device, identity, ticket, { outcome: "held back" }, say);
 }
 
 /** Send what is on its way, as long as its owner still allows it.
@@ -164,29 +166,33 @@ async function sendPending(device, token, leaving, say) {
   await holdBack(device, say);
   const { pending, identity } = device.kept;
   for (const { ticket, body } of pending) {
-    let outcome = "received";
+    /** @type {Became} */
+    let became = { outcome: "received" };
     try {
       await sendUpdate(token, ticket, body, leaving);
     } catch (fault) {
       if (!(fault instanceof Refused) || isUnknown(fault)) throw fault;
-      outcome = `not used: ${fault.message}`;
+      became = { outcome: "not used", why: fault.said };
     }
-    await finish(device, identity, ticket, outcome, say);
+    await finish(device, identity, ticket, became, say);
   }
 }
 
+/** What became of a message, and why where it was not used.
+ * @typedef {Pick<KeptRound, "outcome" | "why">} Became */
+
 /** Write down what became of a message: it is no longer on its way. Nothing is written once the device has left.
- * @type {(device: Device, identity: Identity | undefined, ticket: string, outcome: string, say: Say) => Promise<void>} */
-async function finish(device, identity, ticket, outcome, say) {
+ * @type {(device: Device, identity: Identity | undefined, ticket: string, became: Became, say: Say) => Promise<void>} */
+async function finish(device, identity, ticket, became, say) {
   const round = device.kept.rounds.find((kept) => kept.ticket === ticket);
-  const rounds = round && { [ticket]: { ...round, outcome } };
+  const rounds = round && { [ticket]: { ...round, ...became } };
   const changes = { pending: { [ticket]: undefined }, ...(rounds && { rounds }) };
   await write(device.database, changes, { device: identity?.device });
   await device.reload();
-  say(
-    outcome === "received" ? "The server has received this round's message." : `The last message was ${outcome}.`,
-    "sent",
-  );
+  if (became.outcome === "received") return say(["doing.received"], "sent");
+  /** @type {Said} */
+  const outcome = became.why ? ["outcome.not-used", { why: became.why }] : ["outcome.held-back"];
+  return say(["doing.not-received", { outcome }], "sent");
 }
 
 /** Whether the server no longer knows this device.
@@ -200,12 +206,12 @@ function isUnknown({ status }) {
 async function afterFault(device, fault, backoff, say) {
   if (fault instanceof Refused && isUnknown(fault)) {
     await forgetToken(device);
-    say("The server no longer knows this device; joining again.", "trouble");
+    say(["doing.joining-again"], "trouble");
     return backoff;
   }
-  if (fault instanceof NoAnswer) say(`${fault.message} Nothing is lost; trying again.`, "trouble");
+  if (fault instanceof NoAnswer) say(["doing.retrying", { reason: fault.said }], "trouble");
   else if (fault instanceof Refused || fault instanceof BadAnswer || fault instanceof BadMessage)
-    say(fault.message, "trouble");
+    say(fault.said, "trouble");
   else throw fault;
   const retryAfter = fault instanceof NoAnswer ? (fault.retryAfter ?? 0) : 0;
   // Jitter, so that devices that failed together do not come back together.
@@ -219,7 +225,7 @@ async function forgetToken(device) {
   const waiting = new Set(pending.map(({ ticket }) => ticket));
   const ended = rounds
     .filter(({ ticket }) => waiting.has(ticket))
-    .map((round) => [round.ticket, { ...round, outcome: "not used: the server no longer knew this device" }]);
+    .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["outcome.unknown-device"] }]);
   const changes = {
     facts: { identity: { ...identity, device: null, token: null } },
     pending: Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined])),

@@ -6,12 +6,13 @@ itself fixes (draws, steps, messages) is in protocol/.
 */
 
 export const API = 1;
-export const METHODS = ["fpl", "frugal"];
+export const METHODS = ["fpl", "frugal", "pmf", "svdpp"];
 
 // What an answer may hold.
 export const MOST_ITEMS = 10_000_000;
 export const MOST_FACTORS = 1024;
 export const MOST_TRIPLES = 1_000_000;
+export const MOST_PASSES = 10_000;
 export const MOST_MESSAGES = 1000; // a promise of more would be none
 export const MOST_ROUND = 2 ** 32 - 1;
 export const MOST_VERSION = 10 ** 15 - 1;

@@ -1,21 +1,28 @@
 /* The store: what this device keeps, in the browser's own database (IndexedDB), and nowhere else.
 
-    facts      one record each: identity (device, token, seed, user), policy, vector (of the rounds), taking, agreed (when the owner
+    facts      one record each: identity (device, token, seed, user), policy, variety (of recommendations), vector (of the rounds), taking, agreed (when the owner
                last agreed to take part with the list as it was), answered,
-               founding (of the federation that was joined), begunAnew (it is another by now, and the owner is to be told)
+               founding (of the federation that was joined), begunAnew (it is another by now, and the owner is to be told), sums
+               (the charter that was pinned; it is kept when a federation is begun anew, so that none may promise less)
     history    what the person has, by the catalogue's id
     dismissed  what the person never wants to see again
     ledger     what has left this device, item by item
     rounds     the same, round by round
     pending    an Update that is on its way: its bytes and its ticket, until the server has given a receipt
-    model      a copy of the public item factors, so that only changed rows are fetched
+    last       the message that was made last, as it is sent: for its owner to look at
+    model      copies of what is public: the item factors, so that only changed rows are fetched; what the federation is and its
+               catalogue, so that the page is of use without a network
 
 Changes that belong together are one transaction: all of them are kept, or none. `revision` counts the owner's choices
 (history and policy); a round's result is kept only if no choice was made since the round began.
 */
 
+import { Fault } from "../faults.js";
+
+/** @import { Said } from "../faults.js" */
 /** @import { Entry } from "../protocol/ledger.js" */
 /** @import { Policy } from "../protocol/policy.js" */
+/** @import { SumsCharter } from "../protocol/sums/charter.js" */
 /** @import { Model } from "./device.js" */
 
 /** Who this device is: to its own draws (two words nobody else has), and to the server once it has joined.
@@ -24,15 +31,16 @@ Changes that belong together are one transaction: all of them are kept, or none.
 /** What a vector or a message was learnt from.
  * @typedef {{ basis: string, ids: string[] }} LearntFrom */
 
-/** Something the person has, or has dismissed; `how` it came here.
- * @typedef {{ id: string, title: string, at: number, how?: string }} Owned */
+/** Something the person has, or has dismissed; `how` it came here, and whether it has been `shown` since.
+ * @typedef {{ id: string, title: string, at: number, how?: string, shown?: boolean, rating?: number }} Owned */
 
 /** An item that has left, under its id.
  * @typedef {Omit<Entry, "item"> & { id: string, title: string }} KeptEntry */
 
-/** What a round sent, and what became of it; where messages are counted, the how-many-th of how many it was.
+/** What a round sent, and what became of it (and `why`, where it was not used), and whether that is all that will ever be known of it
+ * (outcomes.js); where messages are counted, the how-many-th of how many it was, and the noise on the sum that it went into.
  * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
- *   outcome: string, number?: number, of?: number | null }} KeptRound */
+ *   outcome: string, why?: Said, settled?: boolean, number?: number, of?: number | null, noise?: number }} KeptRound */
 
 /** An Update on its way.
  * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number }} Pending */
@@ -41,8 +49,8 @@ Changes that belong together are one transaction: all of them are kept, or none.
  * @typedef {Omit<Policy, "neverItems"> & { neverIds: string[], neverCategories: string[] }} Choice */
 
 /** The owner's choices and what has left.
- * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, joined?: string, agreed?: number,
- *   founding?: string, answered?: string, begunAnew?: boolean, vector?: LearntFrom & { values: Float32Array },
+ * @typedef {{ revision?: number, taking?: boolean, identity?: Identity, policy?: Partial<Choice>, variety?: number, joined?: string, agreed?: number,
+ *   founding?: string, answered?: string, begunAnew?: boolean, sums?: SumsCharter, vector?: LearntFrom & { values: Float32Array },
  *   history: Owned[], dismissed: Owned[], ledger: KeptEntry[], rounds: KeptRound[], pending: Pending[] }} Kept */
 
 /** A copy of the public model, and whose it is.
@@ -52,10 +60,11 @@ Changes that belong together are one transaction: all of them are kept, or none.
  * @typedef {Record<string, Record<string, unknown>>} Changes */
 
 const NAME = "federank";
-const STORES = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "model"];
+const STORES = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "last", "model"];
+const VERSION = 2; // of the stores: the second has `last`
 
-export class StorageFull extends Error {}
-export class Outdated extends Error {}
+export class StorageFull extends Fault {}
+export class Outdated extends Fault {}
 
 /** @template T
  * @param {IDBRequest<T>} request
@@ -69,10 +78,17 @@ const settled = (request) =>
 /** The database, made on the first visit.
  * @type {() => Promise<IDBDatabase>} */
 export async function openStore() {
-  const request = indexedDB.open(NAME, 1);
-  request.onupgradeneeded = () => STORES.forEach((store) => request.result.createObjectStore(store));
+  const request = indexedDB.open(NAME, VERSION);
+  request.onupgradeneeded = () => {
+    const { objectStoreNames: had } = request.result;
+    for (const store of STORES) if (!had.contains(store)) request.result.createObjectStore(store);
+  };
   const database = await settled(request);
-  database.onversionchange = () => database.close();
+  // Cleared by the browser (it says so itself), or by another page: whoever uses this one is told in the same way.
+  database.onversionchange = () => {
+    database.close();
+    database.dispatchEvent(new Event("close"));
+  };
   return database;
 }
 
@@ -107,7 +123,7 @@ export async function write(database, changes, { revision = null, device = null,
   const transaction = database.transaction(stores, "readwrite", { durability: "strict" });
   const done = new Promise((resolve, reject) => {
     transaction.oncomplete = resolve;
-    transaction.onabort = () => reject(transaction.error ?? new Outdated("A choice was made in the meantime."));
+    transaction.onabort = () => reject(transaction.error ?? new Outdated(["fault.outdated"]));
   });
   done.catch(() => {}); // it is awaited below; a failure before that is not an unhandled one
   const facts = transaction.objectStore("facts");
@@ -125,9 +141,17 @@ export async function write(database, changes, { revision = null, device = null,
     await done;
   } catch (fault) {
     if (!(fault instanceof DOMException) || fault.name !== "QuotaExceededError") throw fault;
-    throw new StorageFull(
-      "This browser's storage is full. Nothing was sent and nothing was lost; free some space and try again.",
-    );
+    throw new StorageFull(["fault.storage-full"]);
+  }
+}
+
+/** Note that these have been shown to their owner; what was taken back meanwhile stays so.
+ * @type {(database: IDBDatabase, ids: string[]) => Promise<void>} */
+export async function noteShown(database, ids) {
+  const history = database.transaction("history", "readwrite").objectStore("history");
+  for (const id of ids) {
+    const owned = await settled(history.get(id));
+    if (owned) await settled(history.put({ ...owned, shown: true }, id));
   }
 }
 

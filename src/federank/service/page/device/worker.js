@@ -5,16 +5,17 @@ unasked, as {event, ...}. Of several tabs, the one that holds the lock takes par
 it goes.
 */
 
-import { sentenceOf } from "../faults.js";
+import { saidOf } from "../faults.js";
 import { find, matched } from "./catalogue.js";
 import { leave, meetAgain, wake } from "./enrolment.js";
 import { fetchStatus } from "./federation.js";
 import { guesses } from "./guesses.js";
 import { namesInFile } from "./history.js";
 import { hurdleOf, takePart } from "./life.js";
-import { write } from "./store.js";
+import { noteShown, read, write } from "./store.js";
 import { described, viewOf } from "./view.js";
 
+/** @import { Said } from "../faults.js" */
 /** @import { Device } from "./device.js" */
 /** @import { Changes, Choice } from "./store.js" */
 /** @import { Progress } from "./view.js" */
@@ -30,9 +31,9 @@ let running = null;
 let leaving = new AbortController();
 let ended = Promise.resolve(); // settled when the rounds that ran last have come to their end
 /** @type {Progress} */
-let progress = { says: "Not taking part.", state: "resting" };
+let progress = { says: ["doing.away"], state: "resting" };
 
-/** @type {(says: string, state: string) => void} */
+/** @type {(says: Said, state: string) => void} */
 const say = (says, state) => {
   progress = { says, state };
   if (state === "sent") others.postMessage("changed");
@@ -52,7 +53,7 @@ function tell() {
 function run() {
   if (running || !device.kept.taking) return;
   if (!navigator.locks) {
-    say("This browser lets a page take part only over https or on this very machine.", "stopped");
+    say(["doing.insecure"], "stopped");
     return;
   }
   running = new AbortController();
@@ -64,22 +65,18 @@ async function playRounds(mine, before) {
   try {
     await before; // a message that was being sent when rounds were paused
     const { held } = await navigator.locks.query();
-    if (held?.some(({ name }) => name === LOCK))
-      say(
-        "Another tab of this browser takes part. This one watches, and takes over when that one closes.",
-        "other tab",
-      );
+    if (held?.some(({ name }) => name === LOCK)) say(["doing.other-tab"], "other tab");
     await navigator.locks.request(LOCK, { signal: mine.signal }, () =>
       takePart(device, mine.signal, leaving.signal, say),
     );
   } catch (fault) {
-    if (!mine.signal.aborted) say(`Taking part has stopped: ${sentenceOf(fault)}`, "stopped");
+    if (!mine.signal.aborted) say(["doing.stopped", { reason: saidOf(fault) }], "stopped");
   } finally {
     if (running === mine) running = null;
   }
 }
 
-/** @type {(says: string) => void} */
+/** @type {(says: Said) => void} */
 function stop(says) {
   running?.abort();
   running = null;
@@ -96,7 +93,7 @@ async function canGoOn() {
 async function choose(changes) {
   // Who chooses has read what there was to be told.
   await write(device.database, { ...changes, facts: { ...changes.facts, begunAnew: undefined } }, { choice: true });
-  device.met.complaint = null;
+  if (!device.met.isAway) device.met.complaint = null;
   await device.reload();
   others.postMessage("changed");
   await goOn();
@@ -113,6 +110,13 @@ async function goOn() {
   if (await canGoOn()) run();
 }
 
+/** The database is gone, as where somebody clears what pages have stored: nothing can be written down, so nothing is sent. */
+function storageGone() {
+  device.met.complaint = ["fault.storage-gone"];
+  device.kept.taking = false;
+  stop(["fault.storage-gone"]);
+}
+
 /** Records of items by their ids; ids that the catalogue does not have are left out.
  * @type {(ids: string[], more?: { how: string }) => Record<string, object>} */
 const recordsOf = (ids, more) => {
@@ -124,11 +128,19 @@ const recordsOf = (ids, more) => {
 /** @type {(ids: string[]) => Record<string, undefined>} */
 const nothing = (ids) => Object.fromEntries(ids.map((id) => [id, undefined]));
 
+/** An item as the page shows it, with what its visitor would give it where items are rated and it is not theirs.
+ * @param {number} number */
+const withPrediction = async (number) => {
+  const item = described(device, number);
+  return { ...item, predicted: item.has ? null : await device.predicted(number) };
+};
+
 /** @typedef {typeof calls} Calls */
 
 const calls = {
   async wake() {
     device = await wake();
+    device.database.addEventListener("close", storageGone);
     if (device.kept.taking) run();
     await goOn();
     return viewOf(device, progress);
@@ -136,30 +148,55 @@ const calls = {
   /** @param {{ text: string, category: string, most: number }} given */
   async find({ text, category, most }) {
     const { total, numbers } = find(device.catalogue, text, category, most, device.method.popularity(device.model));
-    return { total, items: numbers.map((number) => described(device, number)) };
+    return { total, items: await Promise.all(numbers.map((number) => withPrediction(number))) };
   },
   /** @param {{ n: number }} given */
   async recommend({ n }) {
     const numbers = await device.recommend(n);
-    return numbers.map((number) => {
-      const nearest = device.nearest(number);
-      return { ...described(device, number), near: nearest === null ? null : device.catalogue.items[nearest].title };
-    });
+    return Promise.all(
+      numbers.map(async (number) => {
+        const nearest = device.nearest(number);
+        const near = nearest === null ? null : device.catalogue.items[nearest].title;
+        return { ...(await withPrediction(number)), near };
+      }),
+    );
   },
   /** @param {{ file: File }} given */
   async readFile({ file }) {
     const { names, low } = await namesInFile(file);
-    const { numbers, unmatched } = matched(device.catalogue, names);
+    const { numbers, unmatched, meant } = matched(device.catalogue, names);
     return {
       named: names.length,
       low,
-      items: numbers.map((number) => described(device, number)),
+      items: numbers.map((number) => ({ ...described(device, number), name: meant.get(number) ?? "" })),
       unmatched: unmatched.slice(0, 200),
       unmatchedCount: unmatched.length,
     };
   },
   /** @param {{ ids: string[], how: string }} given */
   add: ({ ids, how }) => choose({ history: recordsOf(ids, { how }), dismissed: nothing(ids) }),
+  /** What waits has been shown to its owner: from now on it waits no longer than half a minute.
+   * @param {{ ids: string[] }} given */
+  async shown({ ids }) {
+    await noteShown(device.database, ids);
+    await device.reload();
+    await goOn(); // nothing to tell: what is shown stays as it is
+  },
+  /** @param {{ variety: number }} given */
+  async setVariety({ variety }) {
+    await write(device.database, { facts: { variety } });
+    await device.reload();
+    return viewOf(device, progress);
+  },
+  /** Give an item stars; null takes them back. What was rated before waits no longer than it did.
+   * @param {{ id: string, rating: number | null, how: string }} given */
+  rate({ id, rating, how }) {
+    if (rating === null) return choose({ history: nothing([id]) });
+    const before = device.kept.history.find((owned) => owned.id === id);
+    const [record] = Object.values(recordsOf([id], { how }));
+    const at = before ? { at: before.at, shown: before.shown, how: before.how } : {};
+    return choose({ history: { [id]: { ...record, ...at, rating } }, dismissed: nothing([id]) });
+  },
   /** @param {{ id: string }} given */
   remove: ({ id }) => choose({ history: nothing([id]) }),
   /** @param {{ id: string }} given */
@@ -186,11 +223,11 @@ const calls = {
   },
   async pause() {
     const view = await choose({ facts: { taking: false } });
-    stop("Paused. Nothing is sent.");
+    stop(["doing.paused"]);
     return { ...view, progress };
   },
   async leave() {
-    stop("You have left.");
+    stop(["doing.left"]);
     leaving.abort();
     await ended;
     leaving = new AbortController();
@@ -199,9 +236,13 @@ const calls = {
     return { isKnown, view: await viewOf(device, progress) };
   },
   guesses: async () => guesses(device),
+  /** The message that was made last, as it is sent.
+   * @returns {Promise<{ round: number, at: number, body: Uint8Array<ArrayBuffer> } | undefined>} */
+  lastMessage: () => read(device.database, "last", "message"),
   async status() {
     const status = await fetchStatus();
-    if (status.founding !== device.facts.founding) await meetAgain(device);
+    const hasGrown = (status.items ?? 0) > device.shape.items && !running; // rounds that run follow by themselves
+    if (status.founding !== device.facts.founding || device.met.isAway || hasGrown) await meetAgain(device);
     else if (status.version > (device.model.version ?? -1) && !running) await device.refreshModel();
     else return status;
     tell();
@@ -212,7 +253,7 @@ const calls = {
 others.onmessage = async () => {
   if (!device) return;
   await device.reload();
-  if (!device.kept.taking && running) stop("Paused. Nothing is sent.");
+  if (!device.kept.taking && running) stop(["doing.paused"]);
   else await goOn();
   tell();
 };
@@ -222,6 +263,6 @@ self.onmessage = async ({ data: { id, call, given } }) => {
   try {
     self.postMessage({ id, answer: await calls[call](given ?? {}) });
   } catch (fault) {
-    self.postMessage({ id, fault: sentenceOf(fault) });
+    self.postMessage({ id, fault: saidOf(fault) });
   }
 };

@@ -9,6 +9,8 @@
     pairs/transmission   the Update: what the owner lets the server see of them
     pairs/home           the vector that recommendations come from; it takes no part in rounds
     squares/             the same steps where squares are learnt, from a handful of messages in a life
+    ratings/             the same steps where ratings are learnt
+    solving              systems of equations, for squares and ratings
     sums/                messages that no single server can open; loaded where a federation plays them (sums/index.js)
 
 Tests run both languages on the same seed, profile and Broadcast, and compare pairs and Updates.
@@ -27,3 +29,7 @@ export * from "./squares/computation.js";
 export * from "./squares/distribution.js";
 export * from "./squares/messages.js";
 export * from "./squares/transmission.js";
+export * from "./ratings/codec.js";
+export * from "./ratings/computation.js";
+export * from "./ratings/home.js";
+export * from "./ratings/virtual.js";

@@ -38,6 +38,22 @@ export function recordMessage(entries, roundNumber, outward) {
   return record(entries, roundNumber, outward, { items, biases: new Float32Array(items.length).fill(1) });
 }
 
+/** Take note of an Update of ratings: which items were rated, and which were sampled to hide them among.
+ * @type {(entries: Map<number, Entry>, roundNumber: number, rated: Int32Array, sampled: number[]) => Map<number, Entry>} */
+export function recordRatings(entries, roundNumber, rated, sampled) {
+  const items = Int32Array.from([...rated, ...sampled]);
+  const biases = Float32Array.from(items, (_, index) => (index < rated.length ? 1 : -1));
+  const real = Array.from(rated, () => true);
+  return record(entries, roundNumber, { profile: rated, real, allowed: real, lifelong: true }, { items, biases });
+}
+
+/** Every item that was ever sent with a virtual rating, ascending.
+ * @type {(entries: Map<number, Entry>) => Int32Array} */
+export function sampledEver(entries) {
+  const items = [...entries.values()].filter((entry) => entry.times_compared > 0).map((entry) => entry.item);
+  return Int32Array.from(items).sort();
+}
+
 /** Every item that was ever sent as liked, decoys included, ascending.
  * @type {(entries: Map<number, Entry>) => Int32Array} */
 export function liked(entries) {

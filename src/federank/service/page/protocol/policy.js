@@ -11,9 +11,11 @@ is a function of that profile and of draws.
 
 import { DENIABLE, STICKY, happens, holds, words } from "./draws.js";
 
-/** What one person allows; `messages` is how many may leave, ever, where they are counted; `neverItems` are items, by number, that must never be sent because they are liked.
+/** What one person allows; `messages` is how many may leave, ever, where they are counted; `triples` is how many pairs the device trains on in a
+ * round, as far as the federation allows; `neverItems` are items, by number, that must never be sent because they are liked.
  * @typedef {{ sharing: string, pi: number, basis: string, epsilon?: number | null, budget?: number | null,
- *   messages?: number | null, neverItems?: number[] }} Policy */
+ *   messages?: number | null, triples?: number | null, neverItems?: number[], filling?: string | null, rho?: number | null,
+ *   sampling?: string | null }} Policy */
 
 /** What a device takes part with: items, which of them are its owner's, which may ever be sent, and whether always.
  * @typedef {{ profile: Int32Array, real: boolean[], allowed: boolean[], lifelong: boolean }} Outward */
@@ -23,11 +25,22 @@ const BASES = ["history", "shared"];
 
 /** Whether this is a policy at all: what a server suggests, or an old database holds, may be anything.
  * @type {(policy?: any) => policy is Policy} */
-export function isPolicy({ sharing, pi, basis, epsilon = null, budget = null, messages = null } = {}) {
+export function isPolicy({ sharing, pi, basis, epsilon = null, budget = null, messages = null, ...more } = {}) {
   if (!SHARING.includes(sharing) || !BASES.includes(basis) || !(pi >= 0 && pi <= 1)) return false;
   for (const most of [budget, messages]) if (most !== null && !(Number.isInteger(most) && most >= 0)) return false;
+  const { triples = null } = more;
+  if (triples !== null && !(Number.isInteger(triples) && triples >= 1)) return false;
+  if (!hidesAsItCan(more)) return false;
   if (sharing !== "deniable") return epsilon === null;
   return Number.isFinite(epsilon) && epsilon > 0 && pi < 1 && basis === "shared" && budget === null;
+}
+
+/** Whether virtual ratings, where a federation is of ratings, are of a kind and a number that there is.
+ * @type {(policy: any) => boolean} */
+function hidesAsItCan({ filling = null, rho = null, sampling = null }) {
+  if (filling === null && rho === null && sampling === null) return true;
+  const isKnown = ["hybrid", "average", "none"].includes(filling) && ["fixed", "fresh"].includes(sampling);
+  return isKnown && Number.isFinite(rho) && rho >= 0 && rho <= 1000 && !(rho > 0 && filling === "none");
 }
 
 /** q: the probability that an item which is not liked is sent all the same; 0 unless deniable.

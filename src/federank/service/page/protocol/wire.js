@@ -6,6 +6,8 @@ and no overlap. What is right about a family's parts (shapes, items, finite numb
 Anything else is a BadMessage, and changes nothing.
 */
 
+import { Fault } from "../faults.js";
+
 const LONGEST_HEADER = 10_000;
 
 /** The types of numbers, in the order in which arrays of them are written. */
@@ -17,7 +19,7 @@ const KINDS = { F64: Float64Array, F32: Float32Array, I32: Int32Array, I8: Int8A
 /** What a message holds: its arrays with their shapes, and the text of its metadata.
  * @typedef {{ arrays: Record<string, { values: Numbers, shape: number[] }>, about: Record<string, unknown> }} Parts */
 
-export class BadMessage extends Error {}
+export class BadMessage extends Fault {}
 
 /** @type {(shape: number[]) => number} */
 const sizeOf = (shape) => shape.reduce((product, length) => product * length, 1);
@@ -62,9 +64,10 @@ export function decodeParts(buffer, needed, optional = {}) {
     !Object.keys(needed).every((name) => Object.hasOwn(parts, name)) ||
     !names.every((name) => Object.hasOwn(kinds, name))
   )
-    throw new BadMessage(
-      `The message has the parts ${names.join(", ").slice(0, 200)}; ${listed(Object.keys(needed))} are needed.`,
-    );
+    throw new BadMessage([
+      "wire.parts",
+      { found: names.join(", ").slice(0, 200), needed: Object.keys(needed).join(", ") },
+    ]);
   /** @type {Parts["arrays"]} */
   const arrays = {};
   /** @type {[number, number][]} */
@@ -72,46 +75,36 @@ export function decodeParts(buffer, needed, optional = {}) {
   for (const name of names) {
     const { dtype, shape, data_offsets: offsets } = Object(parts[name]);
     const kind = kinds[name];
-    if (dtype !== kind) throw new BadMessage(`The tensor ${name} is of type ${dtype}; ${kind} is needed.`);
+    if (dtype !== kind) throw new BadMessage(["wire.type", { name, found: String(dtype), needed: kind }]);
     const isShape = Array.isArray(shape) && shape.every((length) => Number.isInteger(length) && length >= 0);
     const [start, end] = Array.isArray(offsets) ? offsets : [];
     const bytes = isShape ? sizeOf(shape) * KINDS[kind].BYTES_PER_ELEMENT : -1;
     const isWithin = Number.isInteger(start) && Number.isInteger(end) && start >= 0 && first + end <= buffer.byteLength;
-    if (!isWithin || end - start !== bytes) throw new BadMessage(`The tensor ${name} does not lie within the message.`);
+    if (!isWithin || end - start !== bytes) throw new BadMessage(["wire.outside", { name }]);
     spans.push([start, end]);
     arrays[name] = { values: new KINDS[kind](buffer.slice(first + start, first + end)), shape };
   }
   spans.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
   const gapless = spans.every(([start], index) => start === (index ? spans[index - 1][1] : 0));
-  if (!gapless || first + (spans.at(-1)?.[1] ?? 0) !== buffer.byteLength)
-    throw new BadMessage("The tensors of the message overlap, or leave bytes that belong to none of them.");
+  if (!gapless || first + (spans.at(-1)?.[1] ?? 0) !== buffer.byteLength) throw new BadMessage(["wire.overlap"]);
   return { arrays, about: Object(about) };
-}
-
-/** "items, vectors and biases".
- * @type {(names: string[]) => string} */
-function listed(names) {
-  return [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
 }
 
 /** @type {(buffer: ArrayBuffer) => { header: Record<string, any>, first: number }} */
 function readHeader(buffer) {
-  if (!(buffer instanceof ArrayBuffer) || buffer.byteLength < 8)
-    throw new BadMessage("The message is too short to be one.");
+  if (!(buffer instanceof ArrayBuffer) || buffer.byteLength < 8) throw new BadMessage(["wire.short"]);
   const length = new DataView(buffer).getBigUint64(0, true);
   if (length > LONGEST_HEADER || 8n + length > BigInt(buffer.byteLength))
-    throw new BadMessage(
-      `The message announces a header of ${length} bytes; it must fit the message and ${LONGEST_HEADER} bytes.`,
-    );
+    throw new BadMessage(["wire.header", { length: Number(length), most: LONGEST_HEADER }]);
   const first = 8 + Number(length);
   let header;
   try {
     header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(buffer, 8, Number(length))));
   } catch {
-    throw new BadMessage("The header of the message is not JSON.");
+    throw new BadMessage(["wire.header-json"]);
   }
   if (typeof header !== "object" || header === null || Array.isArray(header))
-    throw new BadMessage("The header of the message is not a table.");
+    throw new BadMessage(["wire.header-table"]);
   return { header, first };
 }
 
@@ -124,7 +117,7 @@ function readHeader(buffer) {
 export function shaped(parts, name, shape) {
   const { values, shape: found } = parts.arrays[name];
   if (String(found) !== String(shape))
-    throw new BadMessage(`The tensor ${name} has the shape (${found}); (${shape}) is needed.`);
+    throw new BadMessage(["wire.shape", { name, found: String(found), needed: String(shape) }]);
   return /** @type {T} */ (values);
 }
 
@@ -133,7 +126,7 @@ export function shaped(parts, name, shape) {
 export function numberOf({ about }, name) {
   const text = about[name];
   if (typeof text !== "string" || !/^\d{1,15}$/.test(text))
-    throw new BadMessage(`A Broadcast says its ${name} as a whole number; found ${JSON.stringify(text)}.`);
+    throw new BadMessage(["wire.whole", { name, found: JSON.stringify(text) }]);
   return Number(text);
 }
 
@@ -142,7 +135,7 @@ export function numberOf({ about }, name) {
 export function checkItems(items, nItems) {
   for (let index = 0; index < items.length; index++)
     if (items[index] < 0 || items[index] >= nItems || (index && items[index] <= items[index - 1]))
-      throw new BadMessage(`The items of a message must ascend without repeats within 0 to ${nItems - 1}.`);
+      throw new BadMessage(["wire.items", { last: nItems - 1 }]);
 }
 
 /** Refuse numbers that are not finite.
@@ -150,6 +143,5 @@ export function checkItems(items, nItems) {
 export function checkFinite(...arrays) {
   for (const values of arrays)
     for (let index = 0; index < values.length; index++)
-      if (!Number.isFinite(values[index]))
-        throw new BadMessage("The message holds values that are not finite numbers.");
+      if (!Number.isFinite(values[index])) throw new BadMessage(["wire.finite"]);
 }

@@ -3,6 +3,7 @@
 This file needs no other, so the worker wakes while the rest of the page is still being fetched.
 */
 
+/** @import { Said } from "../faults.js" */
 /** @import { View } from "../device/view.js" */
 /** @import { Calls } from "../device/worker.js" */
 
@@ -25,15 +26,18 @@ const waiting = new Map();
 let listener = null;
 let asked = 0;
 
+/** What saidOf (faults.js) finds its sentence in.
+ * @type {(said: Said) => Error} */
+const faultOf = (said) => Object.assign(new Error(), { said });
+
 worker.onmessage = ({ data }) => {
   if (data.event === "view") return listener?.(data.view);
   const question = waiting.get(data.id);
   waiting.delete(data.id);
-  return "fault" in data ? question?.reject(new Error(data.fault)) : question?.resolve(data.answer);
+  return "fault" in data ? question?.reject(faultOf(data.fault)) : question?.resolve(data.answer);
 };
 worker.onerror = () => {
-  for (const { reject } of waiting.values())
-    reject(new Error("The part of this page that learns could not be started in this browser."));
+  for (const { reject } of waiting.values()) reject(faultOf(["worker-missing"]));
   waiting.clear();
 };
 

@@ -70,7 +70,7 @@ function keyedIn(parent) {
  * @returns {T} */
 export function byId(id, kind) {
   const found = document.getElementById(id);
-  if (!(found instanceof (kind ?? HTMLElement))) throw new Error(`This page lacks its part ${id}.`);
+  if (!(found instanceof (kind ?? HTMLElement))) throw new Error(`#${id}`);
   return /** @type {T} */ (found);
 }
 

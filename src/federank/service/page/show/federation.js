@@ -1,7 +1,8 @@
-/* The federation from outside: its round, its devices, its accuracy where the operator publishes it. */
+/* The federation from outside: its round, its devices, its accuracy where the operator publishes it; and how to show it to a friend. */
 
-import { byId, element, fill } from "./elements.js";
-import { short } from "./pictures.js";
+import { byId, element, fill, isOpen } from "./elements.js";
+import { say, short } from "./language.js";
+import { joiningCode } from "./pictures.js";
 
 /** @import { Status } from "../device/federation.js" */
 /** @import { View } from "../device/view.js" */
@@ -11,12 +12,12 @@ import { short } from "./pictures.js";
 export function show(status, { name, items }) {
   /** @type {[string, number | undefined][]} */
   const numbers = [
-    ["Model version", status.version],
-    ["Round", status.round],
-    ["Messages in this round", status.reports],
-    ["Devices", status.devices],
-    ["Rounds finished", status.rounds_folded],
-    ["Catalogue", items],
+    [say("federation.version"), status.version],
+    [say("federation.round"), status.round],
+    [say("federation.reports"), status.reports],
+    [say("federation.devices"), status.devices],
+    [say("federation.rounds"), status.rounds_folded],
+    [say("federation.catalogue"), items],
   ];
   const accuracy = Object.entries(status.accuracy ?? {}).filter(
     ([key, value]) => key !== "version" && Number.isFinite(value),
@@ -26,7 +27,32 @@ export function show(status, { name, items }) {
     element("div", {}, element("dt", {}, title), element("dd", {}, short(value))),
   );
   if (!accuracy.length)
-    shown.push(element("div", {}, element("dt", {}, "Accuracy"), element("dd", { class: "quiet" }, "not published")));
+    shown.push(
+      element(
+        "div",
+        {},
+        element("dt", {}, say("federation.accuracy")),
+        element("dd", { class: "quiet" }, say("federation.unpublished")),
+      ),
+    );
   fill(byId("status"), ...shown);
   if (name) document.title = `${name} · FedeRank`;
+}
+
+/** How a friend gets here: a code to scan where the federation has one, or the address.
+ * @type {(federation: View["federation"], address: URL | Location) => void} */
+export function showFriend({ joining }, { origin, hostname }) {
+  const isHere = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+  const words = say(isHere ? "friend.here" : "friend.open");
+  fill(
+    byId("friend"),
+    element(
+      "details",
+      { id: "friend-box", open: isOpen("friend-box") },
+      element("summary", { "data-key": "friend" }, say("friend.summary")),
+      joining
+        ? joiningCode(joining, say("friend.scan"))
+        : element("p", {}, `${words} `, isHere ? null : element("strong", {}, origin)),
+    ),
+  );
 }

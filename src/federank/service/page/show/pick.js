@@ -1,13 +1,16 @@
 /* The first step: pick what you like, by name, by category or from a file; and the list of what is yours. */
 
-import { sentenceOf } from "../faults.js";
+import { saidOf } from "../faults.js";
 import { ask } from "./ask.js";
 import { byId, element, fill, isOpen } from "./elements.js";
-import { leadOfNames, leadOfPicks } from "./sentences.js";
-import { capital, counted } from "./words.js";
+import { counted, language, named, say, told, together } from "./language.js";
+import { leadOfNames, leadOfPicks, wouldGive } from "./sentences.js";
+import { starsFor } from "./stars.js";
 
+/** @import { Key } from "../faults.js" */
 /** @import { OwnItem, ShownItem, View } from "../device/view.js" */
 /** @import { Act } from "./ask.js" */
+/** @import { Scale } from "./stars.js" */
 
 const MOST_FOUND = 24;
 const MOST_SUGGESTED = 12;
@@ -37,21 +40,31 @@ export function prepare(actions) {
 /** Show a view of the device.
  * @type {(given: View) => Promise<void>} */
 export async function show(given) {
-  const first = !view;
   view = given;
+  const { scale } = view.federation;
+  byId("pick-title").textContent = say(scale ? "pick.title-stars" : "pick.title");
   byId("pick-lead").textContent = leadOfPicks(view);
-  if (first) showCategories();
+  byId("found").className = scale ? "rows" : "chips";
+  byId("file-box").hidden = scale !== null; // a file of likes says nothing of stars
+  showCategories();
   showYours();
   await showFound();
 }
 
+let categories = "";
+/** The categories to choose from; only anew where they or the language are others, so that a choice stays. */
 function showCategories() {
+  const depends = JSON.stringify([language, view.categories]);
+  if (depends === categories) return;
+  categories = depends;
   const some = view.categories.length > 0;
+  const { value } = byId("search-category", HTMLSelectElement);
   byId("search-category").hidden = byId("search-category-label").hidden = !some;
   const options = view.categories.map(({ name, count }) =>
-    element("option", { value: name }, `${name} (${count.toLocaleString("en")})`),
+    element("option", { value: name }, say("pick.category-count", { name, count })),
   );
-  fill(byId("search-category"), element("option", { value: "" }, "All"), ...options);
+  fill(byId("search-category"), element("option", { value: "" }, say("pick.all")), ...options);
+  byId("search-category", HTMLSelectElement).value = value;
 }
 
 let latest = 0;
@@ -65,15 +78,18 @@ async function showFound() {
   const { total, items: found } = await ask("find", { text, category, most });
   if (mine !== latest) return;
   const items = isShort ? fewer(found) : found;
-  const { noun } = view.federation;
-  byId("found-count").textContent = !asked
-    ? leadOfNames(view)
-    : total === 0
-      ? `No ${noun.one} has this in its name. Try fewer letters.`
-      : total > items.length
-        ? `${counted(total, noun)} fit; the first ${items.length}:`
-        : `${counted(total, noun)} ${total === 1 ? "fits" : "fit"}:`;
+  byId("found-count").textContent = asked ? whatWasFound(total, items.length) : leadOfNames(view);
   fill(byId("found"), ...items.map(foundItem));
+}
+
+/** @type {(total: number, first: number) => string} */
+function whatWasFound(total, first) {
+  const { noun } = view.federation;
+  if (!total) return say("pick.none", named(noun));
+  const all = counted(total, noun);
+  return total > first
+    ? say("pick.fit-first", { counted: all, first })
+    : say("pick.fit", { count: total, counted: all });
 }
 
 /** @type {(found: ShownItem[]) => ShownItem[]} */
@@ -85,6 +101,7 @@ function fewer(found) {
 
 /** @type {(item: ShownItem) => HTMLElement} */
 function foundItem(item) {
+  if (view.federation.scale) return ratedItem(item, view.federation.scale);
   const change = () => (item.has ? act("remove", { id: item.id }) : act("add", { ids: [item.id], how: "picked" }));
   const mark = element("span", { class: "mark", "aria-hidden": "true" }, item.has ? "✓" : "+");
   const button = element(
@@ -102,16 +119,34 @@ function foundItem(item) {
   return element("li", {}, button);
 }
 
+/** An item to be rated, and what its visitor would give it.
+ * @type {(item: ShownItem, scale: Scale) => HTMLElement} */
+function ratedItem(item, scale) {
+  const rate = (/** @type {number | null} */ rating) => act("rate", { id: item.id, rating, how: "picked" });
+  const guess = wouldGive(item);
+  return element(
+    "li",
+    { "data-item": item.id },
+    element("span", { class: "what" }, item.title, guess ? element("span", { class: "quiet" }, ` ${guess}`) : null),
+    starsFor(scale, item, rate),
+  );
+}
+
 function showYours() {
   const { history, missing, federation } = view;
-  byId("yours-title").textContent = history.length ? `Your ${counted(history.length, federation.noun)}` : "Yours";
+  byId("yours-title").textContent = history.length
+    ? say("yours.titled", { counted: counted(history.length, federation.noun) })
+    : say("yours.title");
   if (!history.length)
-    return fill(byId("yours"), element("p", { class: "quiet" }, `Nothing yet. Press a name above to add it.`));
+    return fill(
+      byId("yours"),
+      element("p", { class: "quiet" }, say(federation.scale ? "yours.empty-stars" : "yours.empty")),
+    );
   const gone = missing
     ? element(
         "p",
         { class: "quiet" },
-        `${counted(missing, federation.noun)} of yours ${missing === 1 ? "is" : "are"} no longer in this catalogue.`,
+        say("yours.missing", { count: missing, counted: counted(missing, federation.noun) }),
       )
     : null;
   const rows = history.map(yoursRow);
@@ -121,33 +156,39 @@ function showYours() {
       ? element(
           "details",
           { id: "yours-rest", open: isOpen("yours-rest") },
-          element("summary", {}, `${rows.length - most} more`),
+          element("summary", {}, say("yours.more", { count: rows.length - most })),
           element("ul", { class: "rows" }, ...rows.slice(most)),
         )
       : null;
   return fill(byId("yours"), element("ul", { class: "rows" }, ...rows.slice(0, most)), rest, gone);
 }
 
-/** @type {(item: OwnItem) => string} */
+/** @type {(item: OwnItem) => Key} */
 function whereaboutsOf({ left, leftAsDecoy, mayLeave, asDecoy, waits }) {
-  if (left) return "has left this device";
-  if (waits) return "waits half a minute before it may leave";
-  if (mayLeave) return "may leave";
-  if (leftAsDecoy) return "has left as a decoy";
-  return asDecoy ? "may be sent as a decoy" : "stays here";
+  if (left) return "where.left";
+  if (waits) return "where.waits";
+  if (mayLeave) return "where.may-leave";
+  if (leftAsDecoy) return "where.left-decoy";
+  return asDecoy ? "where.decoy" : "where.stays";
 }
 
 /** @type {(item: OwnItem) => HTMLElement} */
 function yoursRow(item) {
   const never = item.neverSelf || item.neverCategory !== null;
-  const words = item.neverCategory !== null && !item.neverSelf ? `never shared: ${item.neverCategory}` : "Never share";
+  const category = item.neverSelf ? null : item.neverCategory;
+  const { title } = item;
   const whereabouts = whereaboutsOf(item);
-  const tag = element("span", { class: whereabouts === "stays here" ? "tag" : "tag left" }, whereabouts);
+  const tag = element("span", { class: whereabouts === "where.stays" ? "tag" : "tag left" }, say(whereabouts));
   const toggle = () => act("never", { id: item.id, on: !item.neverSelf });
   return element(
     "li",
     {},
     element("span", { class: "what" }, item.title, " ", tag),
+    view.federation.scale
+      ? starsFor(view.federation.scale, item, (rating) =>
+          act("rate", { id: item.id, rating, how: item.how ?? "picked" }),
+        )
+      : null,
     element(
       "span",
       { class: "choices" },
@@ -158,10 +199,11 @@ function yoursRow(item) {
           class: "small",
           "aria-pressed": String(never),
           "data-key": `never ${item.id}`,
-          "aria-label": `${words}: ${item.title}`,
+          "aria-label":
+            category === null ? say("never-label", { title }) : say("never-category-label", { category, title }),
           on: { click: toggle },
         },
-        words,
+        category === null ? say("never") : say("never-category", { category }),
       ),
       element(
         "button",
@@ -169,13 +211,40 @@ function yoursRow(item) {
           type: "button",
           class: "small",
           "data-key": `remove ${item.id}`,
-          "aria-label": `${item.waits ? "Undo: take back" : "Remove"} ${item.title}`,
+          "aria-label": say(item.waits ? "take-back-label" : "remove-label", { title }),
           on: { click: () => act("remove", { id: item.id }) },
         },
-        item.waits ? "Undo" : "Remove",
+        say(item.waits ? "undo" : "remove"),
       ),
     ),
   );
+}
+
+/** A line of the file and the item that it was taken for, which may be wrong.
+ * @type {(item: ShownItem & { name: string }, want: (id: string, on: boolean) => void) => HTMLElement} */
+function matchedRow({ id, title, name }, want) {
+  const box = element("input", {
+    type: "checkbox",
+    id: `match-${id}`,
+    checked: true,
+    on: { change: ({ target }) => want(id, target.checked) },
+  });
+  const line = name.slice(0, 200);
+  const from = line && line !== title ? element("span", { class: "quiet" }, ` ${say("file.from", { line })}`) : null;
+  return element("li", {}, element("label", { class: "match", for: `match-${id}` }, box, ` ${title}`, from));
+}
+
+/** A name that nothing was found for: a press puts it into the search.
+ * @type {(name: string) => HTMLElement} */
+function lookedFor(name) {
+  const look = () => {
+    const search = byId("search-text", HTMLInputElement);
+    search.value = name.slice(0, 100);
+    byId("search-category", HTMLSelectElement).value = "";
+    search.focus();
+    return showFound();
+  };
+  return element("li", {}, element("button", { type: "button", on: { click: look } }, name.slice(0, 200)));
 }
 
 async function readFile() {
@@ -184,33 +253,53 @@ async function readFile() {
   if (!file) return;
   const { noun } = view.federation;
   const box = byId("file-result");
-  fill(box, element("p", { class: "quiet" }, "Reading…"));
+  fill(box, element("p", { class: "quiet" }, say("file.reading")));
   try {
     const found = await ask("readFile", { file });
     const fresh = found.items.filter((item) => !item.has);
+    const wanted = new Set(fresh.map(({ id }) => id));
     const add = async () => {
-      await act("add", { ids: fresh.map(({ id }) => id), how: "file" });
-      fill(box, element("p", {}, `${capital(counted(fresh.length, noun))} added.`));
+      const ids = [...wanted];
+      await act("add", { ids, how: "file" });
+      fill(box, element("p", {}, say("file.added", { counted: counted(ids.length, noun) })));
+    };
+    const words = () => say("file.add", { counted: counted(wanted.size, noun) });
+    /** @type {(id: string, on: boolean) => void} */
+    const want = (id, on) => {
+      if (on) wanted.add(id);
+      else wanted.delete(id);
+      const button = byId("file-add", HTMLButtonElement);
+      button.textContent = words();
+      button.disabled = !wanted.size;
     };
     const unknown = found.unmatched.length
       ? element(
           "details",
           {},
-          element("summary", {}, `${found.unmatchedCount.toLocaleString("en")} not in this catalogue`),
-          element("ul", {}, ...found.unmatched.map((name) => element("li", {}, name.slice(0, 200)))),
+          element("summary", {}, say("file.unmatched", { count: found.unmatchedCount })),
+          element("p", { class: "quiet" }, say("file.by-hand")),
+          element("ul", { class: "chips" }, ...found.unmatched.map(lookedFor)),
         )
       : null;
-    const sentence = `${found.items.length.toLocaleString("en")} of ${found.named.toLocaleString("en")} lines matched${fresh.length < found.items.length ? `, ${found.items.length - fresh.length} of them yours already` : ""}.${found.low ? ` ${found.low.toLocaleString("en")} rated low ${found.low === 1 ? "is" : "are"} left out.` : ""}`;
-    const button = fresh.length
+    const looked = fresh.length
       ? element(
-          "button",
-          { type: "button", class: "main-button", id: "file-add", on: { click: add } },
-          `Add ${counted(fresh.length, noun)}`,
+          "details",
+          {},
+          element("summary", {}, say("file.look")),
+          element("ul", { class: "rows" }, ...fresh.map((item) => matchedRow(item, want))),
         )
       : null;
-    fill(box, element("p", {}, sentence), unknown, button);
+    const had = found.items.length - fresh.length;
+    const sentence = together(
+      say(had ? "file.matched-had" : "file.matched", { count: found.items.length, lines: found.named, had }),
+      found.low ? say("file.low", { count: found.low }) : "",
+    );
+    const button = fresh.length
+      ? element("button", { type: "button", class: "main-button", id: "file-add", on: { click: add } }, words())
+      : null;
+    fill(box, element("p", {}, sentence), looked, unknown, button);
   } catch (fault) {
-    fill(box, element("p", { role: "alert" }, sentenceOf(fault)));
+    fill(box, element("p", { role: "alert" }, told(saidOf(fault))));
   } finally {
     chooser.value = "";
   }

@@ -1,6 +1,7 @@
 /* Pictures: small drawings made of elements, each with its meaning in words for who does not see it. */
 
 import { drawn, element } from "./elements.js";
+import { say, short } from "./language.js";
 
 /** A value over rounds, with a second, bad kind on top.
  * @typedef {{ label: string | number, value: number, bad?: number }} Point */
@@ -59,17 +60,17 @@ export function legend(meanings) {
 
 const WIDTH = 320;
 const HEIGHT = 130;
-const EDGE = 24;
+const EDGE = 46;
 
 /** A chart of values over rounds: bars (with a second, bad kind on top) or a line.
  * @type {(title: string, points: Point[], how?: { line?: boolean, unit?: string }) => HTMLElement} */
 export function chart(title, points, { line = false, unit = "" } = {}) {
   const figure = element("figure", {}, element("figcaption", {}, element("strong", {}, title)));
   if (!points.length) {
-    figure.append(element("p", { class: "quiet" }, "Nothing yet."));
+    figure.append(element("p", { class: "quiet" }, say("nothing-yet")));
     return figure;
   }
-  const highest = Math.max(...points.map(({ value, bad = 0 }) => value + bad), 1e-9);
+  const highest = Math.max(...points.map(({ value, bad = 0 }) => value + bad)) || 1; // of nothing but zeros
   /** @type {(index: number) => number} */
   const across = (index) => EDGE + (index + 0.5) * ((WIDTH - EDGE) / points.length);
   /** @type {(value: number) => number} */
@@ -99,28 +100,54 @@ export function chart(title, points, { line = false, unit = "" } = {}) {
   const text = (x, y, words, anchor = "start") =>
     drawn("text", { class: "chart-text", x, y, "text-anchor": anchor }, words);
   const latest = points[points.length - 1];
-  const words = `${title}: ${points.length} rounds, latest ${short(latest.value)}${unit}, highest ${short(highest)}${unit}.`;
+  const [last, most] = [latest.value, highest].map((value) => `${short(value)}${unit}`);
+  const words = say("chart.words", { title, count: points.length, latest: last, highest: most });
   figure.append(
     drawn(
       "svg",
       { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
-      drawn("line", { class: "chart-axis", x1: EDGE, x2: WIDTH, y1: up(0), y2: up(0) }),
+      ...[0, 0.5, 1].flatMap((part) => [
+        drawn("line", {
+          class: part ? "chart-grid" : "chart-axis",
+          x1: EDGE,
+          x2: WIDTH,
+          y1: up(part * highest),
+          y2: up(part * highest),
+        }),
+        text(EDGE - 4, up(part * highest) + 4, `${short(part * highest)}${part === 1 ? unit : ""}`, "end"),
+      ]),
       ...marks,
-      text(EDGE, 12, `${short(highest)}${unit}`),
-      text(EDGE, HEIGHT - 4, String(points[0].label)),
+      text(EDGE, HEIGHT - 4, say("chart.round", { number: String(points[0].label) })),
       text(WIDTH, HEIGHT - 4, String(latest.label), "end"),
     ),
   );
   return figure;
 }
 
-/** A number in a few letters.
- * @type {(value: number | null | undefined) => string} */
-export function short(value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  if (Number.isInteger(value) && Math.abs(value) < 1e4) return String(value);
-  return new Intl.NumberFormat("en", {
-    notation: Math.abs(value) >= 1e4 ? "compact" : "standard",
-    maximumSignificantDigits: 3,
-  }).format(value);
+/** A code to scan, from its rows of 0 and 1; dark on light in either theme, as cameras want it.
+ * @type {(rows: string[], words: string) => SVGElement} */
+export function scanned(rows, words) {
+  const dark = rows.flatMap((row, y) => [...row].flatMap((mark, x) => (mark === "1" ? [`M${x} ${y}h1v1h-1z`] : [])));
+  return drawn(
+    "svg",
+    { class: "scanned", viewBox: `0 0 ${rows[0].length} ${rows.length}`, role: "img", "aria-label": words },
+    drawn("rect", { width: rows[0].length, height: rows.length, fill: "#ffffff" }),
+    drawn("path", { d: dark.join(""), fill: "#000000" }),
+  );
+}
+
+/** A code to scan with its address, and the fingerprint of a certificate that browsers do not know.
+ * @type {(joining: { address: string, fingerprint: string | null, code: string[] }, words: string) => HTMLElement} */
+export function joiningCode({ address, fingerprint, code }, words) {
+  return element(
+    "div",
+    { class: "joining" },
+    scanned(code, say("admin.code", { address })),
+    element(
+      "div",
+      {},
+      element("p", {}, `${words} `, element("strong", {}, address)),
+      fingerprint ? element("p", { class: "quiet" }, say("admin.fingerprint", { fingerprint })) : null,
+    ),
+  );
 }

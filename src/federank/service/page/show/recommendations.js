@@ -3,16 +3,14 @@ taken back. */
 
 import { ask } from "./ask.js";
 import { byId, element, fill } from "./elements.js";
-import { answered, leadOfRecommendations } from "./sentences.js";
-import { capital } from "./words.js";
+import { capital, language, named, say, seenWord } from "./language.js";
+import { answered, leadOfRecommendations, wouldGive } from "./sentences.js";
+import { starsFor } from "./stars.js";
 
 /** @import { ShownItem, View } from "../device/view.js" */
 /** @import { Act } from "./ask.js" */
 
 const HOW_MANY = 10;
-/** What somebody says of something they know already; of other things, "Know it".
- * @type {Record<string, string>} */
-const KNOWN = { place: "Been there", venue: "Been there", film: "Seen it", movie: "Seen it", book: "Read it" };
 
 /** @type {Act} */
 let act;
@@ -27,33 +25,48 @@ let last = null;
  * @type {(actions: { act: Act }) => void} */
 export function prepare(actions) {
   act = actions.act;
+  const wish = byId("variety", HTMLSelectElement);
+  wish.addEventListener("change", () => act("setVariety", { variety: Number(wish.value) }));
 }
-
-/** @type {() => string} */
-const knownWord = () => KNOWN[view.federation.noun.one.toLowerCase()] ?? "Know it";
 
 /** Show a view of the device: asks for new recommendations only if something they depend on has changed.
  * @type {(given: View) => Promise<void>} */
 export async function show(given) {
   view = given;
   showAnswered();
-  const { noun } = view.federation;
-  const lead = leadOfRecommendations(view, `Yes and ${knownWord()}`);
-  const depends = JSON.stringify([view.version, view.history.map(({ id }) => id), view.dismissed]);
+  const lead = leadOfRecommendations(view, seenWord(view.federation));
+  byId("variety", HTMLSelectElement).value = String(view.variety);
+  byId("variety-wish").hidden = !view.history.length || view.fresh;
+  const depends = JSON.stringify([
+    language,
+    view.variety,
+    view.version,
+    view.history.map(({ id, rating }) => [id, rating]),
+    view.dismissed,
+  ]);
   if (depends === shown) {
     if (byId("recommended").childElementCount) byId("recommendations-lead").textContent = lead;
     return;
   }
   shown = depends;
   if (!view.history.length) {
-    byId("recommendations-lead").textContent = `Pick ${noun.many} you like, and others appear here at once.`;
+    byId("recommendations-lead").textContent = say(
+      view.federation.scale ? "for-you.empty-stars" : "for-you.empty",
+      named(view.federation.noun),
+    );
     fill(byId("recommended"));
     return;
   }
   const items = await ask("recommend", { n: HOW_MANY });
   if (depends !== shown) return;
-  byId("recommendations-lead").textContent = items.length ? lead : `You have been through all ${noun.many} there are.`;
+  byId("recommendations-lead").textContent = items.length ? lead : whyNone();
   fill(byId("recommended"), ...items.map(card));
+}
+
+/** Why there is nothing to recommend. */
+function whyNone() {
+  const { scale, noun } = view.federation;
+  return say(scale && view.fresh ? "for-you.unlearnt" : "for-you.through", named(noun));
 }
 
 /** What came of the last answer, and how to take it back. */
@@ -65,7 +78,7 @@ function showAnswered() {
   const choice = (words, label, choose) =>
     element(
       "button",
-      { type: "button", class: "small", "data-key": words, "aria-label": `${label}: ${title}`, on: { click: choose } },
+      { type: "button", class: "small", "data-key": words, "aria-label": label, on: { click: choose } },
       words,
     );
   const undo = async () => {
@@ -79,15 +92,17 @@ function showAnswered() {
   return fill(
     byId("answered"),
     element("span", {}, answered(view, id, title)),
-    choice("Undo", "Undo", undo),
+    choice(say("undo"), say("undo-label", { title }), undo),
     added && view.history.some((item) => item.id === id && item.mayLeave)
-      ? choice("Never share", "Keep on the list, never share", never)
+      ? choice(say("never"), say("never-kept-label", { title }), never)
       : null,
   );
 }
 
 /** @type {(item: ShownItem & { near: string | null }) => HTMLElement} */
 function card(item) {
+  const { title } = item;
+  const seen = seenWord(view.federation);
   /** @type {(words: string, label: string, how: string | null) => HTMLElement} */
   const answer = (words, label, how) =>
     element(
@@ -96,7 +111,7 @@ function card(item) {
         type: "button",
         class: "small",
         "data-key": `${words} ${item.id}`,
-        "aria-label": `${label}: ${item.title}`,
+        "aria-label": label,
         on: {
           click: () => {
             last = { id: item.id, title: item.title, added: how !== null };
@@ -106,7 +121,13 @@ function card(item) {
       },
       words,
     );
-  const about = [item.categories.map(capital).join(", "), item.near && `goes with ${item.near} on your list`];
+  const { scale } = view.federation;
+  const near = item.near && say("for-you.near", { title: item.near });
+  const about = [wouldGive(item), item.categories.map(capital).join(", "), near];
+  const rate = (/** @type {number | null} */ rating) => {
+    last = { id: item.id, title, added: true };
+    return act("rate", { id: item.id, rating, how: "yes" });
+  };
   return element(
     "li",
     { "data-item": item.id },
@@ -119,9 +140,9 @@ function card(item) {
     element(
       "span",
       { class: "choices" },
-      answer("Yes", "Yes, I like this", "yes"),
-      answer("No", "No, do not show this again", null),
-      answer(knownWord(), "I know this already and like it", "been there"),
+      scale ? starsFor(scale, item, rate) : answer(say("answer.yes"), say("answer.yes-label", { title }), "yes"),
+      answer(say("answer.no"), say("answer.no-label", { title }), null),
+      scale ? null : answer(seen, say("answer.seen-label", { seen, title }), "been there"),
     ),
   );
 }

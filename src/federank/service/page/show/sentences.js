@@ -5,112 +5,197 @@ whether anything may be sent, what has left, and whether the model knows anythin
 */
 
 import { decoyRate, isBounded, mostChosen } from "../protocol/policy.js";
-import { capital, counted } from "./words.js";
+import { counted, named, number, say, told, together } from "./language.js";
 
-/** @import { View } from "../device/view.js" */
+/** @import { ShownItem, View } from "../device/view.js" */
+
+/** What stops this device from taking part without being a hurdle of its own. */
+const STOPS = ["doing.invited-enough", "doing.insecure"];
 
 /** Whether something that is added now may be sent later, as things stand.
  * @type {(view: View) => boolean} */
-export const maySend = ({ taking, choice, messages }) =>
-  taking && choice.pi > 0 && !(messages && messages.made >= messages.most);
+export const maySend = ({ taking, choice, sealed, progress }) =>
+  taking && choice.pi > 0 && !sealed && !STOPS.includes(progress.says[0]);
 
 /** Why nothing is sent; only where nothing may be.
  * @type {(view: View) => string} */
-function whyNot({ taking, choice }) {
-  if (!taking) return "you are not taking part.";
-  return choice.pi === 0 ? "you share nothing." : "this device has made all the messages it ever sends.";
+function whyNot({ taking, choice, messages }) {
+  if (!taking) return say("why.away");
+  if (choice.pi === 0) return say("why.nothing");
+  return say(messages && messages.made >= messages.most ? "why.spent" : "why.hurdle");
 }
 
 /** Above the names to pick from.
  * @type {(view: View) => string} */
 export function leadOfPicks(view) {
-  const { noun } = view.federation;
-  const first = view.history.length
-    ? "Everything you add makes your recommendations better."
-    : `Begin with three or more ${noun.many}.`;
-  const then = maySend(view)
-    ? "You are taking part: what you add waits half a minute before it may leave. Until then you can undo it, or mark it never to be shared."
-    : `Nothing of it is sent: ${whyNot(view)}`;
-  return `${first} ${then}`;
+  const { scale, noun } = view.federation;
+  const begin = scale ? say("pick.first-stars", named(noun)) : say("pick.first", named(noun));
+  const first = view.history.length ? say(scale ? "pick.more-stars" : "pick.more") : begin;
+  return together(first, maySend(view) ? say("pick.waits") : say("not-sent", { why: whyNot(view) }));
 }
 
 /** Above the names themselves, where nothing was searched for.
  * @type {(view: View) => string} */
-export const leadOfNames = ({ fresh, federation: { items, noun } }) =>
-  fresh ? `Some of ${counted(items, noun)}:` : `Some that many like, of ${counted(items, noun)}:`;
+export const leadOfNames = ({ fresh, federation: { items, noun, scale } }) =>
+  say(fresh ? "pick.some" : scale ? "pick.rated" : "pick.popular", { counted: counted(items, noun) });
 
-/** Above the recommendations; `yes` are the words of the answers that add to the list.
- * @type {(view: View, yes: string) => string} */
-export function leadOfRecommendations(view, yes) {
-  const how = view.fresh
-    ? "The model has learnt from nobody yet, so this order is chance. It gets better as people take part."
-    : "Worked out on this device, from your whole list.";
-  const then = maySend(view)
-    ? `${yes} add to your list, and may leave as the rest of it may. No stays here.`
-    : `Nothing of it is sent: ${whyNot(view)}`;
-  return `${how} ${then}`;
+/** What somebody would give an item that they have not rated; nothing where nothing can be said.
+ * @type {(item: Pick<ShownItem, "predicted">) => string} */
+export function wouldGive({ predicted }) {
+  if (!predicted) return "";
+  return say(predicted.isMean ? "stars.mean" : "stars.would-give", { stars: number(predicted.rating, 1) });
+}
+
+/** Above the recommendations; `seen` is the word of the answer that something is known already.
+ * @type {(view: View, seen: string) => string} */
+export function leadOfRecommendations(view, seen) {
+  const { scale } = view.federation;
+  const how = say(view.fresh ? (scale ? "for-you.unlearnt" : "for-you.chance") : "for-you.worked-out");
+  const may = scale ? say("for-you.may-leave-stars") : say("for-you.may-leave", { seen });
+  return together(how, maySend(view) ? may : say("not-sent", { why: whyNot(view) }));
 }
 
 /** What came of an answer: of something that is on the list by now, or is hidden.
  * @type {(view: View, id: string, title: string) => string} */
 export function answered({ history }, id, title) {
   const own = history.find((item) => item.id === id);
-  if (!own) return `${title} is not shown again.`;
-  if (own.waits) return `${title} is on your list, and waits half a minute before it may leave.`;
-  if (own.left) return `${title} is on your list, and has left this device.`;
-  return own.mayLeave ? `${title} is on your list, and may leave if you take part.` : `${title} is on your list.`;
+  if (!own) return say("answered.hidden", { title });
+  if (own.waits) return say("answered.waits", { title });
+  if (own.left) return say("answered.left", { title });
+  return say(own.mayLeave ? "answered.may-leave" : "answered.stays", { title });
 }
 
 /** Words for the chip at the top of the page. It is read out when it changes, so it leaves out what each round says.
  * @type {(view: View) => string} */
 export function standing({ taking, progress, hurdle, pending }) {
-  if (!taking) return pending ? "Not taking part; a message may still arrive" : "Not taking part: nothing is sent";
-  return hurdle ?? (["waiting", "learning", "sent"].includes(progress.state) ? "Taking part" : progress.says);
+  if (!taking) return say(pending ? "standing.late" : "standing.away");
+  if (hurdle) return told(hurdle);
+  return ["waiting", "learning", "sent"].includes(progress.state) ? say("standing.on") : told(progress.says);
 }
 
 /** Beside the button.
  * @type {(view: View) => string} */
 export function nowDoing({ taking, hurdle, progress, pending }) {
-  if (taking) return hurdle ?? progress.says;
-  return pending
-    ? "You are not taking part. A message that was on its way may still arrive; nothing new is sent."
-    : "You are not taking part: nothing is sent.";
+  if (taking) return told(hurdle ?? progress.says);
+  return say(pending ? "sharing.late" : "sharing.away");
 }
+
+/** How many messages there will ever be, where they are counted.
+ * @type {(view: View) => string} */
+export function lifetime({ messages: life }) {
+  if (!life) return "";
+  const { made, received, most } = life;
+  const messages = say("messages", { count: most });
+  if (made !== received) return say("lifetime.made", { messages, made, received });
+  return made ? say("lifetime.sent", { messages, made }) : say("lifetime.none", { messages });
+}
+
+/** A bound is rounded up, so that it still is one.
+ * @type {(epsilon: number) => string} */
+export function bound(epsilon) {
+  const digits = epsilon >= 10 ? 0 : epsilon >= 1 ? 1 : 2;
+  return number(Math.ceil(epsilon * 10 ** digits) / 10 ** digits, digits);
+}
+
+/** Who can read a message, and what all of them together can tell; in the federation as it is, whatever was sent.
+ * @type {(view: View) => string} */
+export function promise(view) {
+  const { plain, promised } = view;
+  const namesRated = view.federation.namesRated;
+  const often = lifetime(view);
+  if (plain) return together(say("promise.plain"), namesRated ? say("promise.names-rated") : "", often);
+  if (!promised) return together(say("promise.unchecked"), often);
+  const { epsilon } = promised;
+  const what = epsilon === null ? say("promise.unbounded") : say("promise.bounded", { epsilon: bound(epsilon) });
+  return together(often, whoReads(promised), what);
+}
+
+/** @type {(promised: NonNullable<View["promised"]>) => string} */
+function whoReads({ together: both, helper }) {
+  if (both === null) return say("promise.apart");
+  return both === "machine" ? say("promise.one-machine") : say("promise.one-host", { host: new URL(helper).hostname });
+}
+
+/** The same in full, a sentence or two for each question that it leaves open; nothing where the server reads messages.
+ * @type {(view: View, leader: string) => [title: string, words: string][]} */
+export function promiseInFull({ promised, messages }, leader) {
+  if (!promised) return [];
+  const { helper, fingerprint, leastCohort, epsilon, delta } = promised;
+  const apart = say(promised.together === null ? "full.apart" : "full.together");
+  return [
+    [say("full.split"), say("full.split-words")],
+    [say("full.who"), say("full.who-words", { leader, helper, apart, fingerprint })],
+    [say("full.sums"), say("full.sums-words", { messages: say("messages", { count: leastCohort }) })],
+    epsilon === null
+      ? [say("full.no-epsilon"), say("full.no-epsilon-words")]
+      : [
+          say("full.epsilon", { epsilon: bound(epsilon) }),
+          say("full.epsilon-words", {
+            likely: Math.ceil(Math.exp(epsilon)),
+            chances: Math.round(1 / delta),
+            messages: say("messages", { count: messages?.most ?? 0 }),
+          }),
+        ],
+    [say("full.uncovered"), say("full.uncovered-words")],
+  ];
+}
+
+/** Whom the page talks to.
+ * @type {(view: View) => string} */
+export const talksTo = ({ promised }) =>
+  promised ? say("foot.talks-helper", { helper: promised.helper }) : say("foot.talks");
 
 /** What the slider at `pi` means for this person.
  * @type {(view: View, pi: number) => string} */
-export function meaningOf({ choice, sharing, history, federation }, pi) {
+export function meaningOf({ choice, sharing, history, federation, sealed }, pi) {
+  if (sealed) return say("share.sealed");
   const { noun } = federation;
-  const many = history.length ? `your ${counted(history.length, noun)}` : `every 10 ${noun.many} you pick`;
+  const many = history.length
+    ? say("share.yours", { counted: counted(history.length, noun) })
+    : say("share.every-ten", named(noun));
   const n = history.length ? history.length - sharing.never : 10;
-  if (pi === 0) return "Nothing leaves this device. You still get recommendations.";
-  if (choice.sharing === "as-published")
-    return `Each of ${many} may leave every time it comes up, with a chance of ${Math.round(pi * 100)} %: over time, nearly all will.`;
+  if (pi === 0) return say("share.nothing");
+  if (choice.sharing === "as-published") return say("share.coin", { many, percent: Math.round(pi * 100) });
   if (choice.sharing === "deniable") {
-    const q = decoyRate({ ...choice, pi });
-    return `About ${Math.round(pi * n)} of ${many} may ever leave this device, among about ${counted(Math.round(q * federation.items), noun)} you did not choose. Settle your list first: what changes later can be noticed.`;
+    const decoys = counted(Math.round(decoyRate({ ...choice, pi }) * federation.items), noun);
+    return say("share.deniable", { count: Math.round(pi * n), many, decoys });
   }
   const { before, ever } = sharing;
   const may = mostChosen({ ...choice, pi }, n, before, ever);
-  const basis = choice.basis === "shared" ? "" : " What is sent is still coloured by all of them.";
-  /** @type {(count: number) => string} */
-  const has = (count) => (count === 1 ? "has" : "have");
-  if (!may && ever)
-    return `None of ${many} may leave any more: ${counted(ever, noun)} ${has(ever)} left already, and that counts for life.${basis}`;
+  const basis = choice.basis === "shared" ? "" : say("share.coloured");
+  if (!may && ever) return together(say("share.used-up", { count: ever, many, gone: counted(ever, noun) }), basis);
   const gone =
     isBounded({ ...choice, pi }) && ever > before
-      ? ` ${capital(counted(ever - before, noun))} that you took back ${has(ever - before)} left already, and that counts for life.`
+      ? say("share.taken-back", { count: ever - before, gone: counted(ever - before, noun) })
       : "";
-  return `${howMany(history.length, may, many, pi, noun)}${gone}${basis}`;
+  return together(howMany(history.length, may, many, pi, named(noun)), gone, basis);
 }
 
-/** @type {(length: number, may: number, many: string, pi: number, noun: { one: string }) => string} */
+/** @type {(length: number, may: number, many: string, pi: number, noun: { item: string }) => string} */
 function howMany(length, may, many, pi, noun) {
-  if (!length) return `${may === 10 ? "All" : `About ${may}`} of ${many} may ever leave this device.`;
-  if (pi === 1 && may === length)
-    return length === 1 ? `Your one ${noun.one} may leave this device.` : `All ${many} may leave this device.`;
+  if (!length) return may === 10 ? say("share.all-of-ten", { many }) : say("share.about", { count: may, many });
+  if (pi === 1 && may === length) return length === 1 ? say("share.one", noun) : say("share.all", { many });
   // A share of a short list is rounded up to a whole item, and of one item that is the item.
-  if (length === 1 && may === 1)
-    return `Your one ${noun.one} may leave this device: however low the slider, one always may.`;
-  return `As your list stands, ${may} of ${many} may ever leave this device.`;
+  if (length === 1 && may === 1) return say("share.one-always", noun);
+  return say("share.some", { count: may, many });
+}
+
+/** What has left, in one sentence.
+ * @type {(view: View) => string} */
+export function whatHasLeft({ history, rounds, federation, plain, sharing }) {
+  if (!rounds.length) return say("left.nothing");
+  const count = history.filter((item) => item.left).length;
+  const messages = say("messages", { count: rounds.length });
+  const removed = sharing.ever - count;
+  const held = rounds.filter(({ outcome }) => outcome.startsWith("held back")).length;
+  return together(
+    leftOf(plain, count, counted(history.length, federation.noun), messages),
+    removed > 0 ? say("left.removed", { count: removed, gone: counted(removed, federation.noun) }) : "",
+    held ? say("left.held-back", { count: held }) : "",
+  );
+}
+
+/** @type {(plain: boolean, count: number, all: string, messages: string) => string} */
+function leftOf(plain, count, all, messages) {
+  return say(plain ? "left.some" : "left.in-sums", { count, counted: all, messages });
 }

@@ -1,29 +1,20 @@
 /* Sharing: one slider and a sentence that says what it means; what must never leave; taking part and pausing. */
 
 import { byId, element, fill, isOpen } from "./elements.js";
-import { meaningOf, nowDoing } from "./sentences.js";
-import { counted } from "./words.js";
+import { counted, say, together } from "./language.js";
+import { meaningOf, nowDoing, promise, promiseInFull } from "./sentences.js";
 
+/** @import { Key } from "../faults.js" */
 /** @import { View } from "../device/view.js" */
 /** @import { Act } from "./ask.js" */
 
 const FIRST_EPSILON = 2;
+/** Ways to share, what they are called and what they mean.
+ * @type {[sharing: string, title: Key, words: Key][]} */
 const KINDS = [
-  [
-    "sticky",
-    "A fixed part, for life",
-    "Some of yours are chosen once, by chance. Only those ever leave, however long you take part, as long as your list and the slider stay as they are.",
-  ],
-  [
-    "deniable",
-    "With decoys",
-    "What leaves is mixed with things you never chose, decided once for life. Of the list you join with, nothing seen is surely yours; what you add or remove later, or another position of the slider, can show. What you mark never to be shared may still be sent as a decoy.",
-  ],
-  [
-    "as-published",
-    "A new coin every time",
-    "As in the research papers. Sooner or later nearly everything you have will have left, however low the slider.",
-  ],
+  ["sticky", "kind.sticky", "kind.sticky-words"],
+  ["deniable", "kind.deniable", "kind.deniable-words"],
+  ["as-published", "kind.as-published", "kind.as-published-words"],
 ];
 /** @type {View} */
 let view;
@@ -59,18 +50,40 @@ export function show(given) {
   const slider = byId("share", HTMLInputElement);
   slider.value = String(Math.round(choice.pi * 100));
   sayWhatItMeans(choice.pi);
-  byId("share-origin").textContent = chosen
-    ? ""
-    : federation.suggested
-      ? `This is what ${federation.name || "this federation"} suggests. Move the slider to make it your own.`
-      : "This is a careful beginning. Move the slider to make it your own.";
-  byId("take-part").textContent = taking ? "Pause" : "Take part";
+  byId("share-origin").textContent = chosen ? "" : originOf(federation);
+  byId("take-part").textContent = say(taking ? "sharing.pause" : "sharing.take-part");
   byId("take-part").className = taking ? "" : "main-button";
   byId("progress").textContent = nowDoing(view);
   byId("progress").dataset.state = taking ? progress.state : "resting";
+  showPromise();
   showCard();
   showNever();
   showKinds();
+}
+
+/** Where the slider's first position comes from.
+ * @type {(federation: View["federation"]) => string} */
+function originOf({ suggested, name }) {
+  if (!suggested) return say("sharing.careful");
+  return name ? say("sharing.suggested", { name }) : say("sharing.suggested-unnamed");
+}
+
+/** Who can read a message and what all of them can tell, with one tap to what that means. */
+function showPromise() {
+  const words = promiseInFull(view, location.origin);
+  const terms = words.flatMap(([title, said]) => [element("dt", {}, title), element("dd", {}, said)]);
+  fill(
+    byId("promise"),
+    element("p", { class: view.plain ? "warned" : "promised" }, promise(view)),
+    words.length
+      ? element(
+          "details",
+          { id: "promise-in-full", open: isOpen("promise-in-full") },
+          element("summary", { "data-key": "promise" }, say("promise.meaning")),
+          element("dl", { class: "meaning" }, ...terms),
+        )
+      : element("p", { class: "quiet" }, element("a", { href: "privacy.html" }, say("promise.what-they-tell"))),
+  );
 }
 
 /** Before anything leaves, and ever after: which of the person's own may. Each can still be kept back; where a fixed part was
@@ -79,8 +92,8 @@ function showCard() {
   const { history, choice, federation, messages } = view;
   const may = history.filter((item) => item.mayLeave && !item.left);
   if (choice.sharing === "as-published" || !may.length) return fill(byId("may-leave"));
-  const decoys = choice.sharing === "deniable" ? ", among decoys" : "";
-  const often = messages ? ` In at most ${counted(messages.most, { one: "message", many: "messages" })}, ever.` : "";
+  const often = messages ? say("which.often", { messages: say("messages", { count: messages.most }) }) : "";
+  const byChance = choice.sharing === "sticky" && choice.pi < 1;
   const keep = may.map(({ id, title }) =>
     element(
       "li",
@@ -92,14 +105,17 @@ function showCard() {
           type: "button",
           class: "small",
           "data-key": `keep ${id}`,
-          "aria-label": `Not this one, never share: ${title}`,
+          "aria-label": say("which.not-label", { title }),
           on: { click: () => act("never", { id, on: true }) },
         },
-        "Not this one",
+        say("which.not"),
       ),
     ),
   );
-  const words = `Which? ${counted(may.length, federation.noun)} may be sent${decoys}`;
+  const words = say(choice.sharing === "deniable" ? "which.may-decoys" : "which.may", {
+    count: may.length,
+    counted: counted(may.length, federation.noun),
+  });
   return fill(
     byId("may-leave"),
     element(
@@ -107,11 +123,7 @@ function showCard() {
       { id: "may-leave-list", open: isOpen("may-leave-list") },
       element("summary", { "data-key": "may-leave" }, words),
       element("ul", { class: "rows" }, ...keep),
-      element(
-        "p",
-        { class: "quiet" },
-        `${choice.sharing === "sticky" && choice.pi < 1 ? "Chosen by chance, for life; keep one back and another may take its place." : "All that you have not marked."}${often}`,
-      ),
+      element("p", { class: "quiet" }, together(say(byChance ? "which.chance" : "which.unmarked"), often)),
     ),
   );
 }
@@ -119,9 +131,12 @@ function showCard() {
 /** @type {(pi: number) => void} */
 function sayWhatItMeans(pi) {
   const per = Math.round(pi * 100);
-  byId("share-value").textContent = `${per} %`;
+  byId("share-value").textContent = say("sharing.per-cent", { count: per });
   byId("share-sentence").textContent = meaningOf(view, mostFor(view.choice.sharing, pi));
-  byId("share").setAttribute("aria-valuetext", `${per} per cent. ${byId("share-sentence").textContent}`);
+  byId("share").setAttribute(
+    "aria-valuetext",
+    say("sharing.spoken", { count: per, sentence: byId("share-sentence").textContent }),
+  );
 }
 
 function showNever() {
@@ -138,17 +153,66 @@ function showNever() {
           "data-key": name,
           on: { click: () => act("never", { category: name, on: !on }) },
         },
-        on ? `${name}: never` : name,
+        on ? say("category.never", { category: name }) : name,
       ),
     );
   });
+  fill(byId("never-categories"), ...(chips.length ? chips : [element("li", { class: "quiet" }, say("category.none"))]));
+}
+
+/** Where items are rated: what is hidden among, and how much of it.
+ * @type {[filling: string, title: Key, words: Key][]} */
+const FILLINGS = [
+  ["hybrid", "filling.hybrid", "filling.hybrid-words"],
+  ["average", "filling.average", "filling.average-words"],
+  ["none", "filling.none", "filling.none-words"],
+];
+const RHOS = [1, 2, 3];
+
+/** Virtual ratings: of which kind, and how many for each of one's own. */
+function showFillings() {
+  const { filling, rho } = view.choice;
+  const often = rho || view.federation.suggested?.rho || 2;
+  const radios = FILLINGS.map(([kind, title, words]) => {
+    const change = { filling: kind, rho: kind === "none" ? 0 : often };
+    const input = element("input", {
+      type: "radio",
+      name: "filling",
+      value: kind,
+      id: `filling-${kind}`,
+      "data-key": kind,
+      checked: filling === kind,
+      on: { change: () => act("setPolicy", { change }) },
+    });
+    const label = element(
+      "label",
+      { for: `filling-${kind}` },
+      element("strong", {}, say(title)),
+      element("span", { class: "quiet" }, ` ${say(words)}`),
+    );
+    return element("div", { class: "kind" }, input, label);
+  });
+  const options = [...new Set([...RHOS, often])].sort((one, other) => one - other);
+  const many = element(
+    "select",
+    {
+      id: "rho",
+      "data-key": "rho",
+      disabled: filling === "none",
+      on: { change: ({ target }) => act("setPolicy", { change: { rho: Number(target.value) } }) },
+    },
+    ...options.map((value) => element("option", { value: String(value), selected: value === often }, String(value))),
+  );
   fill(
-    byId("never-categories"),
-    ...(chips.length ? chips : [element("li", { class: "quiet" }, "This catalogue has no categories.")]),
+    byId("kinds"),
+    element("legend", { class: "unseen" }, say("filling.legend")),
+    ...radios,
+    element("p", { class: "wish" }, element("label", { for: "rho" }, say("filling.rho")), " ", many),
   );
 }
 
 function showKinds() {
+  if (view.federation.scale) return showFillings();
   const box = byId("kinds");
   const radios = KINDS.filter(([sharing]) => view.federation.sharing.includes(sharing)).map(
     ([sharing, title, words]) => {
@@ -174,11 +238,11 @@ function showKinds() {
       const label = element(
         "label",
         { for: `kind-${sharing}` },
-        element("strong", {}, title),
-        element("span", { class: "quiet" }, ` ${words}`),
+        element("strong", {}, say(title)),
+        element("span", { class: "quiet" }, ` ${say(words)}`),
       );
       return element("div", { class: "kind" }, input, label);
     },
   );
-  fill(box, element("legend", { class: "unseen" }, "How it is decided what may leave"), ...radios);
+  return fill(box, element("legend", { class: "unseen" }, say("kinds.legend")), ...radios);
 }

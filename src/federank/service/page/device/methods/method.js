@@ -2,12 +2,14 @@
 
     pairs     fpl: gradients of the items it shares and of others they are compared with, round after round
     squares   frugal: a vector solved for at home, and a handful of whole messages in a life
+    ratings   pmf, svdpp: gradients of what was rated, and of items sampled among it with virtual ratings
 
 A method is made from what `GET /federation` says of its recipe, once that is sure to be one.
 */
 
 import { needed } from "../answers.js";
 import { pairs } from "./pairs.js";
+import { pmf, svdpp } from "./ratings.js";
 import { squares } from "./squares.js";
 
 /** @import { Entry } from "../../protocol/ledger.js" */
@@ -17,9 +19,9 @@ import { squares } from "./squares.js";
 /** @import { Identity } from "../store.js" */
 
 /** A message that may go out: its bytes, how many items it compares with, which it sends as liked, the vector it was made with,
-and the ledger's lines that change.
+the ledger's lines that change, and all its numbers where only sums of messages are ever read.
  * @typedef {{ body: Uint8Array<ArrayBuffer>, compared: number, liked: number[], vector: Float32Array,
- *   changed: Entry[] }} Message */
+ *   changed: Entry[], values?: () => Float32Array }} Message */
 
 /** @typedef {object} Method
  * @property {number} factors
@@ -27,11 +29,13 @@ and the ledger's lines that change.
  * @property {string[]} sharing the kinds of policies that it knows
  * @property {(buffer: ArrayBuffer, items: number) => Rows} decode
  * @property {(model: Model) => Float32Array} popularity which items are the better known ones
- * @property {(identity: Identity, history: Int32Array, model: Model) => Float32Array} home
+ * @property {{ lowest: number, highest: number, step: number }} [scale] what ratings there are, where items are rated
+ * @property {boolean} [namesRated] whether messages name what was rated, whatever hides it
+ * @property {(identity: Identity, history: Int32Array, model: Model, stars: Float32Array) => Float32Array} home
  * @property {(device: Device, task: Task, identity: Identity, outward: Outward) => Promise<Message>} message */
 
 /** @type {Record<string, (recipe: any) => Method>} */
-const METHOD_OF = { fpl: pairs, frugal: squares };
+const METHOD_OF = { fpl: pairs, frugal: squares, pmf, svdpp };
 
 /** A method by its name, with a federation's recipe.
  * @type {(name: string, recipe: any) => Method} */

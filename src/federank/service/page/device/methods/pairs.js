@@ -3,7 +3,7 @@
 import { USER_FACTORS, normalRow } from "../../protocol/draws.js";
 import { record } from "../../protocol/ledger.js";
 import { checkRows, decodeBroadcast, encodeUpdate } from "../../protocol/messages.js";
-import { compute, recipeFor } from "../../protocol/pairs/computation.js";
+import { compute, ownTriples, recipeFor } from "../../protocol/pairs/computation.js";
 import { homeVector } from "../../protocol/pairs/home.js";
 import { share } from "../../protocol/pairs/transmission.js";
 import { BadMessage } from "../../protocol/wire.js";
@@ -20,6 +20,10 @@ const RATES = ["learning_rate", "user_regulariser", "positive_regulariser", "neg
 export function pairs(published) {
   const { factors } = published;
   needed(whole(factors, 1, MOST_FACTORS) && whole(published.triples, 1, MOST_TRIPLES), "recipe");
+  needed(
+    (published.most_triples ?? null) === null || whole(published.most_triples, 1, MOST_TRIPLES),
+    "recipe (most_triples)",
+  );
   for (const name of RATES) needed(positive(published[name]), `recipe (${name})`);
   const recipe = recipeFor(published);
   return {
@@ -32,15 +36,20 @@ export function pairs(published) {
     async message(device, task, { seed, user }, outward) {
       const first = () => normalRow(factors, seed, user, USER_FACTORS, recipe.initialScale);
       const vector = device.roundVector(outward.profile) ?? first();
-      const person = { seed, user, vector, pi: device.policy.pi, triples: recipe.triples, ...outward };
+      const person = {
+        seed,
+        user,
+        vector,
+        pi: device.policy.pi,
+        triples: ownTriples(recipe, device.policy.triples),
+        ...outward,
+      };
       const gradients = compute(recipe, person, { ...device.model, roundNumber: task.round });
       const update = share(recipe, person, gradients);
       const rows = update.items.length;
-      if (rows > (task.most_rows ?? Infinity))
-        throw new BadAnswer(`The server allows ${task.most_rows} rows, but its own recipe makes ${rows}.`);
+      if (rows > (task.most_rows ?? Infinity)) throw new BadAnswer(["fault.most-rows", { most: task.most_rows, rows }]);
       checkRows(update, device.shape.items);
-      if (!person.vector.every(Number.isFinite))
-        throw new BadMessage("With this model the device's numbers run out of range; nothing was sent.");
+      if (!person.vector.every(Number.isFinite)) throw new BadMessage(["fault.out-of-range"]);
       const liked = Array.from(update.items.filter((_, index) => update.biases[index] > 0));
       return {
         body: encodeUpdate(update),

@@ -8,6 +8,7 @@ import { recordMessage } from "../../protocol/ledger.js";
 import { decodeSquaresBroadcast, encodeSquaresUpdate } from "../../protocol/squares/codec.js";
 import { gramMatrix, ownVector, pulls } from "../../protocol/squares/computation.js";
 import { blockOf } from "../../protocol/squares/distribution.js";
+import { dense, flat } from "../../protocol/squares/messages.js";
 import { send } from "../../protocol/squares/transmission.js";
 import { BadMessage } from "../../protocol/wire.js";
 import { needed, positive, whole } from "../answers.js";
@@ -37,15 +38,16 @@ export function squares(published) {
     home: (_, history, model) => solved(model, history),
     async message({ model, shape, entries }, task, _, outward) {
       if (shape.items > (task.most_rows ?? Infinity))
-        throw new BadAnswer(`The server allows ${task.most_rows} numbers, but a message has ${shape.items}.`);
+        throw new BadAnswer(["fault.most-numbers", { most: task.most_rows, items: shape.items }]);
       const { profile } = outward;
       const block = blockOf(0, shape.items, 1, task.round);
       const vector = solved(model, profile);
       const strengths = pulls(objective, model.vectors, vector, profile, block);
-      if (!strengths.every(Number.isFinite))
-        throw new BadMessage("With this model the device's numbers run out of range; nothing was sent.");
+      if (!strengths.every(Number.isFinite)) throw new BadMessage(["fault.out-of-range"]);
+      const update = send({ activity, clip }, profile.length, strengths, vector);
       return {
-        body: encodeSquaresUpdate(send({ activity, clip }, profile.length, strengths, vector)),
+        body: encodeSquaresUpdate(update),
+        values: () => flat(dense(update)),
         compared: 0,
         liked: Array.from(profile),
         vector,

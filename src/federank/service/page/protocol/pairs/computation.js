@@ -13,11 +13,11 @@ import { NEGATIVE, TRIPLE, absentItem, below, holds, words } from "../draws.js";
 /** @import { Broadcast } from "../messages.js" */
 
 /** What `GET /federation` says of the method.
- * @typedef {{ factors: number, triples: number, order?: string, initial_scale: number, learning_rate: number,
+ * @typedef {{ factors: number, triples: number, most_triples?: number | null, order?: string, initial_scale: number, learning_rate: number,
  *   user_regulariser: number, positive_regulariser: number, negative_regulariser: number }} PublishedRecipe */
 
 /** The same, worked out.
- * @typedef {{ factors: number, triples: number, summed: boolean, initialScale: number, learningRate: number,
+ * @typedef {{ factors: number, triples: number, mostTriples: number, summed: boolean, initialScale: number, learningRate: number,
  *   userRegulariser: number, positiveRegulariser: number, negativeRegulariser: number }} Recipe */
 
 /** Who learns: what names its draws, its own vector, and the items that positives are drawn from, ascending.
@@ -42,6 +42,7 @@ export function recipeFor(published) {
   return {
     factors: published.factors,
     triples: published.triples,
+    mostTriples: published.most_triples ?? published.triples,
     summed: published.order === "summed",
     initialScale: published.initial_scale,
     learningRate: Math.fround(rate),
@@ -49,6 +50,12 @@ export function recipeFor(published) {
     positiveRegulariser: Math.fround(rate * published.positive_regulariser),
     negativeRegulariser: Math.fround(rate * published.negative_regulariser),
   };
+}
+
+/** The pairs of a device whose owner wishes for so many, or for nothing.
+ * @type {(recipe: Recipe, wish?: number | null) => number} */
+export function ownTriples(recipe, wish = null) {
+  return wish === null ? recipe.triples : Math.min(wish, recipe.mostTriples);
 }
 
 /** One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin.

@@ -37,10 +37,9 @@ export function decodeSquaresBroadcast(buffer, factors, nItems) {
   /** @type {Float32Array} */
   const weights = arrays.weights ? shaped(parts, "weights", [count]) : new Float32Array(count).fill(1);
   checkFinite(weights);
-  if (weights.some((weight) => weight < 0)) throw new BadMessage("The weights of a Broadcast must not be negative.");
+  if (weights.some((weight) => weight < 0)) throw new BadMessage(["wire.weights"]);
   const [regulariser] = shaped(parts, "regulariser", [1]);
-  if (!(Number.isFinite(regulariser) && regulariser >= 0))
-    throw new BadMessage("The regulariser of a Broadcast must be one number, finite and not negative.");
+  if (!(Number.isFinite(regulariser) && regulariser >= 0)) throw new BadMessage(["wire.regulariser"]);
   const vectors = rowsOf(parts, count, factors);
   return {
     roundNumber: numberOf(parts, "round"),
@@ -55,8 +54,7 @@ export function decodeSquaresBroadcast(buffer, factors, nItems) {
 /** @type {(parts: Parts, rows: number, factors: number) => Float32Array} */
 function rowsOf(parts, rows, factors) {
   const { codes, scales, vectors } = parts.arrays;
-  if (Boolean(codes) !== Boolean(scales) || Boolean(codes) === Boolean(vectors))
-    throw new BadMessage("A Broadcast tells its rows either as codes and scales or as vectors, and as one of the two.");
+  if (Boolean(codes) !== Boolean(scales) || Boolean(codes) === Boolean(vectors)) throw new BadMessage(["wire.rows"]);
   if (vectors) {
     /** @type {Float32Array} */
     const told = shaped(parts, "vectors", [rows, factors]);
@@ -68,9 +66,8 @@ function rowsOf(parts, rows, factors) {
   /** @type {Float32Array} */
   const steps = shaped(parts, "scales", [rows]);
   checkFinite(steps);
-  if (levels.some((level) => level < -LEVELS))
-    throw new BadMessage(`The codes of a Broadcast go from -${LEVELS} to ${LEVELS}.`);
-  if (steps.some((step) => step < 0)) throw new BadMessage("The scales of a Broadcast must not be negative.");
+  if (levels.some((level) => level < -LEVELS)) throw new BadMessage(["wire.codes", { levels: LEVELS }]);
+  if (steps.some((step) => step < 0)) throw new BadMessage(["wire.scales"]);
   const told = restored(levels, steps);
   checkFinite(told);
   return told;

@@ -10,6 +10,7 @@ Sums and the solve (Cholesky: the matrix is symmetric and positive) are done in 
 32 bits, as in Python, and agrees with it to 1e-5 relative and 1e-6 absolute.
 */
 
+import { addProducts, mirror, solve } from "../solving.js";
 import { BadMessage } from "../wire.js";
 
 /** What counts how much: `liked` is 1 + alpha, `unobserved` is w.
@@ -32,22 +33,6 @@ export function gramMatrix({ vectors, weights }) {
   return products;
 }
 
-/** Add weight * row row' to the upper triangle.
- * @type {(products: Float64Array, row: Float64Array, weight: number) => void} */
-function addProducts(products, row, weight) {
-  const factors = row.length;
-  for (let one = 0, start = 0; one < factors; one++, start += factors) {
-    const value = weight * row[one];
-    for (let other = one; other < factors; other++) products[start + other] += value * row[other];
-  }
-}
-
-/** @type {(matrix: Float64Array, size: number) => void} */
-function mirror(matrix, size) {
-  for (let one = 0; one < size; one++)
-    for (let other = 0; other < one; other++) matrix[one * size + other] = matrix[other * size + one];
-}
-
 /** The vector that explains this ascending profile best: in a message the outward one, at home the whole history.
  * @type {(objective: Objective, model: SquaresModel, gram: Float64Array, profile: Int32Array) => Float32Array} */
 export function ownVector({ liked, unobserved }, { vectors, weights, regulariser }, gram, profile) {
@@ -67,33 +52,8 @@ export function ownVector({ liked, unobserved }, { vectors, weights, regulariser
     aim[f] *= liked;
   }
   const solved = Float32Array.from(solve(sides, aim));
-  if (!solved.every(Number.isFinite))
-    throw new BadMessage("With this model the device's equations have no solution; nothing was sent.");
+  if (!solved.every(Number.isFinite)) throw new BadMessage(["fault.unsolvable"]);
   return solved;
-}
-
-/** Solve A x = b for a symmetric, positive A, which is lost: A = L L', then L z = b, then L' x = z.
- * @type {(matrix: Float64Array, right: Float64Array) => Float64Array} */
-function solve(matrix, right) {
-  const size = right.length;
-  const solution = Float64Array.from(right);
-  for (let row = 0; row < size; row++) {
-    const mine = row * size;
-    for (let column = 0; column <= row; column++) {
-      const theirs = column * size;
-      let rest = matrix[mine + column];
-      for (let k = 0; k < column; k++) rest -= matrix[mine + k] * matrix[theirs + k];
-      // What is not positive has no root: not a number from here on, and the caller refuses it.
-      matrix[mine + column] = column < row ? rest / matrix[theirs + column] : Math.sqrt(rest);
-    }
-    for (let k = 0; k < row; k++) solution[row] -= matrix[mine + k] * solution[k];
-    solution[row] /= matrix[mine + row];
-  }
-  for (let row = size - 1; row >= 0; row--) {
-    for (let k = row + 1; k < size; k++) solution[row] -= matrix[k * size + row] * solution[k];
-    solution[row] /= matrix[row * size + row];
-  }
-  return solution;
 }
 
 /** How strongly each of these items should move towards the vector: w_i, one number an item of the block, in its order.

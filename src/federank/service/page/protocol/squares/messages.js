@@ -37,6 +37,15 @@ export function dense({ strengths, vector, scale }) {
   return { pulls: outer(strengths, scaled), squares: outer(whole, scaled) };
 }
 
+/** All numbers of a message in one row, as sums add them up: rows of items, then the square of the vector.
+ * @type {(message: Dense) => Float32Array} */
+export function flat({ pulls, squares }) {
+  const values = new Float32Array(pulls.length + squares.length);
+  values.set(pulls);
+  values.set(squares, pulls.length);
+  return values;
+}
+
 /** @type {(left: Float32Array, right: Float32Array) => Float32Array} */
 function outer(left, right) {
   const matrix = new Float32Array(left.length * right.length);

@@ -1,0 +1,90 @@
+/* Ratings on a device (pmf, svdpp): the items that may leave and sampled ones among them, with virtual ratings; predictions are made at
+home, from the vector that explains all stars best. The twin of this file is service/device/methods/ratings.py.
+*/
+
+import { sampledEver, recordRatings } from "../../protocol/ledger.js";
+import { decodeRatingRows, encodeRatingUpdate } from "../../protocol/ratings/codec.js";
+import { computeRatings, ratingRecipe, uniformRow } from "../../protocol/ratings/computation.js";
+import { besideOf, solvedTaste } from "../../protocol/ratings/home.js";
+import { BadMessage, checkFinite } from "../../protocol/wire.js";
+import { needed, positive, whole } from "../answers.js";
+import { BadAnswer } from "../client.js";
+import { MOST_FACTORS, MOST_PASSES } from "../rules.js";
+
+/** @import { Model } from "../device.js" */
+/** @import { Method } from "./method.js" */
+
+const RATES = ["learning_rate", "decay", "regulariser", "initial_range", "step"];
+
+/** PMF, with the recipe that a federation has published.
+ * @type {(published: any) => Method} */
+export const pmf = (published) => ratings(published, false);
+
+/** SVD++, likewise: its messages have rows of W, which name what was rated.
+ * @type {(published: any) => Method} */
+export const svdpp = (published) => ratings(published, true);
+
+/** @type {(published: any, hasImplicit: boolean) => Method} */
+function ratings(published, hasImplicit) {
+  const { factors, lowest, highest, step } = published;
+  needed(whole(factors, 1, MOST_FACTORS), "recipe");
+  for (const name of ["t_predict", "t_local"]) needed(whole(published[name], 0, MOST_PASSES), `recipe (${name})`);
+  for (const name of RATES) needed(positive(published[name]), `recipe (${name})`);
+  needed(Number.isFinite(lowest) && Number.isFinite(highest) && lowest < highest, "recipe (lowest)");
+  /** @type {(model: Model, items: Int32Array, stars: Float32Array) => Float32Array} */
+  const taste = (model, items, stars) =>
+    solvedTaste(model.vectors, items, stars, besideOf(model.implicit, items, factors));
+  return {
+    factors,
+    messages: null,
+    sharing: ["sticky"],
+    scale: { lowest, highest, step },
+    namesRated: hasImplicit,
+    decode: (buffer, items) => decodeRatingRows(buffer, factors, items, hasImplicit),
+    popularity: (model) => (model.popular ??= lengths(model.vectors, factors)),
+    home: (_, history, model, stars) => taste(model, history, stars),
+    async message(device, task, { seed, user }, outward) {
+      const { model, entries, policy } = device;
+      const { profile } = outward;
+      const stars = device.starsOf(profile);
+      const { filling, rho, sampling } = policy;
+      if (!filling || rho === null || rho === undefined || !sampling) throw new BadAnswer(["fault.no-filling"]);
+      const recipe = ratingRecipe(
+        published,
+        { filling, rho, sampling },
+        profile.length,
+        device.shape.items,
+        hasImplicit,
+      );
+      const solved = () => {
+        const beside = besideOf(model.implicit, profile, factors);
+        return taste(model, profile, stars).map((value, f) => value - beside[f]);
+      };
+      // Nothing is learnt yet: the first values of a simulation; later what explains the stars that may leave.
+      const first = () => (model.iteration ? solved() : uniformRow(factors, seed, user, recipe.initialRange));
+      const vector = Float32Array.from(device.roundVector(profile) ?? first());
+      const person = { seed, user, vector, items: profile, ratings: stars, sampled: sampledEver(entries) };
+      const update = computeRatings(recipe, person, { ...model, roundNumber: task.round });
+      const rows = update.items.length;
+      if (rows > (task.most_rows ?? Infinity)) throw new BadAnswer(["fault.most-rows", { most: task.most_rows, rows }]);
+      checkFinite(update.vectors, update.implicitVectors);
+      if (!person.vector.every(Number.isFinite)) throw new BadMessage(["fault.out-of-range"]);
+      return {
+        body: encodeRatingUpdate(update, factors),
+        compared: update.sampled.length,
+        liked: Array.from(profile),
+        vector: person.vector,
+        changed: [...recordRatings(entries, task.round, profile, update.sampled).values()],
+      };
+    },
+  };
+}
+
+/** How long each item's vector is: much is said of what many have rated.
+ * @type {(vectors: Float32Array, factors: number) => Float32Array} */
+function lengths(vectors, factors) {
+  const squares = new Float32Array(vectors.length / factors);
+  for (let index = 0; index < vectors.length; index++)
+    squares[Math.floor(index / factors)] += vectors[index] * vectors[index];
+  return squares;
+}

@@ -1,0 +1,232 @@
+/* Messages that no single server can read, on this device: what it pins, what it checks, how a message is split.
+
+The charter of sums comes from the leader, which is the server that this page came from. When the owner takes part, the helper's key
+is fetched from the helper's own address; it must be the charter's, and from then on no other charter is trusted. Before a message is
+made, the round's offer is checked: signed by the helper, about this charter, about the very model at hand. What is kept until it is
+sent is already the upload, which the leader cannot read. The twin of this file is service/device/requests/sums.py.
+
+A federation that is begun anew must name the same helper and promise no less: no more messages, no less noise, no smaller cohorts.
+*/
+
+import { epsilonOfMu, muOfNoise } from "../protocol/accountant.js";
+import { directionsOf, privateMessage } from "../protocol/squares/private/message.js";
+import {
+  PRIVATE,
+  SPECTRAL,
+  canonical,
+  charterFrom,
+  checkOffer,
+  digest,
+  fingerprint,
+  follow,
+  hexOf,
+  hexadecimal,
+  makeUpload,
+  modelDigest,
+  mostTold,
+  newSecrets,
+  readCanonical,
+  readOffer,
+  roundMessage,
+  roundingChances,
+} from "../protocol/sums/index.js";
+import { checkParameters, sendChecked } from "../protocol/sums/norm_check/index.js";
+import { PUBLIC_BYTES, SIGNATURE_BYTES } from "../protocol/sums/identities.js";
+import { BadMessage } from "../protocol/wire.js";
+import { BadAnswer, NoAnswer, bytesOf, jsonOf, request } from "./client.js";
+import { MOST_SMALL_BYTES } from "./rules.js";
+
+/** @import { Said } from "../faults.js" */
+/** @import { Bytes } from "../protocol/sums/canonical.js" */
+/** @import { SumsCharter } from "../protocol/sums/charter.js" */
+/** @import { Offer } from "../protocol/sums/offer.js" */
+/** @import { Model } from "./device.js" */
+/** @import { Facts, Task } from "./federation.js" */
+
+const HERE = "localhost";
+const TOLD = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip"];
+
+/** On what terms a round's messages are split.
+ * @typedef {{ charter: SumsCharter, offer: Offer }} Terms */
+
+/** Who the two servers are and what their noise is worth, as the page tells it.
+ * @typedef {{ helper: string, fingerprint: string, together: "machine" | "host" | null, leastCohort: number,
+ *   epsilon: number | null, delta: number }} Promised */
+
+/** The leader's charter, if it is of the federation that the leader says this is; null where the browser cannot check it
+(WebCrypto is there on https and on this very machine alone), and then nothing is sent either.
+ * @type {(facts: Facts) => Promise<SumsCharter | null>} */
+export async function fetchCharter(facts) {
+  if (!globalThis.crypto?.subtle) return null;
+  const [content, told] = await Promise.all(
+    ["charter", "settings"].map(async (name) => bytesOf(await request(`sums/${name}`), MOST_SMALL_BYTES)),
+  );
+  const charter = await read(() => charterFrom(content));
+  const settings = await read(async () => readCanonical(told, "settings"));
+  const { recipe } = facts;
+  /** @type {(name: string) => unknown} */
+  const promised = (name) =>
+    typeof settings[name] === "string" ? Number(settings[name]) : (settings[name] ?? (name === "activity" ? 0 : null));
+  // Without a clip the plan's own messages are sent, of length 1; with one, Frugal's, clipped to it.
+  const isPrivate = recipe.clip === null || recipe.clip === undefined;
+  const fits =
+    hexOf(await digest("settings", told)) === charter.settings &&
+    TOLD.every((name) => promised(name) === (recipe[name] ?? null)) &&
+    charter.founding === facts.founding &&
+    charter.items === facts.items &&
+    charter.recipe === (isPrivate ? PRIVATE : SPECTRAL) &&
+    charter.columns === recipe.factors + (isPrivate ? -1 : 1) &&
+    charter.messages === recipe.messages &&
+    Number(charter.clip) === (isPrivate ? 1 : recipe.clip) &&
+    charter.blocks === 1;
+  if (!fits) throw new BadAnswer(["sums.another-federation"]);
+  return charter;
+}
+
+/** The items that this browser was told must be those of the charter: the same for everybody, to the last byte.
+ * @type {(charter: SumsCharter, told: Uint8Array<ArrayBuffer>) => Promise<void>} */
+export async function refuseAnotherList(charter, told) {
+  const found = new Uint8Array(await globalThis.crypto.subtle.digest("SHA-256", told));
+  if (hexOf(found) !== charter.catalogue) throw new BadAnswer(["sums.another-list"]);
+}
+
+/** What this device pins when it joins: the charter, once it fits the helper, and the one that was pinned before.
+ * @type {(charter: SumsCharter, before: SumsCharter | undefined) => Promise<SumsCharter>} */
+export async function pinned(charter, before) {
+  const now = await helperKey(charter);
+  if (!before || canonical(before) === canonical(charter)) return charter;
+  const known = before.helper_key === charter.helper_key || hexOf(await helperKey(before)) === hexOf(now);
+  if (!known || before.helper_origin !== charter.helper_origin) throw new BadAnswer(["sums.another-helper"]);
+  /** @type {Said[]} */
+  const weaker = [];
+  if (charter.messages > before.messages) weaker.push(["sums.more-messages"]);
+  if (mostTold(charter) > mostTold(before)) weaker.push(["sums.less-noise"]);
+  if (charter.least_cohort < before.least_cohort) weaker.push(["sums.smaller-cohorts"]);
+  if (weaker.length) throw new BadAnswer(["sums.weaker", { weaker }]);
+  return charter;
+}
+
+/** The helper's key of now, from the helper's own address: the charter's, or one that it has signed for.
+ * @type {(charter: SumsCharter) => Promise<Bytes>} */
+async function helperKey(charter) {
+  const { helper_origin: origin } = charter;
+  const first = hexadecimal(charter.helper_key, PUBLIC_BYTES, "helper.key");
+  const told = await identityAt(origin);
+  const { key, now } = await read(
+    async () => {
+      const steps = Array.isArray(told?.successions) ? told.successions : [];
+      const chain = steps.map((/** @type {any} */ step) => [
+        hexadecimal(step?.old, PUBLIC_BYTES, "successions.old"),
+        hexadecimal(step?.new, PUBLIC_BYTES, "successions.new"),
+        hexadecimal(step?.signature, SIGNATURE_BYTES, "successions.signature"),
+      ]);
+      return { key: hexadecimal(told?.key, PUBLIC_BYTES, "helper.key"), now: await follow(first, chain) };
+    },
+    (reason) => ["sums.helper-silent", { origin, reason }],
+  );
+  if (hexOf(now) !== hexOf(key))
+    throw new BadAnswer([
+      "sums.helper-other",
+      { named: await fingerprint(first), origin, found: await fingerprint(key) },
+    ]);
+  return now;
+}
+
+/** @type {(origin: string) => Promise<any>} */
+async function identityAt(origin) {
+  try {
+    return await jsonOf(await request("identity", { origin }));
+  } catch (fault) {
+    if (!(fault instanceof NoAnswer)) throw fault;
+    throw new NoAnswer(["sums.helper-unreachable", { origin }], fault.retryAfter);
+  }
+}
+
+/** The offer of a round, if the helper has signed it and it is about this charter and this very model.
+ * @type {(charter: SumsCharter, model: Model, task: Task, signal: AbortSignal) => Promise<Offer>} */
+export async function fetchOffer(charter, model, { round, version }, signal) {
+  const content = await bytesOf(await request(`sums/offer?round=${round}`, { signal }), MOST_SMALL_BYTES);
+  return read(
+    async () => {
+      const offer = await signedOffer(content, charter);
+      const held = await modelDigest(model.version ?? 0, model.regulariser, model.weights, model.vectors);
+      const everything = Int32Array.from({ length: charter.items }, (_, item) => item);
+      await checkOffer(offer, charter, held, everything, Date.now() / 1000);
+      if (offer.round !== round || offer.version !== version || model.version !== version)
+        throw new BadMessage(["sums.offer-other-round"]);
+      return offer;
+    },
+    (reason) => ["sums.offer-untaken", { reason }],
+  );
+}
+
+/** @type {(content: Uint8Array, charter: SumsCharter) => Promise<Offer>} */
+async function signedOffer(content, charter) {
+  try {
+    return await readOffer(content, hexadecimal(charter.helper_key, PUBLIC_BYTES, "helper.key"));
+  } catch (fault) {
+    if (!(fault instanceof BadMessage)) throw fault;
+    return readOffer(content, await helperKey(charter)); // perhaps the helper has a new key by now
+  }
+}
+
+/** The upload of a message: rounded, split in two, sealed, with a proof of its norm where the charter asks for one. The message itself goes no further than this. `values` are all numbers
+of Frugal's own message; the plan's are made here, from what the owner lets out.
+ * @type {(terms: Terms, model: Model, profile: Int32Array, values: () => Float32Array) => Promise<Bytes>} */
+export const split = ({ charter, offer }, model, profile, values) =>
+  read(
+    async () => {
+      const chances = roundingChances(offer.length);
+      const known = charter.recipe === PRIVATE && offer.stage > 0 ? directionsOf(model) : null;
+      const whole =
+        charter.recipe === PRIVATE
+          ? privateMessage(offer.stage, charter.items, profile, known, chances)
+          : roundMessage(values(), Number(charter.clip), chances);
+      return charter.projections
+        ? sendChecked(checkParameters(charter.projections), offer, whole)
+        : makeUpload(offer, whole, newSecrets());
+    },
+    (reason) => ["sums.unsplit", { reason }],
+  );
+
+/** Refuse a message that, with those before it, would tell more than was promised; `sent` are the noises on them.
+ * @type {(terms: Terms, sent: number[]) => void} */
+export function refuseBeyondPromise({ charter, offer }, sent) {
+  const told = [...sent, offer.noise].reduce((sum, noise) => sum + (noise ? (charter.bound / noise) ** 2 : 0), 0);
+  if (Number.isFinite(mostTold(charter)) && told > mostTold(charter) * (1 + 1e-9))
+    throw new BadAnswer(["sums.beyond-promise"]);
+}
+
+/** What a charter promises somebody who sends so many messages, at a page of this address.
+ * @type {(charter: SumsCharter, messages: number, page: string) => Promise<Promised>} */
+export async function promisedBy(charter, messages, page) {
+  const [mine, theirs] = [page, charter.helper_origin].map((address) => {
+    const { hostname } = new URL(address);
+    return ["localhost", "127.0.0.1", "[::1]"].includes(hostname) ? HERE : hostname;
+  });
+  // Whichever of the plan's messages they are: those with the least noise tell most.
+  const quietest = charter.noises.map((noise) => noise / charter.bound).sort((one, other) => one - other);
+  quietest.length = Math.min(messages, quietest.length);
+  return {
+    helper: charter.helper_origin,
+    fingerprint: await fingerprint(hexadecimal(charter.helper_key, PUBLIC_BYTES, "helper.key")),
+    together: mine !== theirs ? null : mine === HERE ? "machine" : "host",
+    leastCohort: charter.least_cohort,
+    epsilon: charter.noises.includes(0) ? null : epsilonOfMu(muOfNoise(quietest), Number(charter.delta)),
+    delta: Number(charter.delta),
+  };
+}
+
+/** What is read, or a sentence about why it cannot be used.
+ * @template T
+ * @param {() => Promise<T>} reading
+ * @param {(reason: Said) => Said} [sentence]
+ * @returns {Promise<T>} */
+async function read(reading, sentence = (reason) => ["sums.charter-unusable", { reason }]) {
+  try {
+    return await reading();
+  } catch (fault) {
+    if (fault instanceof BadMessage) throw new BadAnswer(sentence(fault.said));
+    throw fault;
+  }
+}

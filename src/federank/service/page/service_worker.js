@@ -1,0 +1,87 @@
+/* The service worker: the page opens without a network, as it was when it was last fetched whole.
+
+It keeps the page's own files and nothing else: no answer of the server, nothing of the person. What a page shows without a network comes
+from the browser's database (device/store.js), which leaving erases; leaving also removes this worker and its files.
+
+    with a network       every file comes from the server, as if this worker were not there: a new version is taken at once
+    at every visit       files.json says which files there are and which version they make; of another version than the kept one all files
+                         are fetched, and take the old ones' place only when every one has come
+    without a network    every file comes from the version that is kept
+*/
+
+const NAMES = "federank page "; // and the version
+const PATIENCE = 5000; // ms in which a server that is there has begun to answer
+
+/** @type {any} */
+const worker = self;
+
+/** The version that is kept whole, if there is one.
+ * @type {() => Promise<string | undefined>} */
+const keptName = async () => (await caches.keys()).find((name) => name.startsWith(NAMES));
+
+/** Keep the files that make the page now, all or none. */
+async function keep() {
+  const answer = await fetch("files.json", { cache: "no-cache" });
+  if (!answer.ok) return;
+  const { version, files } = await answer.json();
+  const name = NAMES + version;
+  const before = await caches.keys();
+  if (before.includes(name)) return deleteAll(before.filter((other) => other !== name));
+  // Under another name until all have come: a worker that is ended half-way leaves nothing that looks whole.
+  const draft = `draft of ${name}`;
+  const cache = await caches.open(draft);
+  try {
+    await cache.addAll(files.map((/** @type {string} */ file) => new Request(file, { cache: "no-cache" })));
+  } catch (reason) {
+    await caches.delete(draft);
+    throw reason;
+  }
+  const whole = await caches.open(name);
+  for (const request of await cache.keys()) {
+    const response = await cache.match(request);
+    if (response) await whole.put(request, response);
+  }
+  return deleteAll([draft, ...before]);
+}
+
+/** @type {(names: string[]) => Promise<void>} */
+async function deleteAll(names) {
+  for (const name of names) await caches.delete(name);
+}
+
+/** One at a time: a visit may begin while the worker is still being installed.
+ * @type {Promise<void>} */
+let keeping = Promise.resolve();
+const keepUpToDate = () => (keeping = keeping.catch(() => {}).then(keep));
+
+/** @type {() => Promise<never>} */
+const late = () =>
+  new Promise((_, reject) => {
+    setTimeout(() => reject(new Error("no answer")), PATIENCE);
+  });
+
+/** From the server while it answers; what is kept otherwise.
+ * @type {(request: Request) => Promise<Response>} */
+async function answered(request) {
+  const name = await keptName();
+  const kept = name && (await (await caches.open(name)).match(request, { ignoreSearch: true }));
+  if (!kept) return fetch(request);
+  try {
+    return await Promise.race([fetch(request), late()]);
+  } catch {
+    return kept;
+  }
+}
+
+worker.addEventListener("install", (/** @type {any} */ event) => {
+  worker.skipWaiting(); // it serves what the server serves: there is nothing to wait for
+  event.waitUntil(keepUpToDate());
+});
+worker.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));
+worker.addEventListener("fetch", (/** @type {any} */ event) => {
+  const { request } = event;
+  const { origin, pathname } = new URL(request.url);
+  if (request.method !== "GET" || origin !== self.location.origin || pathname.startsWith("/api/")) return;
+  event.respondWith(answered(request));
+  if (request.mode === "navigate") event.waitUntil(keepUpToDate().catch(() => {}));
+});

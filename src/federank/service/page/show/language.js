@@ -1,0 +1,144 @@
+/* Language: the page's words as its visitor reads them, and numbers and nouns as the language writes them.
+
+The words are in words/, one file for each language, and nowhere else. Of these the browser's own language is taken, or the one that
+was chosen here, which is remembered until its owner leaves. A federation's own nouns stay as its operator wrote them, unless they are
+ordinary English ones (film/films) that every language has a word for.
+*/
+
+/** @import { Key, Said } from "../faults.js" */
+
+/** A sentence with places for values, or its forms by the number in it.
+ * @typedef {string | { one: string, other: string }} Form */
+
+/** What a catalogue's items are called, one and many.
+ * @typedef {{ one: string, many: string }} Noun */
+
+/** Every language, by its code, as its own people call it.
+ * @type {Record<string, string>} */
+export const LANGUAGES = { en: "English", it: "Italiano", de: "Deutsch" };
+const KEPT = "federank-language";
+/** What people say of something that they know already; of other things, "Know it".
+ * @type {Record<string, Key>} */
+const SEEN = {
+  place: "seen.been-there",
+  venue: "seen.been-there",
+  film: "seen.seen-it",
+  movie: "seen.seen-it",
+  book: "seen.read-it",
+  song: "seen.heard-it",
+};
+
+/** The code of the language that is spoken now. */
+export let language = "en";
+/** @type {Record<string, Form>} */
+let words;
+/** @type {Intl.PluralRules} */
+let rules;
+/** @type {Intl.NumberFormat} */
+let numbers;
+
+/** The language that was chosen here, or else the first of the browser's that there is. */
+function preferred() {
+  const codes = [keptChoice(), ...(globalThis.navigator?.languages ?? [])];
+  return codes.map((code) => code?.slice(0, 2).toLowerCase()).find((code) => code && code in LANGUAGES) ?? "en";
+}
+
+/** Storage may be forbidden; then nothing is remembered.
+ * @type {() => string | null} */
+function keptChoice() {
+  try {
+    return globalThis.localStorage?.getItem(KEPT) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Remember a choice of language, or forget it.
+ * @type {(code: string | null) => void} */
+export function keepChoice(code) {
+  try {
+    if (code) localStorage.setItem(KEPT, code);
+    else localStorage.removeItem(KEPT);
+  } catch {
+    // It holds for as long as the page is open.
+  }
+}
+
+/** Speak a language from now on; what is shown already is for its owner to show anew.
+ * @type {(code: string) => Promise<void>} */
+export async function speak(code) {
+  ({ default: words } = await import(`../words/${code}.js`));
+  language = code;
+  rules = new Intl.PluralRules(code);
+  numbers = new Intl.NumberFormat(code);
+}
+
+/** A sentence, with its values in their places.
+ * @type {(key: Key, values?: Record<string, unknown>) => string} */
+export function say(key, values = {}) {
+  const form = words[key];
+  const text = typeof form === "string" ? form : form[rules.select(Number(values.count)) === "one" ? "one" : "other"];
+  return text.replace(/\{(\w+)\}/g, (place, name) => (name in values ? written(values[name]) : place));
+}
+
+/** What stands in a sentence: numbers as the language writes them, other sentences, lists of them, and text as it is.
+ * @type {(value: any) => string} */
+function written(value) {
+  if (typeof value === "number") return numbers.format(value);
+  if (!Array.isArray(value)) return String(value);
+  if (typeof value[0] === "string") return say(/** @type {Key} */ (value[0]), value[1]);
+  return new Intl.ListFormat(language, { type: "conjunction" }).format(value.map(written));
+}
+
+/** What the device has to say, in words.
+ * @type {(said: Said) => string} */
+export const told = (said) => (typeof said === "string" ? said : written(said));
+
+/** Sentences one after the other, without those that are empty.
+ * @type {(...sentences: string[]) => string} */
+export const together = (...sentences) => sentences.filter(Boolean).join(" ");
+
+/** A number as the language writes it, with so many decimals.
+ * @type {(value: number, decimals?: number) => string} */
+export const number = (value, decimals = 0) =>
+  new Intl.NumberFormat(language, { minimumFractionDigits: decimals, maximumFractionDigits: decimals }).format(value);
+
+/** A number in a few letters.
+ * @type {(value: number | null | undefined) => string} */
+export function short(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (Number.isInteger(value) && Math.abs(value) < 1e4) return String(value);
+  const notation = Math.abs(value) >= 1e4 ? "compact" : "standard";
+  return new Intl.NumberFormat(language, { notation, maximumSignificantDigits: 3 }).format(value);
+}
+
+/** The word for so many of a federation's items.
+ * @type {(count: number, noun: Noun) => string} */
+function nounFor(count, { one, many }) {
+  const isOne = rules.select(count) === "one";
+  const form = words[`noun.${one}/${many}`.toLowerCase()];
+  if (!form || typeof form === "string") return isOne ? one : many;
+  return isOne ? form.one : form.other;
+}
+
+/** "1 place", "3 places".
+ * @type {(count: number, noun: Noun) => string} */
+export const counted = (count, noun) => `${numbers.format(count)} ${nounFor(count, noun)}`;
+
+/** "place" and "places", as values of a sentence.
+ * @type {(noun: Noun) => { item: string, items: string }} */
+export const named = (noun) => ({ item: nounFor(1, noun), items: nounFor(2, noun) });
+
+/** What somebody says of an item that they know already: the federation's own words, or those that go with its noun.
+ * @type {(federation: { seen: string | null, noun: Noun }) => string} */
+export function seenWord({ seen, noun }) {
+  const known = /** @type {Key} */ (`seen.${seen?.toLowerCase().replaceAll(" ", "-")}`);
+  if (seen) return known in words ? say(known) : seen;
+  return say(SEEN[noun.one.toLowerCase()] ?? "seen.know-it");
+}
+
+/** The same with a capital letter.
+ * @type {(text: string) => string} */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+await speak(preferred());
