@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from federank.audit.audit import audit_training as audit_training
     from federank.audit.findings import Audited as Audited
     from federank.audit.findings import Findings as Findings
+    from federank.audit.guess import Guess as Guess
+    from federank.audit.own_attacks import attack as attack
+    from federank.audit.own_attacks import register_attack as register_attack
     from federank.data.city.city import city as city
     from federank.data.interactions import Interactions as Interactions
     from federank.data.loading import load as load
+    from federank.data.revisits import Revisits as Revisits
+    from federank.data.revisits import split_revisits as split_revisits
+    from federank.data.sources.own_readers import register_reader as register_reader
     from federank.data.splits import Split as Split
     from federank.data.splits import split_folds as split_folds
     from federank.data.splits import split_given as split_given
@@ -43,11 +49,16 @@ if TYPE_CHECKING:
     from federank.evaluation.prediction import PredictionErrors as PredictionErrors
     from federank.evaluation.prediction import prediction_errors as prediction_errors
     from federank.evaluation.ranking import register_metric as register_metric
+    from federank.evaluation.revisits import evaluate_revisits as evaluate_revisits
     from federank.evaluation.significance import Comparison as Comparison
     from federank.evaluation.significance import compare as compare
+    from federank.protocol.own_sharing import register_policy as register_policy
     from federank.protocol.policy import Policy as Policy
+    from federank.protocol.steps.device import Device as Device
+    from federank.protocol.steps.recipes import FederatedSettings as FederatedSettings
     from federank.recommenders.enrolling import Person as Person
     from federank.recommenders.enrolling import enrol as enrol
+    from federank.recommenders.federated_method import FederatedMethod as FederatedMethod
     from federank.recommenders.methods.biases import Biases as Biases
     from federank.recommenders.methods.bpr import BPR as BPR
     from federank.recommenders.methods.ease import EASE as EASE
@@ -60,6 +71,9 @@ if TYPE_CHECKING:
     from federank.recommenders.methods.pmf import PMF as PMF
     from federank.recommenders.methods.popular import MostPopular as MostPopular
     from federank.recommenders.methods.popular import Random as Random
+    from federank.recommenders.methods.slim import SLIM as SLIM
+    from federank.recommenders.methods.steps.fedmf import FedMF as FedMF
+    from federank.recommenders.methods.steps.pfedrec import PFedRec as PFedRec
     from federank.recommenders.methods.svdpp import SVDPlusPlus as SVDPlusPlus
     from federank.recommenders.methods.vae import MultVAE as MultVAE
     from federank.recommenders.recommendations import Recommendations as Recommendations
@@ -75,9 +89,15 @@ _HOMES = {
     "audit_training": "federank.audit.audit",
     "Audited": "federank.audit.findings",
     "Findings": "federank.audit.findings",
+    "Guess": "federank.audit.guess",
+    "attack": "federank.audit.own_attacks",
+    "register_attack": "federank.audit.own_attacks",
     "city": "federank.data.city.city",
     "Interactions": "federank.data.interactions",
     "load": "federank.data.loading",
+    "Revisits": "federank.data.revisits",
+    "split_revisits": "federank.data.revisits",
+    "register_reader": "federank.data.sources.own_readers",
     "Split": "federank.data.splits",
     "split_folds": "federank.data.splits",
     "split_given": "federank.data.splits",
@@ -99,11 +119,16 @@ _HOMES = {
     "PredictionErrors": "federank.evaluation.prediction",
     "prediction_errors": "federank.evaluation.prediction",
     "register_metric": "federank.evaluation.ranking",
+    "evaluate_revisits": "federank.evaluation.revisits",
     "Comparison": "federank.evaluation.significance",
     "compare": "federank.evaluation.significance",
+    "register_policy": "federank.protocol.own_sharing",
     "Policy": "federank.protocol.policy",
+    "Device": "federank.protocol.steps.device",
+    "FederatedSettings": "federank.protocol.steps.recipes",
     "Person": "federank.recommenders.enrolling",
     "enrol": "federank.recommenders.enrolling",
+    "FederatedMethod": "federank.recommenders.federated_method",
     "Biases": "federank.recommenders.methods.biases",
     "BPR": "federank.recommenders.methods.bpr",
     "EASE": "federank.recommenders.methods.ease",
@@ -116,6 +141,9 @@ _HOMES = {
     "PMF": "federank.recommenders.methods.pmf",
     "MostPopular": "federank.recommenders.methods.popular",
     "Random": "federank.recommenders.methods.popular",
+    "SLIM": "federank.recommenders.methods.slim",
+    "FedMF": "federank.recommenders.methods.steps.fedmf",
+    "PFedRec": "federank.recommenders.methods.steps.pfedrec",
     "SVDPlusPlus": "federank.recommenders.methods.svdpp",
     "MultVAE": "federank.recommenders.methods.vae",
     "Recommendations": "federank.recommenders.recommendations",
@@ -129,7 +157,7 @@ _HOMES = {
 """The same once more for the running program: each name, and the module it is imported from when first used."""
 
 __all__ = list(_HOMES)
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -2,14 +2,15 @@
 
 Numba keeps machine code beside the file of the function it belongs to, and renews it when that file changes. But
 our kernels call functions of other files: after an edit there, Numba would go on running the old code. So the
-code is kept in a folder named after a digest of every source file that a kernel may be made of (models, protocol,
-engines, and whatever else speaks of `compiled`), the versions of Numba and of Python, and the processor: change any of
-them and the folder is another one.
+code of a file's kernels is kept in a folder named after a digest of that file and of all files of ours that it
+imports, directly or through others, the versions of Numba and of Python, and the processor: change any of them and the
+folder is another one. An edit elsewhere leaves it as it is, and nothing is compiled anew.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import sys
 import threading
@@ -24,29 +25,64 @@ import platformdirs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_KERNEL_PACKAGES = {"models", "protocol", "engines"}
+_PACKAGE = Path(__file__).parent
+_IMPORTED = re.compile(
+    r"^\s*(?:from\s+(federank[\w.]*)\s+import\s+(\([^)]*\)|.*)|import\s+(federank[\w.]*))", re.MULTILINE
+)
 _KEPT_GENERATIONS = 16
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @cache
-def code_folder() -> str:
-    """Where machine code for these very sources is kept."""
-    package = Path(__file__).parent
+def code_folder(file: str) -> str:
+    """Where machine code is kept for the functions of this very file, with all that it imports as it is now."""
     digest = hashlib.sha256()
-    for source in sorted(package.rglob("*.py")):
-        content = source.read_bytes()
-        if source.relative_to(package).parts[0] in _KERNEL_PACKAGES or b"compiled" in content:
-            digest.update(source.relative_to(package).as_posix().encode())
-            digest.update(content)
+    for source in sorted(sources_of(Path(file))):
+        digest.update(source.as_posix().encode())
+        digest.update(source.read_bytes())
     features = llvmlite.binding.get_host_cpu_features().flatten()
-    for part in (str(package), numba.__version__, sys.version, llvmlite.binding.get_host_cpu_name(), features):
+    for part in (numba.__version__, sys.version, llvmlite.binding.get_host_cpu_name(), features):
         digest.update(part.encode())
-    home = Path(platformdirs.user_cache_dir("federank")) / "compiled"
+    home = Path(platformdirs.user_cache_dir("federank")) / "kernels" / _name(Path(file))
     folder = home / digest.hexdigest()[:20]
     if not folder.is_dir():
         _forget_old_generations(home)
     return str(folder)
+
+
+def sources_of(file: Path) -> set[Path]:
+    """A file and all files of ours that it imports, directly or through others."""
+    found, left = {file}, [file]
+    while left:
+        new = _imported_by(left.pop()) - found
+        found |= new
+        left += new
+    return found
+
+
+@cache
+def _imported_by(file: Path) -> frozenset[Path]:
+    """The files of ours that a file's import statements name, wherever in the file they stand."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError:  # written at a prompt or in a notebook: nothing else has its name
+        return frozenset()
+    names = set()
+    for module, members, alone in _IMPORTED.findall(text):
+        names |= {module or alone} | {f"{module}.{member}" for member in re.findall(r"\w+", members)}
+    return frozenset(path for name in names if (path := _file_of(name)) is not None)
+
+
+def _file_of(module: str) -> Path | None:
+    """Where a module of ours is; nothing for the name of a function, or the front door, which no kernel uses."""
+    place = _PACKAGE.parent / module.replace(".", "/")
+    found = [path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()]
+    return found[0] if found and found[0] != _PACKAGE / "__init__.py" else None
+
+
+def _name(file: Path) -> str:
+    inside = file.is_relative_to(_PACKAGE)
+    return ".".join(file.relative_to(_PACKAGE).with_suffix("").parts) if inside else file.stem
 
 
 @overload
@@ -71,7 +107,7 @@ def compiled(function: Function | None = None, *, allocates: bool = True, **opti
         # The folder is a setting of the whole process: two threads that import kernels at once must not swap theirs.
         with _ONE_AT_A_TIME:
             before = numba.config.CACHE_DIR
-            numba.config.CACHE_DIR = str(Path(code_folder()) / way)
+            numba.config.CACHE_DIR = str(Path(code_folder(function.__code__.co_filename)) / way)
             try:
                 return numba.njit(**settings)(function)
             finally:

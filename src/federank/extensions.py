@@ -1,28 +1,31 @@
-"""What other packages add: methods and metrics, by registration or by entry points.
+"""What other packages add: methods, metrics, attacks, policies and readers, by registration or by entry points.
 
-    fr.register(Mine)                    a method, for this process
+    fr.register(Mine)                    a method, federated or not, for this process
     fr.register_metric(my_metric)        a metric
+    fr.register_attack(my_attack)        an attack of the audit
+    fr.register_policy(my_policy)        a way of sharing
+    fr.register_reader(my_reader, "xyz") a reader of files whose names end in .xyz
 
     [project.entry-points."federank.methods"]
     mine = "my_package.mine:Mine"
     [project.entry-points."federank.metrics"]
     my_metric = "my_package.metrics:my_metric"
 
-The last four lines are for the pyproject.toml of a package of your own: wherever it is installed beside this one, the
-library, the command line, `load_model` and studies find what it brings. Entry points are looked up when a name is
-asked for that is not one of ours, and loaded when it is used.
+The last four lines, and the same with `attacks`, `policies` and `readers`, are for the pyproject.toml of a package of
+your own: wherever it is installed beside this one, the library, the command line, `load_model` and studies find what it
+brings. Entry points are looked up when a name is asked for that is not one of ours, and loaded when it is used.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from federank.errors import SettingError
 
-Kind = Literal["methods", "metrics"]
-_registered: dict[Kind, dict[str, Any]] = {"methods": {}, "metrics": {}}
+Kind = Literal["methods", "metrics", "attacks", "policies", "readers"]
+_registered: dict[Kind, dict[str, Any]] = {kind: {} for kind in get_args(Kind)}
 
 
 def add(kind: Kind, name: str, what: Any) -> None:

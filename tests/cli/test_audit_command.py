@@ -107,5 +107,5 @@ def test_another_server_than_was_asked_for_is_told(shop, arguments, words):
 
 def test_devices_of_the_servers_own_are_told_only_where_it_has_some(shop):
     answer = told("pmf", "--data", shop, "--iterations", 2, "--people", 1, "--quiet")
-    assert "Means over 1 followed and 1 attacked of" in answer
+    assert "Means over 1 of" in answer
     assert "to learn on" not in answer

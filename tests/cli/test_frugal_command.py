@@ -1,10 +1,9 @@
 """`federank train frugal` on the command line: what cannot be is refused in a sentence, with exit code 2."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from tests.cli.program import program
 from tests.squares_worlds import some_people
 
 PEOPLE = some_people()
@@ -21,13 +20,13 @@ def shop(tmp_path_factory):
 
 
 def trained(shop, tmp_path, *arguments):
-    command = [sys.executable, "-m", "federank", "train", "frugal", "--data", str(shop), "--out", str(tmp_path / "run")]
-    return subprocess.run(
-        [*command, "--split", "none", "--quiet", *arguments], capture_output=True, text=True, check=False
-    )
+    return program("train", "frugal", "--data", shop, "--out", tmp_path / "run", *arguments)
 
 
-@pytest.mark.slow
+def trained_on_all(shop, tmp_path, *arguments):
+    return trained(shop, tmp_path, "--split", "none", "--quiet", *arguments)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -55,29 +54,17 @@ def trained(shop, tmp_path, *arguments):
     ],
 )
 def test_what_cannot_be_is_a_sentence_and_exit_code_2(shop, tmp_path, arguments, sentence):
-    answer = trained(shop, tmp_path, *arguments)
+    answer = trained_on_all(shop, tmp_path, *arguments)
     assert answer.returncode == 2
     assert sentence in " ".join(answer.stderr.split())
     assert "Traceback" not in answer.stderr
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
 def test_a_search_says_what_it_chose_and_the_model_has_it(shop, tmp_path):
-    command = [sys.executable, "-m", "federank", "train", "frugal", "--data", str(shop), "--out", str(tmp_path / "run")]
-    options = [
-        "--messages",
-        "1",
-        "--shrinkage",
-        "0.9",
-        "--activity",
-        "0.15",
-        "--popularity",
-        "0.3",
-        "--search",
-        "--json",
-    ]
-    answer = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    found_already = ("--shrinkage", 0.9, "--activity", 0.15, "--popularity", 0.3)
+    answer = trained(shop, tmp_path, "--messages", 1, *found_already, "--search", "--json")
+    assert answer.returncode == 0, answer.stderr
     assert "Chosen on validation, of " in answer.stderr
     found = json.loads(answer.stdout)["search"]
     assert found["validation"] >= found["validation_before"]
@@ -86,12 +73,11 @@ def test_a_search_says_what_it_chose_and_the_model_has_it(shop, tmp_path):
     assert kept["settings"]["factors"] == found["chosen"]["factors"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [(["--search"], "--search needs a part to tune on"), (["--search", "--folds", "3"], "leave")],
 )
 def test_a_search_without_a_part_to_tune_on_is_a_sentence_and_exit_code_2(shop, tmp_path, arguments, sentence):
-    answer = trained(shop, tmp_path, *arguments)
+    answer = trained_on_all(shop, tmp_path, *arguments)
     assert answer.returncode == 2
     assert sentence in " ".join(answer.stderr.split())

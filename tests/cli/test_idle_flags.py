@@ -101,3 +101,8 @@ def test_repeats_are_told_wherever_data_are_told(tmp_path):
     from_parts = run("train", "popular", "--split", tmp_path / "parts", "--out", tmp_path / "from_parts").output
     assert "60 rows of the source" in from_parts
     assert '"repeats_left_out": 60' in (tmp_path / "run" / "model.json").read_text()
+
+
+def test_a_method_that_is_not_there_names_the_nearest():
+    answer = run("train", "poplar", "--out", "x")
+    assert "No method is called 'poplar'. Did you mean 'popular'?" in str(answer.exception)

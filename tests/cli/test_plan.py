@@ -1,10 +1,12 @@
 """`federank plan`: what a size can promise, from measured curves."""
 
 import json
+from types import SimpleNamespace
 
 from click.testing import CliRunner
 
 from federank.cli import federank
+from federank.cli.train.affordable import affordable_promise
 from federank.protocol.squares.private.forecast import CITIES, FILMS, forecast, kept_at
 
 
@@ -31,6 +33,29 @@ def test_more_people_and_a_larger_epsilon_cost_no_more():
     assert small.kept_cities < large.kept_cities
     assert small.affordable is None
     assert large.affordable < 1
+
+
+def test_without_an_epsilon_the_plan_is_for_the_smallest_that_costs_less_than_a_tenth():
+    found = json.loads(planned("--people", 100_000, "--items", 1_500, "--json").output)
+    assert found["epsilon"] <= found["affordable"] < 1.2
+    assert found["kept_cities"] >= 0.9
+    small = planned("--people", 1_000, "--items", 1_500)
+    assert small.exit_code == 0
+    assert "No epsilon up to 16" in small.output
+    assert json.loads(planned("--people", 1_000, "--items", 1_500, "--json").output)["epsilon"] is None
+
+
+def test_training_with_the_affordable_promise_follows_the_size():
+    settings = {"delta": 1e-6}
+    large, small = (SimpleNamespace(n_users=people, n_items=1_500) for people in (100_000, 1_000))
+    assert 0.5 < affordable_promise(large, settings)["epsilon"] < 1.2
+    assert affordable_promise(small, settings) == {}
+
+
+def test_the_affordable_promise_is_refused_beside_another(tmp_path):
+    words = ["train", "frugal", "--data", "city", "--preset", "affordable", "--epsilon", "2", "--out", tmp_path / "m"]
+    refused = CliRunner().invoke(federank, [str(word) for word in words])
+    assert "leave out --epsilon" in str(refused.exception)
 
 
 def test_a_promise_that_is_none_is_refused():

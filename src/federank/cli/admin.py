@@ -48,6 +48,7 @@ def admin(context: click.Context, /, **where: Any) -> None:
     Examples:
       federank admin versions
       federank admin rollback 1200
+      federank admin add-items new-films.csv
       federank admin export runs/federation
     """
     context.obj = Operator(**where)
@@ -83,6 +84,28 @@ def rollback(operator: Operator, version: int) -> None:
     click.echo(f"Version {done['version']:,} is published, with the content of version {done['content_of']:,}.")
 
 
+@admin.command("add-items")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.pass_obj
+def add_items(operator: Operator, file: Path) -> None:
+    """Add the items of FILE to the catalogue: columns item_id, title and perhaps categories (joined by bars).
+
+    They get rows that start low, never first, once the round that is under way has ended; devices follow by
+    themselves. Items that are there stay as they are, and none is ever taken out.
+
+    \b
+    Example:
+      federank admin add-items new-films.csv
+    """
+    from federank.service.operator.adding import added_version, items_of
+
+    items = items_of(file)
+    with operator.client() as client:
+        client.post("/items", {"items": items})
+        found = added_version(client, lambda text: click.echo(text, err=True))
+    click.echo(f"Version {found['version']:,} is published: {found['items']:,} items, the new ones last.")
+
+
 @admin.command()
 @click.argument("device")
 @click.pass_obj
@@ -107,6 +130,19 @@ def export(operator: Operator, folder: Path, version: int | None) -> None:
         model, number = exported_model(client, version)
     model.save(folder)
     click.echo(f"Version {number:,} is in {folder}: {len(model.item_ids):,} items, and nobody's history.")
+
+
+@admin.command("invite")
+@click.option("--count", type=click.IntRange(1, 10_000), default=1, show_default=True, help="How many.")
+@click.pass_obj
+def make_invitations(operator: Operator, count: int) -> None:
+    """Make and show invitations, one a line; each lets one device enrol (`federank device --invitation`)."""
+    with operator.client() as client:
+        done = client.post("/invitations", {"count": count})
+    for code in done["invitations"]:
+        click.echo(code)
+    if not done["needed"]:
+        click.echo("federank: nobody needs them yet; start `federank serve` with --invited-only.", err=True)
 
 
 @admin.command("rotate-token")

@@ -3,7 +3,7 @@
 1. A city is made up and split, as the papers do it.
 2. Six methods learn, with and without a federation, FPL at several values of pi and Frugal with a few messages: a
    study (studies/demo.toml).
-3. A curious server is let loose on FPL's messages (audit/).
+3. A curious server is let loose on FPL's messages, on Frugal's, and on sums of Frugal's (audit/).
 4. The report of it all is written: report.html, and the results it was made from.
 
 Nothing is fetched. Everything is written to a folder of its own: under a temporary name first, so that it is there
@@ -33,13 +33,16 @@ if TYPE_CHECKING:
 MARK = "made-by-federank-demo.txt"
 """The file by which the demo knows a folder of its own."""
 
-AUDITS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("As published", {"pi": 1.0}),
-    ("As published", {"pi": 0.1}),
-    ("Sticky", {"pi": 0.1, "sharing": "sticky", "basis": "history"}),
-    ("Sticky, alone", {"pi": 0.3, "sharing": "sticky"}),
+AUDITS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
+    ("FPL, pi = 1", "fpl", {"epochs": 60, "pi": 1.0}, "updates"),
+    ("FPL, pi = 0.1", "fpl", {"epochs": 60, "pi": 0.1}, "updates"),
+    ("FPL, sticky 30 %", "fpl", {"epochs": 60, "pi": 0.3, "sharing": "sticky"}, "updates"),
+    ("Frugal, plain", "frugal", {}, "plain"),
+    ("Frugal, sums", "frugal", {}, "sums"),
 )
-"""What is audited: how people share, and with which settings; the last learns from nothing but what is shared."""
+"""What is audited: a name, the method with its settings, and what the server sees."""
+_SEES = {"updates": "every message", "plain": "every message", "sums": "sums of all"}
+_NEXT_TO_NOTHING = 0.02
 
 
 @click.command()
@@ -54,8 +57,13 @@ AUDITS: tuple[tuple[str, dict[str, Any]], ...] = (
 @click.option("--seed", type=click.IntRange(min=0), metavar="S", default=1, show_default=True, help="Seed of the runs.")
 @click.option("--serve", is_flag=True, help="Open the city to your browser instead, with virtual neighbours.")
 @click.option("--films", is_flag=True, help="With --serve: films that people know, with made-up tastes, not the city.")
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    help="With --serve: for phones too, over https, at this address of the network; 0.0.0.0 finds it.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="Where --serve listens.")
-def demo(out: Path, seed: int, serve: bool, films: bool, port: int) -> None:
+def demo(out: Path, seed: int, serve: bool, films: bool, host: str | None, port: int) -> None:
     """Make up a city, learn from it with and without a federation, audit it, and write a report.
 
     Nothing is fetched: the city is made up on the spot, and no real person or place is in it.
@@ -65,13 +73,17 @@ def demo(out: Path, seed: int, serve: bool, films: bool, port: int) -> None:
       federank demo
       federank demo --serve
       federank demo --serve --films
+      federank demo --serve --films --host 0.0.0.0
     """
     if films and not serve:
         raise SettingError("--films is a catalogue to visit; say --serve with it, or leave it out.")
+    if host is not None and not serve:
+        raise SettingError("--host is where --serve listens; say --serve with it, or leave it out.")
     if serve:
         from federank.service.neighbourhood import serve_neighbourhood
 
-        sys.exit(serve_neighbourhood(world="films" if films else "city", seed=seed, port=port, say=click.echo))
+        world = "films" if films else "city"
+        sys.exit(serve_neighbourhood(world=world, seed=seed, host=host or "127.0.0.1", port=port, say=click.echo))
     with _written_whole(out) as folder:
         _tell_story(folder, seed)
     click.echo(f"Open {out / 'report.html'} in a browser.")
@@ -97,13 +109,15 @@ def _tell_story(folder: Path, seed: int) -> None:
     click.echo("3. Learning. Centralised methods see every history. FPL sees none: devices send")
     click.echo("   gradients, and those of places their owner likes only with probability pi.")
     click.echo("   (The first time, this compiles for some seconds.)\n")
-    audits = _Beside(lambda: [_audited(name, settings, split, seed) for name, settings in AUDITS])
+    audits = _Beside(lambda: [_audited(*audit, split, seed) for audit in AUDITS])
     rows = _learn(folder / "results", seed)
     _show_methods(rows)
     _show_sweep(rows)
     _show_lifetimes(rows)
 
-    click.echo("4. A curious server keeps every message of FPL and guesses who went where.\n")
+    click.echo("4. A curious server keeps every message of FPL as published, and guesses who")
+    click.echo("   went where. Then the same city with Frugal: once with its messages sent")
+    click.echo("   plainly, and once with nothing to read but sums over everybody.\n")
     lines = audits.result()
     for line in lines:
         Results.open(folder / "results").append(line)
@@ -111,7 +125,7 @@ def _tell_story(folder: Path, seed: int) -> None:
 
     write_report(folder / "results", html=folder / "report.html")
     click.echo("5. A report of all this, with figures, is written.")
-    click.echo("   Next: .venv/bin/federank train fpl --data city --pi 0.3 --out runs/city\n")
+    click.echo("   Next: .venv/bin/federank train frugal --data city --out runs/city\n")
 
 
 def _city_and_split() -> tuple[Any, Split]:
@@ -204,50 +218,58 @@ class _Beside:
         return self._found.result()
 
 
-def _audited(name: str, settings: dict[str, Any], split: Split, seed: int) -> Line:
+def _audited(name: str, method: str, settings: dict[str, Any], sees: str, split: Split, seed: int) -> Line:
     """Train once more under the eyes of a curious server: what it found, as a line of the study's results."""
     import hashlib
 
     from federank.audit.audit import audit_training
     from federank.evaluation.evaluate import evaluate
-    from federank.recommenders.methods.fpl import FPL
+    from federank.recommenders.registry import recommender_class
     from federank.studies.results.line import Line
-    from federank.studies.run.audits import marks_of
+    from federank.studies.run.audits import headline, marks_of
 
-    model = FPL(epochs=60, seed=seed, **settings)
-    findings, about = audit_training(model, split.train)
+    model = recommender_class(method)(seed=seed, **settings)
+    findings, about = audit_training(model, split.train, sees=sees)
     found = findings[-1]
     precision = evaluate(model, split, at=10, metrics=["precision"]).means["precision@10"]
     return Line(
         id=hashlib.sha256(repr((name, settings, seed)).encode()).hexdigest()[:16],
         group=name,
         data="city",
-        model="fpl",
+        model=method,
         settings=settings,
         seed=seed,
         task="audit",
-        metrics={"precision@10": precision, **marks_of(found)},
+        metrics={"precision@10": precision, **marks_of(found), **headline(found)},
         seconds=sum(about["seconds"].values()),
+        extra={"sees": _SEES[sees]},
     )
 
 
 def _show_audits(lines: list[Line]) -> None:
     from federank.cli.tables import new_table, show
 
-    table = new_table("Sharing", "pi>", "Precision@10>", "Sent openly>", "Rest guessed>", "Popularity>")
+    table = new_table("Learning", "Server sees", "Precision@10>", "Guessed>", "Popularity>")
     for line in lines:
-        found = line.metrics
-        orders = (found[f"{attack}/auc_held_back"] or 0.0 for attack in ("fused", "popularity"))
-        cells = [f"{found['precision@10']:.4f}", f"{found['disclosed_share']:.1%}", *(f"{one:.3f}" for one in orders)]
-        table.add_row(line.group, f"{line.settings['pi']:g}", *cells)
+        cells = (
+            f"{line.metrics['precision@10']:.4f}",
+            *(f"{line.metrics[mark]:.3f}" for mark in ("auc", "popularity")),
+        )
+        table.add_row(line.group, line.extra["sees"], *cells)
     show(table)
-    click.echo("   Rest guessed: of the places that never left as liked, how often the server")
-    click.echo("   ranks one above a place where the person was not (0.5 is chance, 1 is")
-    click.echo("   certainty), beside what popularity alone tells anybody.")
+    click.echo("   Guessed: how often the server's best attack ranks a place where the")
+    click.echo("   person was above one where they were not (0.5 is chance, 1 is certainty),")
+    click.echo("   beside what popularity alone tells anybody.")
+    published, sums = lines[0].metrics, lines[-1].metrics
+    learnt, hits = (sums["gain"] or 0.0), (sums["precision@10"] or 0.0) / (published["precision@10"] or 1.0)
     click.echo("   As published, a low pi is no privacy: what is held back today is sent another")
-    click.echo("   day. Sticky decides once for life, but its messages still give a taste away;")
-    click.echo("   alone, the device takes part with what it shares and nothing else, and learns")
-    click.echo("   less. docs/privacy.md has more.\n")
+    click.echo("   day. A plain message of Frugal tells all that it was made from.")
+    if learnt <= _NEXT_TO_NOTHING:
+        click.echo("   From sums over everybody the server learns no more than popularity tells, and")
+        click.echo(f"   the lists hit {hits:.1f} times as often as those of FPL as published.")
+    else:
+        click.echo(f"   From sums over everybody the server learns {learnt:+.3f} over popularity.")
+    click.echo("   docs/privacy.md tells who could still read more.\n")
 
 
 @contextmanager

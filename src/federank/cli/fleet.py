@@ -13,6 +13,9 @@ from federank.errors import SettingError
 @click.command()
 @click.option("--server", metavar="ADDRESS", required=True, help="Where the federation is.")
 @click.option("--data", "source", metavar="NAME_OR_FILE", default="city", show_default=True, help="Whose histories.")
+@click.option(
+    "--method", type=click.Choice(["frugal", "fpl", "pmf", "svdpp"]), help="Only where the federation is of this one."
+)
 @click.option("--users", type=int, metavar="N", help="How many devices.  [default: everybody in the data]")
 @click.option(
     "--rounds",
@@ -35,8 +38,14 @@ from federank.errors import SettingError
 @click.option("--epsilon", type=float, metavar="X", help="Of deniable sharing.")
 @click.option("--basis", type=click.Choice(["history", "shared"]), help="What Updates are computed from.")
 @click.option("--budget", type=int, metavar="N", help="At most N items of each person are ever sent.")
+@click.option("--filling", type=click.Choice(["hybrid", "average", "none"]), help="Ratings: everybody's virtual ones.")
+@click.option("--rho", type=float, metavar="X", help="Ratings: virtual ones for each of everybody's own.")
+@click.option(
+    "--sampling", type=click.Choice(["fixed", "fresh"]), help="Ratings: sampled for life, or every time anew."
+)
 @click.option("--seed", type=int, metavar="N", default=1, show_default=True, help="Names the devices' draws.")
 @click.option("--test", type=float, metavar="SHARE", default=0.0, help="Hold out everybody's newest, and test on them.")
+@click.option("--random-test", is_flag=True, help="Hold out at random instead, as the papers on ratings do.")
 @click.option("--min-interactions", type=int, metavar="N", help="Keep people with at least N items.")
 @click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's.")
 @click.option("--insecure", is_flag=True, help="Allow plain http to another machine.")
@@ -45,6 +54,7 @@ from federank.errors import SettingError
 def fleet(
     server: str,
     source: str,
+    method: str | None,
     users: int | None,
     rounds: int | None,
     seconds: float | None,
@@ -53,6 +63,7 @@ def fleet(
     processes: int,
     seed: int,
     test: float,
+    random_test: bool,
     min_interactions: int | None,
     ca: str | None,
     insecure: bool,
@@ -75,9 +86,9 @@ def fleet(
     """
     from federank.checks import positive, whole, within
     from federank.data.loading import load
-    from federank.data.splits import split_temporal
-    from federank.service.device.client import Client, checked_address
-    from federank.service.device.federation import fetch_model
+    from federank.data.splits import split_random, split_temporal
+    from federank.service.device.requests.client import Client, checked_address
+    from federank.service.device.requests.federation import fetch_model
     from federank.service.fleet.accuracy import accuracy
     from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
     from federank.service.fleet.rehearsal import Plan
@@ -93,7 +104,7 @@ def fleet(
     data = load(source)
     if min_interactions is not None:
         data = data.keep_users(min_interactions)
-    split = split_temporal(data, test) if test else None
+    split = (split_random if random_test else split_temporal)(data, test=test) if test else None
     rehearsal = Rehearsal(
         plan=Plan(address=address, seconds=seconds, vanish=vanish, rate=rate and rate / processes),
         data=data if split is None else split.train,
@@ -107,12 +118,18 @@ def fleet(
     )
     with Client(address, ca=ca, insecure=insecure, note=lambda text: click.echo(text, err=True)) as client:
         federation = fetch_federation(client)
-        if rounds is None and seconds is None and federation.facts.method == "fpl":
+        if method not in (None, federation.facts.method):
+            raise SettingError(
+                f"The federation at {address} is of {federation.facts.method}, not of {method}; leave --method out, or "
+                "name another --server."
+            )
+        if rounds is None and seconds is None and federation.facts.method != "frugal":
             raise SettingError("When should the fleet end? Say --rounds N or --seconds X.")
         played = rehearse(rehearsal, processes)
         report = {"devices": len(played.users)} | played.tally.report()
         report["whole_model_bytes"] = federation.facts.most_model_bytes - 4096
         if split is not None:
+            federation = fetch_federation(client)  # its catalogue may have grown meanwhile
             model = fetch_model(client, federation.facts)
             report["accuracy"] = accuracy(rehearsal, federation, model, played.vectors, split)
     click.echo(json.dumps(report) if as_json else _lines(report))

@@ -13,30 +13,46 @@ from federank.errors import SettingError
 if TYPE_CHECKING:
     from federank.protocol.squares.private.forecast import Forecast
 
+_NONE = (
+    "No epsilon up to 16 surely costs less than a tenth of the accuracy at this size. Sums without noise, and a share "
+    "of each history that is held back, are left."
+)
+
 
 @click.command()
 @click.option("--people", type=click.IntRange(min=2), required=True, help="How many people take part.")
 @click.option("--items", type=click.IntRange(min=3), required=True, help="How many items there are.")
-@click.option("--epsilon", type=float, required=True, help="The promise, against one dishonest server.")
+@click.option(
+    "--epsilon",
+    type=float,
+    help="The promise, against one dishonest server.  [default: the smallest that costs less than a tenth]",
+)
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="The probability with which it may fail.")
 @click.option("--messages", type=click.IntRange(min=2), default=5, show_default=True, help="Of each person, in a life.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-def plan(people: int, items: int, epsilon: float, delta: float, messages: int, as_json: bool) -> None:
+def plan(people: int, items: int, epsilon: float | None, delta: float, messages: int, as_json: bool) -> None:
     """What noise a promise takes in a federation of this size, and what it costs in accuracy.
 
     Accuracy is read off measured federations, as a share of what Frugal reaches there without noise. Noise is the same
     for any number of people, so it costs less the more there are, and more the more items there are.
 
     \b
-    Example:
+    Examples:
+      federank plan --people 50000 --items 3000
       federank plan --people 50000 --items 3000 --epsilon 2
     """
-    from federank.protocol.squares.private.forecast import forecast
+    from federank.protocol.squares.private.forecast import affordable, forecast
 
-    if not epsilon > 0 or not 0 < delta < 1:
+    if not (epsilon is None or epsilon > 0) or not 0 < delta < 1:
         raise SettingError(
-            f"epsilon is {epsilon:g} and delta {delta:g}; an epsilon above 0 and a delta between 0 and 1 are needed."
+            f"epsilon is {epsilon or 0:g} and delta {delta:g}; an epsilon above 0 and a delta between 0 and 1 are "
+            "needed."
         )
+    epsilon = affordable(people, items, delta) if epsilon is None else epsilon
+    if epsilon is None:
+        told = {"people": people, "items": items, "epsilon": None, "affordable": None}
+        click.echo(json.dumps(told, indent=2) if as_json else fill(_NONE, 79))
+        return
     found = forecast(people, items, epsilon, delta, messages)
     if as_json:
         click.echo(json.dumps(found._asdict(), indent=2))
@@ -61,10 +77,7 @@ def _tell(found: Forecast) -> None:
         click.echo(f"  {name + ':':<22}{told}")
     click.echo()
     if found.affordable is None:
-        told = (
-            "No epsilon up to 16 surely costs less than a tenth of the accuracy at this size. Sums without noise, and "
-            "a share of each history that is held back, are left."
-        )
+        told = _NONE
     else:
         told = (
             "The smallest epsilon that costs less than a tenth of the accuracy at this size, by the more cautious of "

@@ -38,9 +38,7 @@ def recommend(
       federank recommend runs/city --like 3 --like 42
       federank recommend runs/city --all --out recommendations.tsv
     """
-    from federank.recommenders.enrolling import enrol
-    from federank.recommenders.factors import PairwiseFactors
-    from federank.recommenders.few_messages import FewMessages
+    from federank.recommenders.enrolling import can_enrol, enrol
     from federank.recommenders.stored.model_folder import load_model
 
     if (user is not None) + bool(likes) + everyone != 1:
@@ -54,8 +52,10 @@ def recommend(
         click.echo(f"{len(table):,} people's recommendations are in {out}.")
         return
     if likes:
-        if not isinstance(loaded, PairwiseFactors | FewMessages):
-            raise SettingError(f"A {loaded.name} model cannot take somebody new; frugal, fcf, fpl and bpr models can.")
+        if not can_enrol(loaded):
+            raise SettingError(
+                f"A {loaded.name} model cannot take somebody new who likes items; from Python see enrol."
+            )
         listed = enrol(loaded, likes).recommend(n)
     else:
         listed = loaded.recommend(str(user), n)

@@ -14,10 +14,17 @@ from federank.cli.reading import Reading, reads_data_option
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
+    from federank.data.interactions import Interactions
     from federank.service.server.federation.opening import Demand
     from federank.service.server.sums.agreeing import SumsDemand
 
-_NO_LIMITS = {"device_rate": 0.0, "address_rate": 0.0, "enrolment_rate": 0.0, "address_connections": 0}
+_NO_LIMITS = {
+    "device_rate": 0.0,
+    "address_rate": 0.0,
+    "enrolment_rate": 0.0,
+    "range_rate": 0.0,
+    "address_connections": 0,
+}
 
 
 class ServeCommand(click.Command):
@@ -30,6 +37,9 @@ class ServeCommand(click.Command):
 
         if len(self.params) == self._own:
             self.params += [*settings_options(RoundSettings), *_method_options(), *settings_options(TrustSettings)]
+            for option in self.params:
+                if isinstance(option, click.Option) and option.name in _ROUND_HELP:
+                    option.help = _ROUND_HELP[str(option.name)]
         return super().get_params(ctx)
 
     def __init__(self, *args: Any, **values: Any) -> None:
@@ -59,8 +69,14 @@ def _method_options() -> list[click.Option]:
 _HELP = {
     "triples": "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]",
     "messages": "How many messages a device is ever invited to send; it counts them too.  [default: 5]",
+    "clip": "Scale every message down to this length at most. With --helper: Frugal's own recipe with one noise for "
+    "all messages, instead of the one that `train --epsilon` plays.",
 }
 """Where a federation's setting says more, or less, than a simulation's."""
+_ROUND_HELP = {
+    "minimum": "Reports below which a round whose time is up is abandoned, leaving no trace in the model; 50 are "
+    "better.  [default: 20; in a rehearsal 1]",
+}
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -98,11 +114,15 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             ),
             click.option(
                 "--method",
-                type=click.Choice(["frugal", "fpl"]),
-                help="What it learns by: few messages, or the published pair-wise learning.  [default: frugal]",
+                type=click.Choice(["frugal", "fpl", "pmf", "svdpp"]),
+                help="What it learns by: few messages, the published pair-wise learning, or ratings (FedRec).  "
+                "[default: frugal]",
             ),
             click.option("--name", help="What the federation is called.  [default: the data's name]"),
             click.option("--noun", metavar="ONE/MANY", help="What its items are called, such as film/films."),
+            click.option("--seen", metavar="WORDS", help="What people say of one that they know, such as Seen it."),
+            click.option("--description", metavar="TEXT", help="What people should know before they take part."),
+            click.option("--run-by", metavar="TEXT", help="Who runs it, as the page tells people."),
             click.option(
                 "--start-from",
                 type=click.Path(path_type=Path),
@@ -126,7 +146,17 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--restored", is_flag=True, help="The store was restored from a backup: let its numbers jump ahead."
             ),
-            click.option("--rehearsal", is_flag=True, help="Lift the limits on requests, for a fleet on one machine."),
+            click.option(
+                "--rehearsal",
+                is_flag=True,
+                help="Lift the limits on requests and on small rounds, for a fleet on one machine.",
+            ),
+            click.option(
+                "--i-accept-that-outsiders-can-read-updates",
+                "accepts_few",
+                is_flag=True,
+                help="Allow rounds of fewer than 20 reports.",
+            ),
             click.option(
                 "--helper",
                 metavar="URL",
@@ -139,12 +169,32 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                 help="Certificates (PEM) by which the helper is known.  [default: the system's]",
             ),
             click.option(
-                "--sigma", type=float, help="With --helper: noise of each server, in longest messages.  [default: 8]"
+                "--epsilon",
+                type=float,
+                metavar="X",
+                help="With --helper: what all messages of a life may tell whoever runs one of the two servers. "
+                " [default: the smallest that costs less than a tenth of the accuracy with --target people; none where "
+                "there is none]",
+            ),
+            click.option(
+                "--sigma",
+                type=float,
+                metavar="X",
+                help="With --helper, instead of --epsilon: noise of each server, in longest messages; 0: none.",
+            ),
+            click.option(
+                "--delta", type=float, metavar="X", help="The chance with which epsilon may fail.  [default: 1e-6]"
             ),
             click.option(
                 "--least-cohort",
                 type=click.IntRange(2, 100_000),
                 help="With --helper: no sum of fewer messages is opened.  [default: 50]",
+            ),
+            click.option(
+                "--norm-check",
+                type=click.Choice(["128", "64", "off"]),
+                help="With --helper: a proof, not reviewed from outside, that no message is louder than it may be, by "
+                "so many random projections; off: one device may say as much as all others together.  [default: 128]",
             ),
             click.option("--proxies", metavar="ADDRESSES", help="Proxies whose X-Forwarded-For is believed."),
             click.option("--quiet", is_flag=True, help="No log on stderr."),
@@ -167,6 +217,7 @@ def serve(reading: Reading, **values: Any) -> None:
     Examples:
       federank serve --data city
       federank serve --data city --messages 3
+      federank serve --data city --helper https://helper.example --epsilon 4
       federank serve --data city --self-signed --host 0.0.0.0
       federank serve --store postgresql://federank@localhost/federank --workers 2
     """
@@ -205,7 +256,7 @@ def _serve(
     from federank.service.server.settings import TrustSettings
 
     trust = TrustSettings(**((_NO_LIMITS if rehearsal else {}) | given_settings(TrustSettings, values)))
-    demand = _demand(reading, values)
+    demand = _demand(reading, values | {"accepts_few": values["accepts_few"] or rehearsal})
     refuse_names(proxies)
     certificate, key = certificate_of(tls_cert, tls_key, self_signed, host)
     # The token of a federation is shown once, so what can go wrong goes wrong before there is one.
@@ -217,6 +268,7 @@ def _serve(
         token = open_store(store, demand)
         scheme = "https" if certificate else "http"
         _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
+        _tell_of_sums(store)
         if certificate is not None and self_signed:
             click.echo(
                 f"certificate  {certificate}  (for {', '.join(hosts_of(certificate))}; give it to devices: --ca)"
@@ -241,14 +293,19 @@ def _serve(
 def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
     """What the flags ask of the store."""
     from federank.cli.settings_flags import given_settings
+    from federank.data.catalogue_file import is_catalogue_file, read_catalogue_file
     from federank.service.server.families.registry import FAMILIES
-    from federank.service.server.federation.charter import noun_of, suggested_policy
+    from federank.service.server.federation.charter import LONGEST_NOUN, noun_of, suggested_policy, words_of
     from federank.service.server.federation.opening import Demand
     from federank.service.server.settings import RoundSettings
 
+    def data() -> Interactions:
+        path = Path(reading.source).expanduser()
+        return read_catalogue_file(path) if is_catalogue_file(path) else reading.interactions()
+
     of_methods = {name for family in FAMILIES.values() for name in family.federation_settings}
     return Demand(
-        data=reading.interactions,
+        data=data,
         source=reading.source,
         names_data=click.get_current_context().get_parameter_source("source") is ParameterSource.COMMANDLINE,
         name=values["name"],
@@ -258,9 +315,13 @@ def _demand(reading: Reading, values: dict[str, Any]) -> Demand:
         start_from=values["start_from"],
         suggested_policy=suggested_policy(values["suggest_pi"], values["suggest_sharing"], values["suggest_epsilon"]),
         noun=None if values["noun"] is None else noun_of(values["noun"]),
+        description=None if values["description"] is None else words_of("--description", values["description"]),
+        seen=None if values["seen"] is None else words_of("--seen", values["seen"], LONGEST_NOUN),
+        run_by=None if values["run_by"] is None else words_of("--run-by", values["run_by"]),
         restored=values["restored"],
         new_admin_token=values["new_admin_token"],
         sums=_sums_demand(values),
+        accepts_few=values["accepts_few"],
     )
 
 
@@ -269,10 +330,15 @@ def _sums_demand(values: dict[str, Any]) -> SumsDemand | None:
     from federank.service.server.sums.agreeing import SumsDemand
 
     helper, authority = values["helper"], values["helper_ca"]
-    given = {name: values[name] for name in ("sigma", "least_cohort") if values[name] is not None}
+    given = {name: values[name] for name in ("epsilon", "sigma", "delta", "least_cohort") if values[name] is not None}
+    if values["norm_check"] is not None:
+        given["projections"] = 0 if values["norm_check"] == "off" else int(values["norm_check"])
     if helper is None:
         if given or authority is not None:
-            raise SettingError("--sigma, --least-cohort and --helper-ca go with --helper: name the helper too.")
+            raise SettingError(
+                "--epsilon, --sigma, --delta, --least-cohort, --norm-check and --helper-ca go with --helper: name the "
+                "helper too."
+            )
         return None
     try:
         return SumsDemand(helper=helper, authority=authority and authority.read_text(), **given)
@@ -288,6 +354,35 @@ def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, s
     if token is not None:
         click.echo(f"admin token  {token}  (shown this once; the store keeps only its hash)")
     click.echo(f"store        {without_password(store)}")
+
+
+def _tell_of_sums(store: str) -> None:
+    """What a federation of sums promises and how its messages are checked; what it means where there is none of it."""
+    from federank.protocol.accountant import epsilon_of_mu
+    from federank.service.server.store.database import Database
+    from federank.service.server.sums.agreeing import get_agreement
+
+    database = Database(store)
+    with database.connection() as connection:
+        agreed = get_agreement(connection)
+    database.release()
+    if agreed is None:
+        return
+    charter = agreed.charter
+    if all(charter.noises):
+        epsilon = epsilon_of_mu(charter.mu(), float(charter.delta))
+        click.echo(f"promise      epsilon {epsilon:.2f} at delta {charter.delta}, for all messages of a life")
+    else:
+        click.echo("promise      none: sums carry no noise (federank plan tells from which size on it costs little)")
+    if agreed.charter.projections:
+        click.echo(f"norm check   {agreed.charter.projections} projections (not reviewed from outside)")
+    else:
+        click.echo("norm check   off")
+        click.echo(
+            "federank: no message is checked, and nobody can read one: a single lying device may say as much as all "
+            "others together. --norm-check 128 is for a new --store.",
+            err=True,
+        )
 
 
 def _shown(host: str) -> str:

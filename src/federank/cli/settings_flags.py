@@ -15,6 +15,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
+from federank import extensions
+
 
 def settings_options(settings: type[Any]) -> list[click.Option]:
     """One option per field. Options that were not given are absent from the command's values, so defaults stay the
@@ -23,7 +25,7 @@ def settings_options(settings: type[Any]) -> list[click.Option]:
     return [
         click.Option(
             [_flag(field.name, hints[field.name])],
-            type=_kind(hints[field.name]),
+            type=_with_brought(field.name, _kind(hints[field.name])),
             help=_help(texts.get(field.name, ""), field.default),
             metavar=_metavar(hints[field.name]),
             default=None,
@@ -80,6 +82,13 @@ def _kind(hint: Any) -> Any:
         return _NumberOrText()
     plain: Callable[..., Any] = next((kind for kind in (str, float, int, bool) if kind in kinds), str)
     return plain
+
+
+def _with_brought(name: str, kind: Any) -> Any:
+    """Ways of sharing may also come from other packages."""
+    if name != "sharing" or not isinstance(kind, click.Choice):
+        return kind
+    return click.Choice([*kind.choices, *extensions.names("policies")])
 
 
 def _metavar(hint: Any) -> str | None:

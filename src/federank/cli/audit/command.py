@@ -17,6 +17,7 @@ from federank.errors import ModelError, SettingError
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.pairs.recipes import PRESETS, FPLSettings
 from federank.protocol.ratings.recipes import PMFSettings
+from federank.recommenders.registry import audited_names, recommender_class
 
 if TYPE_CHECKING:
     from federank.audit.findings import Audited
@@ -28,14 +29,16 @@ _OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "threads", "quiet", "as_j
 """The options that are about the audit; all others are about the training."""
 
 
-_METHODS = ("fpl", "frugal", "fcf", "pmf", "svdpp")
-"""What can be trained and audited."""
+_FIRST = ("fpl", "frugal", "fcf", "pmf", "svdpp")
+"""The methods whose settings are in the three records that are told first."""
 
 
 def _options() -> list[click.Option]:
     """The settings of all of them; one that several have is told as the first has it, with everybody's choices."""
     first: dict[str | None, click.Option] = {}
-    for settings in (FPLSettings, PMFSettings, FrugalSettings):
+    brought = [name for name in audited_names() if name not in _FIRST]
+    others = [recommender_class(name).settings_type for name in brought]
+    for settings in (FPLSettings, PMFSettings, FrugalSettings, *others):
         for option in settings_options(settings):
             held = first.setdefault(option.name, option)
             if held is not option and isinstance(held.type, click.Choice) and isinstance(option.type, click.Choice):
@@ -52,7 +55,7 @@ def _options() -> list[click.Option]:
         click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name."),
     ]
 )
-@click.argument("what", metavar="fpl|frugal|fcf|pmf|svdpp|DIR")
+@click.argument("what", metavar=f"{'|'.join(audited_names())}|DIR")
 @click.option(
     "--split",
     "way",
@@ -66,14 +69,15 @@ def _options() -> list[click.Option]:
     type=click.Choice(["updates", "anonymous", "sums", "leader", "helper", "outsider", "both", "plain"]),
     default="updates",
     show_default=True,
-    help="The curious server: it links each device's messages; sees one at a time; or only each round's sum. Of frugal "
-    "and fcf also: one of two servers, somebody outside, both servers together, messages sent plainly.",
+    help="The curious server: it links each device's messages; sees one at a time; or only each round's sum. Of fpl, "
+    "frugal and fcf also: somebody outside who fetches the model around every round (outsider). Of frugal and fcf: one "
+    "of two servers, both together, messages sent plainly.",
 )
 @click.option(
     "--cohort",
     type=click.IntRange(min=1),
     metavar="K",
-    help="With `--sees sums`: rounds of K devices, whose sum is seen.",
+    help="With `--sees sums` or `outsider`: rounds of K devices, whose sum is seen.",
 )
 @click.option("--per-epoch", is_flag=True, help="What the server knows after each epoch, not only after the last.")
 @click.option("--people", type=int, metavar="N", help="Follow and attack so many people, drawn with the seed.")
@@ -97,15 +101,15 @@ def audit(
 ) -> None:
     """What a curious server would learn from a federation's messages.
 
-    `fpl`, `frugal`, `fcf`, `pmf` and `svdpp` train with the settings given and watch (with the defaults of `federank
-    train`); DIR is a model that `federank train` has kept: its run is watched once more. The server keeps to the
-    protocol but remembers each device's messages, tries several attacks, and is judged by the true histories. Nothing
-    is written.
+    A federated method is trained with the settings given and watched (with the defaults of `federank train`); DIR is a
+    model that `federank train` has kept: its run is watched once more. The server keeps to the protocol but remembers
+    each device's messages, tries several attacks, and is judged by the true histories. Nothing is written.
 
     \b
     Examples:
       federank audit fpl --data city --pi 0.1 --triples mean --epochs 2
       federank audit fpl --data city --pi 0.1 --triples mean --epochs 2 --sees sums --cohort 50
+      federank audit fpl --data city --triples mean --epochs 2 --sees outsider --cohort 20
       federank audit frugal --data city --sharing sticky --pi 0.3
       federank audit frugal --data city --messages 1 --cohorts 10 --sees sums
       federank audit pmf --data ml-100k --rho 2 --style batch --iterations 20
@@ -113,9 +117,8 @@ def audit(
     """
     from federank.cli.train.command import watching
     from federank.engines.conduct import Conduct
-    from federank.recommenders.registry import recommender_class
 
-    if what in _METHODS:
+    if what in audited_names():
         settings = _settings(what, values if what == "fpl" else values | {"preset": preset, "cohort": cohort})
         settings = (PRESETS[preset] if preset else {}) | settings
         if cohort is not None:
@@ -147,8 +150,6 @@ def _audit(
 
 def _settings(what: str, values: dict[str, Any]) -> dict[str, Any]:
     """The settings that were given, if all of them are this method's."""
-    from federank.recommenders.registry import recommender_class
-
     settings = given_settings(recommender_class(what).settings_type, values)
     others = [name for name, value in values.items() if value is not None]
     if others:
@@ -158,7 +159,7 @@ def _settings(what: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def _cohort(cohort: int, sees: str, clients: Any) -> str:
     """Rounds of so many clients as a sum is taken over."""
-    if sees != "sums":
+    if sees not in ("sums", "outsider"):
         raise SettingError(f"--cohort is about sums, and the server sees {sees}; add `--sees sums`, or leave it out.")
     if clients is not None and str(clients) != str(cohort):
         raise SettingError(
@@ -175,11 +176,12 @@ def _training_part(reading: Reading, way: str) -> Interactions:
 
 
 def _kept_model(what: str) -> Recommender:
-    from federank.recommenders.registry import METHODS
+    from federank.recommenders.registry import method_names
     from federank.recommenders.stored.model_folder import load_model
 
-    if what in METHODS and not Path(what).exists():
-        raise SettingError(f"{what} cannot be audited, only {', '.join(_METHODS)}, or the folder of a model of these.")
+    able = ", ".join(audited_names())
+    if what in method_names() and not Path(what).exists():
+        raise SettingError(f"{what} cannot be audited, only {able}, or the folder of a model of these.")
     context = click.get_current_context()
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
@@ -188,6 +190,6 @@ def _kept_model(what: str) -> Recommender:
                 f"{what} was trained with data and settings of its own; leave out {option.opts[0]}, or name a method."
             )
     model = load_model(what)
-    if model.name not in _METHODS:
-        raise ModelError(f"{what} holds a model of {model.name}; only those of {', '.join(_METHODS)} can be audited.")
+    if model.name not in audited_names():
+        raise ModelError(f"{what} holds a model of {model.name}; only those of {able} can be audited.")
     return model

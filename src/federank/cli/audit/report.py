@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 ROWS = {
     "popularity": "What is popular anyway",
     "sign": "One message, its signs",
+    "vector_signs": "One message, vectors alone",
     "accumulation": "All messages, their signs",
     "frequency": "Sent more than once",
     "magnitude": "Size of the gradients",
@@ -72,7 +73,7 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
     table = new_table("How it guesses", "Right>", "Found>", "Order>", "Kept back>", "Gain>")
     for name, marks in found.attacks.items():
         table.add_row(
-            ROWS[name],
+            ROWS.get(name, name),
             _percent(marks["precision"]),
             _percent(marks["recall"]),
             *("-" if marks[mark] is None else f"{marks[mark]:.3f}" for mark in ("auc", "auc_held_back")),
@@ -92,18 +93,28 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
     best = found.attacks[_strongest(found)]
     click.echo(
         f"What it means: {found.disclosed_share:.1%} of a person's items {_left(about)} at least once. With\n"
-        f"everything it saw, the server names {_percent(best['recall'])} of a person's items, and\n"
+        f"everything it saw, it names {_percent(best['recall'])} of a person's items, and\n"
         f"{_percent(best['precision'])} of what it names is right."
     )
     if about.get("family") == "squares":
         _tell_of_few_messages(about)
-    if about["people_attacked"] < about["users"]:
-        click.echo(
-            f"Means over {about['people_followed']:,} followed and {about['people_attacked']:,} attacked "
-            f"of {about['users']:,} people."
+    _tell_sample(about)
+
+
+def _tell_sample(about: dict[str, Any]) -> None:
+    """How many people the figures are means over, and why not all."""
+    attacked, users = about["people_attacked"], about["users"]
+    own = about["attackers_own_devices"]
+    learnt = f" {own:,} more are the server's own devices, to learn on, and are not judged." if own else ""
+    if attacked + own >= users:
+        told = f"Means over all {attacked:,} people that can be attacked, with 95 % intervals over people.{learnt}"
+    else:
+        told = (
+            f"Means over {attacked:,} of {users:,} people, drawn with the seed, with 95 % intervals over people: notes "
+            "and attacks take room and time for every person and item, and whoever takes no part cannot be attacked. "
+            f"`--people N` says how many.{learnt}"
         )
-        if about["attackers_own_devices"]:
-            click.echo(f"{about['attackers_own_devices']:,} devices are the server's own, to learn on.")
+    click.echo(fill(told, 79))
 
 
 def _after(found: Findings, about: dict[str, Any]) -> str:
@@ -171,10 +182,15 @@ def _tell_epochs(findings: list[Findings]) -> None:
 def _tell_more(found: Findings) -> None:
     """The headline, and what the guesses tell beyond items."""
     best = found.best
-    if best["gain_held_back"] is not None:
+    for of, what in (("", ""), ("_held_back", " at what was kept back")):
+        name = best[f"by_auc{of}"]
+        if name is None or best[f"gain{of}"] is None:
+            continue
+        low, high = best[f"gain{of}_low"], best[f"gain{of}_high"]
+        between = "" if low is None else f" (95 %: {low:+.3f} to {high:+.3f})"
         click.echo(
-            f"The best guess at what was kept back: {ROWS[best['by_auc_held_back']].lower()},\n"
-            f"{best['auc_held_back']:.3f}, {best['gain_held_back']:+.3f} beyond popularity or chance."
+            f"The best guess{what}: {ROWS.get(name, name).lower()},\n"
+            f"{best[f'auc{of}']:.3f}, {best[f'gain{of}']:+.3f} beyond popularity or chance{between}."
         )
     if found.categories is not None:
         plainly, inferred = found.categories["popularity"], found.categories["fused"]

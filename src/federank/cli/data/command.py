@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,32 +108,43 @@ def get(name: str, copy: Path | None) -> None:
 @reads_data
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Also draw a picture (png, pdf, svg).")
-def stats(reading: Reading, as_json: bool, plot: Path | None) -> None:
+@click.option(
+    "--training", is_flag=True, help="Describe what is left to train on when each user's newest fifth is not."
+)
+def stats(reading: Reading, as_json: bool, plot: Path | None, training: bool) -> None:
     """Show a known set or a file in numbers.
 
     How many users, items and interactions there are, how they are spread, and what categories get more than
-    their share. Without a name or file: the synthetic city.
+    their share: Foursquare's hundreds of kinds of places as the papers' nine categories. Without a name or file: the
+    synthetic city.
 
     \b
     Examples:
       federank data stats city
       federank data stats city --min-interactions 20 --json
       federank data stats city --plot city.png
+      federank data stats city --min-interactions 20 --training
     """
-    from federank.data.statistics.statistics import statistics
+    from federank.data.splits import split_temporal
+    from federank.data.statistics.statistics import category_shares, statistics
+    from federank.evaluation.categories import top_categories
 
     found = reading.interactions()
+    if training:
+        found = split_temporal(found, 0.2).train
     numbers = statistics(found)
+    top = None if found.categories is None else category_shares(top_categories(found.categories), found.popularity)
     if plot is not None:
         from federank.data.statistics.plot import draw_statistics
 
         draw_statistics(found, plot)
     if as_json:
-        click.echo(json.dumps(numbers.as_dict(), indent=2))
+        gathered = {} if top in (None, numbers.categories) else {"top_categories": [asdict(one) for one in top or ()]}
+        click.echo(json.dumps(numbers.as_dict() | gathered, indent=2))
         return
     from federank.cli.tables import show_statistics
 
-    show_statistics(numbers)
+    show_statistics(replace(numbers, categories=top))
     if plot is not None:
         click.echo(f"Drawn: {plot}")
 

@@ -22,6 +22,12 @@ _NAMES = {way.replace("-", "_"): way for way in (*WAYS, FOLDS)}
 @click.option("--random", type=float, metavar="SHARE", help="Test on some of each user's, drawn at random.")
 @click.option("--folds", type=int, metavar="K", help="K random folds; each is once the test.")
 @click.option(
+    "--revisits",
+    type=float,
+    metavar="SHARE",
+    help="Each user's newest rows, repeats included, as later.tsv: what is later may be known (`evaluate --revisits`).",
+)
+@click.option(
     "--validation",
     type=float,
     metavar="SHARE",
@@ -36,15 +42,17 @@ _NAMES = {way.replace("-", "_"): way for way in (*WAYS, FOLDS)}
     show_default=True,
     help="Seed of --random and --folds.",
 )
+@click.option("--mirrored", is_flag=True, help="Let time run backwards first: a stand-in (docs/data.md).")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The folder to write.")
 @click.option("--bare", is_flag=True, help="Write no header line, as Elliot reads it.")
 @reads_data
-def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
+def split(reading: Reading, out: Path, bare: bool, revisits: float | None, **chosen: Any) -> None:
     """Split a known set or a file into train.tsv and test.tsv.
 
     Choose one way: --temporal, --global-temporal, --leave-last-out, --random or --folds. The folder also gets
     split.json, with the settings, the counts and the fingerprint of the data. Without a name or file, the
-    synthetic city is split.
+    synthetic city is split. A file of check-ins may keep its repeats (--revisits): then the test part has places
+    that people knew already.
 
     \b
     Examples:
@@ -53,6 +61,9 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
     """
     from federank.data.stored.split_folder import files_of, refuse_foreign_folder, write_split_folder
 
+    if revisits is not None:
+        _split_revisits(reading, out, revisits, chosen, header=not bare)
+        return
     way = _way(chosen)
     division = _division(way, chosen)
     refuse_foreign_folder(out)
@@ -65,6 +76,7 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
         way: chosen[way],
         "validation": division.validation,
         **({"seed": division.seed} if division.way in ("random", FOLDS) else {}),
+        **({"mirrored": True} if division.mirrored else {}),
         "interactions": len(data),
         "repeats_left_out": data.repeats_left_out,
         "fingerprint": data.fingerprint,
@@ -78,6 +90,29 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
         click.echo(f"  {data.repeats_left_out:>12,}  rows of the source repeat a user's item and are left out")
     for path, rows in files_of(splits).items():
         click.echo(f"  {len(rows):>12,}  {out / path}")
+
+
+def _split_revisits(reading: Reading, out: Path, share: float, chosen: dict[str, Any], *, header: bool) -> None:
+    """Write what people did first and what they did later, known or not."""
+    from federank.data.revisits import split_revisits
+    from federank.data.stored.text import write_tsv
+    from federank.files import folder_in_place
+
+    if any(chosen[flag] not in (None, False) for flag in _NAMES) or chosen["validation"]:
+        raise SettingError("--revisits is a way of splitting by itself, without validation; leave the others out.")
+    if reading.kept() or reading.item_file or reading.ratings:
+        raise SettingError("--revisits takes every row as it is; leave out filters, --ratings and --item-file.")
+    if out.exists():
+        raise SettingError(f"{out} exists already; name a folder that does not.")
+    parts = split_revisits(reading.source, share, **reading.columns())
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with folder_in_place(out.absolute()) as made:
+        for name, part in parts._asdict().items():
+            write_tsv(part, made / f"{name}.tsv", header=header)
+    for name, part in parts._asdict().items():
+        repeats = f"; {part.repeats_left_out:,} rows repeat a pair of theirs" if part.repeats_left_out else ""
+        click.echo(f"  {len(part):>12,}  {out / name}.tsv{repeats}")
+    click.echo(f"Next: federank train itemknn --data {out}/first.tsv --split none --out runs/itemknn")
 
 
 def _way(chosen: dict[str, Any]) -> str:
@@ -96,7 +131,14 @@ def _way(chosen: dict[str, Any]) -> str:
 
 def _division(flag: str, chosen: dict[str, Any]) -> Division:
     """What the flags ask for; the value of a way's flag is the share of its test, or its number of folds."""
-    way, rest = _NAMES[flag], {"validation": chosen["validation"], "seed": chosen["seed"]}
+    way, rest = (
+        _NAMES[flag],
+        {
+            "validation": chosen["validation"],
+            "seed": chosen["seed"],
+            "mirrored": chosen["mirrored"],
+        },
+    )
     if way == FOLDS:
         return Division(way=way, folds=chosen[flag], **rest)
     return Division(way=way, **rest) if way == "leave-last-out" else Division(way=way, test=chosen[flag], **rest)

@@ -13,9 +13,9 @@ from federank.errors import SettingError
 
 if TYPE_CHECKING:
     from federank.protocol.policy import Policy
-    from federank.service.device.federation import Catalogue, Facts
+    from federank.service.device.requests.federation import Catalogue, Facts
     from federank.service.device.state import ChosenPolicy
-    from federank.service.device.store import DeviceStore
+    from federank.service.device.store.store import DeviceStore
 
 _POLICY_OPTIONS = (
     click.option("--pi", type=float, metavar="X", help="How much of what you like may be sent: 0 nothing, 1 all."),
@@ -32,6 +32,20 @@ _POLICY_OPTIONS = (
     ),
     click.option("--budget", type=int, metavar="N", help="At most N of your items are ever sent."),
     click.option("--messages", type=int, metavar="N", help="Few messages: at most N ever leave, if that is fewer."),
+    click.option(
+        "--filling",
+        type=click.Choice(["hybrid", "average", "none"]),
+        help="Ratings: virtual ones among yours are your mean, later predictions (hybrid), your mean, or none.",
+    ),
+    click.option("--rho", type=float, metavar="X", help="Ratings: how many virtual ones go with each of yours."),
+    click.option(
+        "--sampling",
+        type=click.Choice(["fixed", "fresh"]),
+        help="Ratings: virtual ones are of the same items for life, or drawn anew in every round, which hides little.",
+    ),
+    click.option(
+        "--triples", type=int, metavar="N", help="Pairs to train on in a round, as far as the federation allows."
+    ),
     click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this one as liked; repeat for more."),
     click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any of this category."),
 )
@@ -66,7 +80,7 @@ def note(text: str) -> None:
 
 def opened(state: Path | None) -> DeviceStore:
     """The device's file, open until the command ends."""
-    from federank.service.device.store import DeviceStore
+    from federank.service.device.store.store import DeviceStore
 
     store = DeviceStore(state_path(state))
     click.get_current_context().call_on_close(store.close)
@@ -79,6 +93,9 @@ def chosen_policy(facts: Facts, catalogue: Catalogue, wishes: dict[str, Any]) ->
 
     if not any_wish(wishes):
         return suggested_policy(facts)
+    if facts.scale is not None:
+        return ChosenPolicy(wished(suggested_policy(facts).policy, catalogue, wishes), "owner")
+    _refuse_virtual_ratings(wishes)
     if wishes["pi"] is None:
         raise SettingError("A policy needs --pi: how much of what you like may be sent, from 0 to 1.")
     return ChosenPolicy(wished(None, catalogue, wishes), "owner")
@@ -86,19 +103,35 @@ def chosen_policy(facts: Facts, catalogue: Catalogue, wishes: dict[str, Any]) ->
 
 def wished(before: Policy | None, catalogue: Catalogue, wishes: dict[str, Any]) -> Policy:
     """The policy that was wished for; what was not named stays as it was."""
-    from federank.service.device.history import never_items
+    from federank.service.device.owner.history import never_items
     from federank.service.device.state import policy_from_values
 
-    values = {name: wishes[name] for name in ("pi", "sharing", "epsilon", "basis", "budget", "messages")}
-    given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    names = ("pi", "sharing", "epsilon", "basis", "budget", "messages", "triples", "filling", "rho", "sampling")
+    given: dict[str, Any] = {name: wishes[name] for name in names if wishes[name] is not None}
+    if given.get("filling") == "none":
+        given = {"rho": 0.0} | given  # none are wanted, whatever was suggested
     never = never_items(catalogue, list(wishes["never_items"]), list(wishes["never_categories"]))
     if before is None:
         return policy_from_values({"sharing": "sticky"} | given | {"never_items": never})
     if given.get("sharing", before.sharing) != before.sharing:
         # Another kind of sharing has its own epsilon, basis and budget.
-        kept: dict[str, Any] = {"pi": before.pi, "paused": before.paused, "messages": before.messages}
+        kept: dict[str, Any] = {
+            "pi": before.pi,
+            "paused": before.paused,
+            "messages": before.messages,
+            "triples": before.triples,
+        }
         return policy_from_values(kept | given | {"never_items": before.never_items | never})
     return replace(before, **given, never_items=before.never_items | never)
+
+
+def _refuse_virtual_ratings(wishes: dict[str, Any]) -> None:
+    """Virtual ratings are refused where nothing is rated, and not left unheard."""
+    named = [f"--{name}" for name in ("filling", "rho", "sampling") if wishes.get(name) is not None]
+    if named:
+        raise SettingError(
+            f"{', '.join(named)} is about virtual ratings, and this federation is of likes; leave it out."
+        )
 
 
 def any_wish(wishes: dict[str, Any]) -> bool:
@@ -112,14 +145,28 @@ def policy_line(policy: Policy) -> str:
     parts[0] += " profile" if policy.basis == "shared" else ""
     if policy.epsilon is not None:
         parts.append(f"epsilon {policy.epsilon:g}")
+    if policy.filling is not None:
+        parts = [f"{policy.pi:.0%} of your ratings, for life", _virtual_line(policy)]
     if policy.budget is not None:
         parts.append(f"at most {policy.budget} {_items(policy.budget)} ever")
     if policy.messages is not None:
         parts.append(f"at most {policy.messages} {'message' if policy.messages == 1 else 'messages'} ever")
+    if policy.triples is not None:
+        parts.append(f"{policy.triples} {'pair' if policy.triples == 1 else 'pairs'} a round at most")
     if policy.never_items:
         how = "never, or only as decoys" if policy.sharing == "deniable" else "never"
         parts.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} {how}")
     return ", ".join(parts) + (", paused" if policy.paused else "")
+
+
+def _virtual_line(policy: Policy) -> str:
+    """Virtual ratings in words."""
+    if policy.filling == "none" or not policy.rho:
+        return "no virtual ratings among them"
+    how = "your mean" if policy.filling == "average" else "your mean, later predictions"
+    when = "the same items for life" if policy.sampling == "fixed" else "other items in every round"
+    virtual = "virtual rating" if policy.rho == 1 else "virtual ratings"
+    return f"{policy.rho:g} {virtual} with each of them ({how}; {when})"
 
 
 def _items(n: int) -> str:
@@ -140,11 +187,13 @@ def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
       federank device policy
       federank device policy --sharing sticky --pi 0.1
     """
-    from federank.service.device.export import exported_policy
+    from federank.service.device.owner.export import exported_policy
 
     store = opened(state)
     now, chosen_by = store.policy()
     if any_wish(wishes):
+        if store.identity().facts.scale is None:
+            _refuse_virtual_ratings(wishes)
         now, chosen_by = wished(now, store.catalogue(), wishes), "owner"
         store.identity().facts.rules.outward_policy(now)  # what the federation's method cannot keep is refused
         store.write_policy(now)

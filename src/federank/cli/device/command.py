@@ -21,14 +21,19 @@ from federank.cli.device.choices import (
     state_path,
 )
 from federank.cli.device.looks import export, ledger, recommend, status
+from federank.cli.device.stars import predict, rate
 from federank.errors import SettingError
 
 
 @click.group(invoke_without_command=True)
 @click.option("--server", metavar="ADDRESS", help="Where the federation is, such as https://example.org:8470.")
-@click.option("--profile", type=click.Path(path_type=Path), metavar="CSV", help="Your history: ids or titles (`item`).")
+@click.option(
+    "--profile", type=click.Path(path_type=Path), metavar="CSV", help="Your history: `item`, and `rating` or not."
+)
 @policy_options
 @STATE
+@click.option("--invitation", metavar="CODE", help="Where only the invited may enrol: what the operator gave you.")
+@click.option("--evaluate", is_flag=True, help="Hold one item back, and tell deniably whether it would be found.")
 @click.option("--rounds", type=int, metavar="N", help="Take part in N rounds.  [default: until Ctrl-C]")
 @click.option("--ca", metavar="FILE", help="The federation's own certificate, or its authority's.")
 @click.option("--insecure", is_flag=True, help="Allow plain http to another machine.")
@@ -60,20 +65,24 @@ def _take_part(
     ca: str | None,
     insecure: bool,
     helper_ca: str | None,
+    invitation: str | None = None,
+    evaluate: bool = False,
     **wishes: Any,
 ) -> None:
     from federank.checks import whole
     from federank.service.device.enrolment import client_of
     from federank.service.device.life import take_part
-    from federank.service.device.store import taking_part
+    from federank.service.device.store.store import taking_part
 
     if rounds is not None:
         whole("--rounds", rounds, 0)
     path = state_path(state)
     if not path.exists():
-        _enrol(path, server, profile, ca, insecure, helper_ca, wishes)
+        _enrol(path, server, profile, ca, insecure, helper_ca, wishes, invitation, evaluate)
     else:
         _refuse_second_enrolment(path, server, wishes)
+        if evaluate:
+            raise SettingError("Whether a device evaluates is chosen when it enrols; this one goes on as it is.")
         if profile is not None:
             _renew_profile(path, profile)
     with taking_part(path) as store, client_of(store.identity(), note) as client:
@@ -89,9 +98,11 @@ def _enrol(
     insecure: bool,
     helper_ca: str | None,
     wishes: dict[str, Any],
+    invitation: str | None,
+    evaluate: bool,
 ) -> None:
-    from federank.service.device.client import Client
     from federank.service.device.enrolment import enrol
+    from federank.service.device.requests.client import Client
 
     if server is None or profile is None:
         raise SettingError(
@@ -101,7 +112,7 @@ def _enrol(
 
     # The device may be started from another folder next time.
     ca, helper_ca = (None if file is None else str(Path(file).absolute()) for file in (ca, helper_ca))
-    with Client(server, ca=ca, insecure=insecure, note=note) as client:
+    with Client(server, ca=ca, insecure=insecure, note=note, invitation=invitation) as client:
         matched, chosen, facts = enrol(
             client,
             path,
@@ -110,21 +121,47 @@ def _enrol(
             ca=ca,
             insecure=insecure,
             helper_ca=helper_ca,
+            evaluates=evaluate,
         )
     note(f"Enrolled in {facts.name or 'a federation'} of {facts.n_items:,} items; the device's file is {path}.")
     _tell_matched(matched)
     who = "you chose" if chosen.chosen_by == "owner" else "the federation suggests, as you named none"
     note(f"Policy ({who}): {policy_line(chosen.policy)}. `federank device policy` shows and changes it.")
+    if facts.scale is not None:
+        _tell_ratings(len(matched.profile), facts)
     if facts.is_summed:
         _tell_helper(path)
+    if evaluate and facts.scale is not None:
+        note(
+            "One of your ratings is held back, for life: the server is told at most five times, rounded at random and "
+            "wrongly one time in four, how near the model predicts it. Nobody is told which it is."
+        )
+    elif evaluate:
+        note(
+            "One item of your history is held back, for life: the server is told at most five times, and wrongly one "
+            "time in four, whether the model would have found it. Nobody is told which item it is."
+        )
     allowed = facts.rules.messages(facts.settings, chosen.policy)
     if allowed is not None:
         note(f"At most {allowed} {'message leaves' if allowed == 1 else 'messages leave'} this device in its life.")
 
 
+def _tell_ratings(rated: int, facts: Any) -> None:
+    """What an owner should know of a federation of ratings before the first Update leaves."""
+    if not facts.is_summed:
+        named = (
+            "It is SVD++: every Update has a second list, and that one names exactly what you rated."
+            if facts.settings.implicit
+            else "Virtual ratings hide which items you rated, not perfectly; without them two Updates tell the ratings."
+        )
+        note(f"The server can read each Update of this device. {named} docs/audits.md has the figures.")
+    if rated == 1:
+        note("One rating says little: predictions will be about that number for everything. Rate some more.")
+
+
 def _tell_helper(path: Path) -> None:
     """Who the second server is, for its owner to compare with what the helper's people say."""
-    from federank.service.device.store import DeviceStore
+    from federank.service.device.store.store import DeviceStore
 
     with DeviceStore(path) as store:
         pinned = store.identity().sums
@@ -136,7 +173,7 @@ def _tell_helper(path: Path) -> None:
 
 
 def _refuse_second_enrolment(path: Path, server: str | None, wishes: dict[str, Any]) -> None:
-    from federank.service.device.store import DeviceStore
+    from federank.service.device.store.store import DeviceStore
 
     with DeviceStore(path) as store:
         identity = store.identity()
@@ -151,13 +188,14 @@ def _refuse_second_enrolment(path: Path, server: str | None, wishes: dict[str, A
 def _renew_profile(path: Path, profile: Path) -> None:
     """A history that has grown takes the place of the one that is kept; what has left stays in the ledger."""
     from federank.service.device.enrolment import refuse_empty
-    from federank.service.device.history import read_profile
-    from federank.service.device.store import taking_part
+    from federank.service.device.owner.history import read_profile
+    from federank.service.device.store.store import taking_part
 
     with taking_part(path) as store:
-        matched = read_profile(profile, store.catalogue())
-        refuse_empty(profile, matched, store.identity().facts)
-        store.write_profile(matched.profile)
+        facts = store.identity().facts
+        matched = read_profile(profile, store.catalogue(), facts.scale)
+        refuse_empty(profile, matched, facts)
+        store.write_history(matched.history)
     _tell_matched(matched)
 
 
@@ -171,5 +209,5 @@ def _tell_matched(matched: Any) -> None:
         note(f"Unknown here, kept out and sent nowhere: {shown}{more}.")
 
 
-for _command in (ledger, recommend, status, policy, pause, resume, leave, export):
+for _command in (rate, predict, ledger, recommend, status, policy, pause, resume, leave, export):
     device.add_command(_command)

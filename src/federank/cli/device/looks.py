@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,9 @@ from federank.cli.device.choices import STATE, opened
 from federank.files import PRIVATE, write_whole
 
 if TYPE_CHECKING:
-    from federank.service.device.store import DeviceStore
+    from federank.protocol.ledger import Ledger
+    from federank.protocol.sums.charter import SumsCharter
+    from federank.service.device.store.store import DeviceStore
 
 
 @click.command()
@@ -32,7 +35,7 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
       federank device ledger --out ledger.csv
     """
     from federank.cli.tables import new_table, plain, show
-    from federank.service.device.export import exported_ledger, ledger_as_text
+    from federank.service.device.owner.export import exported_ledger, ledger_as_text
 
     store = opened(state)
     kept, history = store.ledger(), store.profile()
@@ -43,6 +46,9 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
     if as_json:
         content = {"rounds": store.rounds(), "disclosed": kept.disclosed(history), "entries": exported_ledger(store)}
         click.echo(json.dumps(content | ({"messages": kept.message_rows()} if kept.messages else {})))
+        return
+    if store.identity().facts.scale is not None:
+        _show_ratings(store, kept)
         return
     catalogue = store.catalogue()
     liked = [entry for entry in kept.entries.values() if entry.times_liked]
@@ -64,6 +70,28 @@ def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
         show(shown)
 
 
+def _show_ratings(store: DeviceStore, ledger: Ledger) -> None:
+    """Which items have left because they were rated, and which were sampled to hide them among."""
+    from federank.cli.tables import new_table, plain, show
+
+    catalogue, history, rounds = store.catalogue(), store.profile(), store.rounds()
+    rated = {entry.item for entry in ledger.entries.values() if entry.real is True}
+    click.echo(
+        f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. Of your {len(history):,} ratings "
+        f"{ledger.disclosed(history):.1%} have left; {len(ledger.entries) - len(rated):,} other items were sampled, "
+        "and left with virtual ratings. Only you can see here which is which."
+    )
+    if not ledger.entries:
+        return
+    shown = new_table("Item", "Title", "Sent as", "Times>", "First round>", "Last round>")
+    for entry in sorted(ledger.entries.values(), key=lambda entry: (entry.item not in rated, entry.item)):
+        how = "rated" if entry.item in rated else "sampled"
+        times = str(entry.times_liked + entry.times_compared)
+        names = plain(catalogue.ids[entry.item]), plain(catalogue.titles[entry.item])
+        shown.add_row(*names, how, times, str(entry.first_round), str(entry.last_round))
+    show(shown)
+
+
 def messages_line(store: DeviceStore) -> str:
     """How many messages have left, and how many still may."""
     from federank.service.device.round import messages_left
@@ -72,6 +100,40 @@ def messages_line(store: DeviceStore) -> str:
     left = messages_left(store.identity(), store.policy().policy, ledger)
     sent = f"{ledger.spent} {'message has' if ledger.spent == 1 else 'messages have'} left this device"
     return f"{sent}, and {left} more may in its life." if left else f"{sent}; no other ever will."
+
+
+LEFT_OUT = {
+    "too-loud": "its proof did not hold",
+    "unopened": "the helper could not open it",
+    "copied": "another had its id",
+    "malformed": "it had another form than its round's messages",
+    "abandoned": "its round was abandoned",
+}
+"""Why a message that has left is in no sum."""
+
+
+def left_out_lines(outcomes: list[str]) -> list[str]:
+    """A sentence for each message that is in no sum."""
+    return [f"A message is in no sum, and stays spent: {LEFT_OUT[word]}." for word in outcomes if word in LEFT_OUT]
+
+
+def promise_line(charter: SumsCharter, ledger: Ledger) -> str:
+    """What the messages that have left may tell, and what all of a life may."""
+    from federank.service.device.methods.summed import epsilon_promised, epsilon_so_far
+
+    most, now = epsilon_promised(charter), epsilon_so_far(charter, ledger)
+    nobody = "No single server can read one."
+    if most is None or now is None:
+        return f"{nobody} What they tell together is not bounded: there is no noise on every one of them."
+    return (
+        f"{nobody} What they tell together is bounded: epsilon {_bound(now)} so far, {_bound(most)} in its whole life."
+    )
+
+
+def _bound(epsilon: float) -> str:
+    """Two digits, rounded up: a bound must still be one."""
+    step = 10.0 ** (math.floor(math.log10(max(epsilon, 1e-9))) - 1)
+    return f"{math.ceil(epsilon / step - 1e-9) * step:.2g}"
 
 
 @click.command()
@@ -86,6 +148,7 @@ def status(state: Path | None, as_json: bool) -> None:
     """
     from federank.cli.device.choices import policy_line
     from federank.cli.tables import plain
+    from federank.service.device.methods.summed import epsilon_promised, epsilon_so_far
     from federank.service.device.round import messages_left
 
     store = opened(state)
@@ -104,6 +167,13 @@ def status(state: Path | None, as_json: bool) -> None:
             "messages_sent": ledger.spent if counted else None,
             "messages_left": messages_left(identity, chosen.policy, ledger) if counted else None,
         }
+        if identity.sums is not None:
+            content |= {
+                "epsilon": epsilon_so_far(identity.sums.charter, ledger),
+                "epsilon_promised": epsilon_promised(identity.sums.charter),
+                "delta": float(identity.sums.charter.delta),
+                "outcomes": store.outcomes(),
+            }
         click.echo(json.dumps(content))
         return
     where = f"{plain(facts.name or 'a federation')} ({facts.method}) at {identity.server}"
@@ -111,6 +181,10 @@ def status(state: Path | None, as_json: bool) -> None:
     click.echo(f"Policy: {policy_line(chosen.policy)}.")
     taken_part = f"This device has taken part in {rounds:,} {'round' if rounds == 1 else 'rounds'}."
     click.echo(messages_line(store) if counted else taken_part)
+    if identity.sums is not None:
+        click.echo(promise_line(identity.sums.charter, ledger))
+        for line in left_out_lines(store.outcomes()):
+            click.echo(line)
     click.echo("It has no model yet." if version < 0 else f"It recommends from version {version:,} of the model.")
 
 
@@ -127,16 +201,20 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
     """
     from federank.checks import whole
     from federank.cli.tables import new_table, plain, show
-    from federank.service.device.recommending import recommend as recommended
+    from federank.service.device.owner.recommending import recommend as recommended
 
     whole("n", n, 1)
-    listed = recommended(opened(state), n)
+    store = opened(state)
+    listed, is_rating = recommended(store, n), store.identity().facts.scale is not None
     if as_json:
         click.echo(json.dumps([suggestion._asdict() for suggestion in listed]))
         return
-    shown = new_table("Rank>", "Item", "Title", "Score>")
+    if is_rating and not listed:
+        click.echo("Nobody has told this federation anything of an item that you have not rated; there is nothing yet.")
+        return
+    shown = new_table("Rank>", "Item", "Title", "You would give>" if is_rating else "Score>")
     for rank, (item, title, score) in enumerate(listed, start=1):
-        shown.add_row(str(rank), plain(item), plain(title), f"{score:.3f}")
+        shown.add_row(str(rank), plain(item), plain(title), f"{score:.2f}" if is_rating else f"{score:.3f}")
     show(shown)
 
 
@@ -145,7 +223,7 @@ def recommend(state: Path | None, n: int, as_json: bool) -> None:
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file that only you can read.")
 def export(state: Path | None, out: Path | None) -> None:
     """All that the device's file knows, as JSON; all but the token, which would let others speak for you."""
-    from federank.service.device.export import exported
+    from federank.service.device.owner.export import exported
 
     text = json.dumps(exported(opened(state)), indent=1)
     if out is None:

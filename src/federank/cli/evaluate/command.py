@@ -34,6 +34,11 @@ ROWS = {
     "popularity_lift": "  lift over the users' profiles",
 }
 """What each metric is called in a table, in the table's order."""
+SAMPLED_ROWS = {
+    "sampled_hit_rate": "Hit rate among sampled items",
+    "sampled_ndcg": "nDCG among sampled items",
+    "sampled_mrr": "MRR among sampled items",
+}
 
 
 def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> tuple[int, ...]:
@@ -92,6 +97,18 @@ def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> t
     metavar="FILE",
     help="Write each user's values as .parquet, .csv, .tsv or .json.",
 )
+@click.option(
+    "--negatives",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Also rank each test item among N items drawn at random, as some papers do (99).",
+)
+@click.option(
+    "--revisits",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Judge by later rows that may be of known items: `federank data split FILE --revisits 0.2` wrote them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def evaluate(
     model: Path | None,
@@ -103,17 +120,20 @@ def evaluate(
     category_file: Path | None,
     group_file: Path | None,
     per_user: Path | None,
+    negatives: int | None,
+    revisits: Path | None,
     as_json: bool,
 ) -> None:
     """How good the recommendations of a trained model are, or those in a file.
 
     All items that a user does not have are ranked, and the first N compared with what the user chose later. Means
     are over all users with a test item, and one without recommendations counts as zero; with --over covered they are
-    over those who got a list.
+    over those who got a list. With --negatives each test item is ranked among a few as well: other figures, told apart.
 
     \b
     Examples:
       federank evaluate runs/city --at 5,10
+      federank evaluate runs/checkins --revisits parts/later.tsv
       federank evaluate --recommendations recs.tsv --split city-split --json
     """
     from federank.cli.evaluate.folds import evaluate_folds, rating_figures, show_errors
@@ -121,13 +141,24 @@ def evaluate(
     from federank.recommenders.stored.folds import is_folds
     from federank.recommenders.stored.model_folder import load_model
 
+    if revisits is not None:
+        from federank.cli.evaluate.revisits import show_revisits
+
+        others = recommendations or split_folder or category_file or group_file or per_user or negatives
+        if model is None or others or part != "test" or over != "all":
+            raise SettingError(
+                "--revisits judges a model's folder by one file of later rows; only --at and --json go too."
+            )
+        show_revisits(model, revisits, at, as_json=as_json)
+        return
     given = model if recommendations is None else recommendations
     if given is None or (model is not None and recommendations is not None):
         raise SettingError("Say what to judge: a model's folder, or a file with --recommendations; one of them.")
     if split_folder is None and model is None:
         raise SettingError("A file of recommendations does not say what to judge it by; add --split DIR.")
     if model is not None and is_folds(model):
-        if split_folder or category_file or group_file or per_user or part != "test" or over != "all":
+        others = split_folder or category_file or group_file or per_user or negatives
+        if others or part != "test" or over != "all":
             raise SettingError(f"{model} holds folds, each with its own test part; only --at and --json go with them.")
         evaluate_folds(model, at, as_json=as_json)
         return
@@ -135,7 +166,7 @@ def evaluate(
     categories, groups, strangers = _read_files(category_file, group_file, split)
     loaded = None if model is None else load_model(model)
     judged = given if loaded is None else loaded
-    found = judge(judged, split, at=at, part=part, over=over, categories=categories, groups=groups)
+    found = judge(judged, split, at=at, part=part, over=over, categories=categories, groups=groups, negatives=negatives)
     errors, fallbacks = rating_figures(loaded, split if part == "test" else split.development)
     notes = [*fallbacks, *found.notes, *strangers]
     if per_user is not None:
@@ -203,6 +234,10 @@ def _show(found: Evaluation) -> None:
     table = new_table("", *(f"@{n}>" for n in found.at))
     for name, title in (ROWS | {name: name for name in registered_metrics()}).items():
         table.add_row(title, *(figure(found.means[f"{name}@{n}"]) for n in found.at))
+    if f"sampled_hit_rate@{found.at[0]}" in found.means:
+        table.add_section()
+        for name, title in SAMPLED_ROWS.items():
+            table.add_row(title, *(figure(found.means[f"{name}@{n}"]) for n in found.at))
     table.add_section()
     table.add_row("Users", *([f"{found.means['users']:,}"] * len(found.at)))
     table.add_row("  of whom have recommendations", *([f"{found.means['user_coverage']:.1%}"] * len(found.at)))

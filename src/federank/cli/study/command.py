@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from federank.cli.train.tracking import TRACK_HELP
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def list_studies(as_json: bool) -> None:
 @click.option("--set", "changes", metavar="PATH.KEY=VALUE", multiple=True, help="Change the study for this time.")
 @click.option("--dry-run", is_flag=True, help="List the runs and about how long they take; do nothing.")
 @click.option("--cluster", metavar="ADDRESS", help="Carry runs out on Ray: `local`, or an address (ray://head:10001).")
+@click.option("--track", metavar="TRACKER", help=TRACK_HELP)
 @click.option("--quiet", is_flag=True, help="No progress.")
 def run(
     name: str,
@@ -74,6 +76,7 @@ def run(
     changes: tuple[str, ...],
     dry_run: bool,
     cluster: str | None,
+    track: str | None,
     quiet: bool,
 ) -> None:
     """Carry out a study: a packaged one by its name, or a TOML file.
@@ -84,6 +87,7 @@ def run(
     Examples:
       federank study run federank-table2 --workers 2
       federank study run my.toml --set choose.epochs=5 --dry-run
+      federank study run my.toml --track mlflow:mlruns
     """
     from federank.cli.study.summary import counts, tell, tell_plan
     from federank.studies.plan.plan import plan_study
@@ -92,6 +96,8 @@ def run(
     from federank.studies.results.results import Results
     from federank.studies.run.progress import Bar
     from federank.studies.run.run import carry_out_study, changed_data
+    from federank.studies.tracking.tracked import open_tracker
+    from federank.studies.tracking.watching import Tracking, track_all
 
     found, document = find_study(name)
     one = as_study(_changed(document, seeds, changes, quick_form=quick_form), found)
@@ -103,10 +109,14 @@ def run(
     if (folder / "VERSION").is_file():
         for sentence in changed_data(plan, Results.open(folder)):
             click.echo(sentence, err=True)
+    tracker = None if track is None else open_tracker(track, one.title)
     executor = _executor(cluster, workers)
     try:
         with Bar(quiet=quiet) as bar:
-            results = carry_out_study(one, folder, executor, bar, plan)
+            watch = bar if tracker is None else Tracking(bar, tracker)
+            results = carry_out_study(one, folder, executor, watch, plan)
+        if tracker is not None:
+            track_all(results, tracker)
     except KeyboardInterrupt:
         click.echo(f"\nWhat is finished is in {folder}; the same command goes on from there.", err=True)
         raise

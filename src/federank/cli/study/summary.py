@@ -26,7 +26,7 @@ def tell_plan(plan: Plan, folder: Path, workers: int) -> None:
     table = new_table("Data", "Group", "Values", "To choose>", "To test>", "About>")
     total = 0.0
     for case in plan.cases:
-        choosing = [run for runs in case.candidates for run in runs]
+        choosing = case.expected
         seconds = case_seconds(case, known)
         total += seconds
         values = ", ".join(f"{name} {value}" for name, value in case.swept.items())

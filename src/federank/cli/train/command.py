@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from federank.checks import no_such
 from federank.cli.reading import Reading, reads_data_option
+from federank.cli.train.affordable import AFFORDABLE, affordable_promise, refuse_beside_affordable
 from federank.cli.train.idle_flags import offered, refuse_idle_flags
+from federank.cli.train.tracking import TRACK_HELP
 from federank.data.ways import WAYS
 from federank.errors import ModelError, SettingError
 from federank.recommenders.registry import help_of, method_names, recommender_class
@@ -36,7 +39,7 @@ class Methods(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command that trains this method."""
         if cmd_name not in method_names():
-            return None
+            raise SettingError(no_such("method", cmd_name, method_names()))
         from federank.cli.settings_flags import settings_options
 
         method = recommender_class(cmd_name)
@@ -103,6 +106,7 @@ def train() -> None:
 )
 @click.option("--resume", is_flag=True, help="Go on with a run that was interrupted.")
 @click.option("--count/--no-count", default=True, help="Count what was sent, row by row.  [default: count]")
+@click.option("--track", metavar="TRACKER", help=TRACK_HELP)
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @reads_data_option
@@ -111,6 +115,9 @@ def _common(**_: Any) -> None:
 
 
 def _preset(method: str) -> list[click.Parameter]:
+    if method == "frugal":
+        told = "affordable: with noise, if this many people can have it for less than a tenth of the accuracy."
+        return [click.Option(["--preset"], type=click.Choice([AFFORDABLE]), help=told)]
     if method != "fpl":
         return []
     from federank.protocol.pairs.recipes import PRESETS
@@ -145,6 +152,7 @@ def _train(
     patience: int | None,
     resume: bool,
     count: bool,
+    track: str | None,
     quiet: bool,
     as_json: bool,
     preset: str | None = None,
@@ -157,14 +165,18 @@ def _train(
     from federank.protocol.pairs.recipes import PRESETS
 
     refuse_idle_flags(method, way, folds)
-    settings = (PRESETS[preset] if preset else {}) | given_settings(method.settings_type, values)
+    settings = PRESETS.get(preset or "", {}) | given_settings(method.settings_type, values)
     model = method(**settings)
+    if preset == AFFORDABLE:
+        refuse_beside_affordable(settings, folds=folds, search=search)
     checkpoint = out.parent / f"{out.name}.checkpoint"
     conduct = Conduct(engine=engine, threads=threads, cluster=cluster, shards=shards)
     if folds is not None:
         from federank.cli.train.folds import train_folds
 
         _refuse_other_split(way)
+        if track is not None:
+            raise SettingError("--track tells of one model, and --folds makes several; leave one of them out.")
         if search or patience:
             flag = "--search" if search else "--patience"
             raise SettingError(f"{flag} goes by one validation part, and --folds has none; leave one of them out.")
@@ -184,7 +196,15 @@ def _train(
             )
         return
     refuse_lost_work(out, checkpoint, overwrite=overwrite, resume=resume)
+    tracker = None
+    if track is not None:  # what cannot be told is refused before anything is learnt
+        from federank.studies.tracking.tracked import open_tracker
+
+        tracker = open_tracker(track, "federank train")
     part, split = _split(Reading(**values), way, test, validation, split_seed)
+    if preset == AFFORDABLE:
+        settings |= affordable_promise(part, settings)
+        model = method(**settings)
     found = None
     if search:
         from federank.cli.train.searching import development_part, tuned
@@ -215,6 +235,10 @@ def _train(
     count_communication(model, count)
     model.save(out, split, replaces=overwrite)
     checkpoint.unlink(missing_ok=True)
+    if tracker is not None:
+        from federank.cli.train.tracking import track_model
+
+        track_model(tracker, model, split, out)
     if as_json:
         click.echo(json.dumps({"out": str(out), **model.report}))
     else:

@@ -62,7 +62,10 @@ def refuse_idle_flags(method: type[Recommender], way: str, folds: int | None) ->
 def _idle(method: type[Recommender]) -> dict[str, str]:
     """The flags that a method has no use for, each with the reason."""
     idle = {}
-    if not method.in_rounds:
+    if method.in_rounds and method.can_use:
+        one_by_one = f"{method.name} asks one device after the other, in this process"
+        idle = {name: one_by_one for name in _OF_ROUNDS if name not in method.can_use}
+    elif not method.in_rounds:
         in_one_go = f"{method.name} learns in one go, without rounds"
         idle = {name: in_one_go for name in _OF_ROUNDS if name not in method.can_use}
     if epochs_setting(method) is None:

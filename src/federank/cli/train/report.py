@@ -43,7 +43,7 @@ def tell(model: Recommender, out: Path, part: Interactions) -> None:
         click.echo(_privacy(report["privacy"]))
     if "adjacency" in report:
         click.echo(fill(promise_told(report), 79))
-    if "papers" in report.get("communication", {}):
+    if "communication" in report:
         _tell_communication(report["communication"])
     click.echo(f"\nKept in {out}. Next: federank recommend {out} --user {part.user_ids[part.users[0]]}")
 
@@ -80,7 +80,9 @@ def _tell_communication(sent: dict[str, Any]) -> None:
             way = sent[key]
             table.add_row(name, f"{way['rows']:,}", f"{way['rows_per_round']:,.1f}", f"{way['bytes'] / 1e6:,.1f}")
     show(table)
-    papers = sent["papers"]
+    papers = sent.get("papers", {})
+    if not papers:
+        return
     if "cce" in papers:
         click.echo(
             f"The papers' measures: CCE {papers['cce']:,.0f} rows an epoch, freshness {papers['freshness']:,} "
