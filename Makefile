@@ -9,24 +9,36 @@ WORKERS ?= auto
 # Tests start hundreds of Python processes: what Python has compiled is kept, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo visit test check check-page check-javascript bench docs clean
+.PHONY: demo visit test check habits check-format check-lint check-types check-imports check-page check-javascript
+.PHONY: check-prettier check-eslint check-tsc bench docs notebook release clean
 
 demo: $(VENV)/.product
 	$(RUN) -m federank demo
 
 visit: $(VENV)/.service
-	$(RUN) -m federank demo --serve --films
+	$(RUN) -m federank demo --serve --films $(if $(HOST),--host $(HOST))
 
 test: $(VENV)/.tests
 	$(RUN) -m pytest -n $(WORKERS)
 
+# Habits first, all at once; then the tests that are not slow, with fewer made-up examples than `make test` tries.
 check: $(VENV)/.habits
+	@$(MAKE) --no-print-directory -j 2 habits
+	$(RUN) -m pytest -n $(WORKERS) -q -m "not slow" --hypothesis-profile=quick
+
+habits: check-page check-format check-lint check-types check-imports
+
+check-format:
 	$(RUN) -m ruff format --check src tests benchmarks
+
+check-lint:
 	$(RUN) -m ruff check src tests benchmarks
+
+check-types:
 	$(RUN) -m mypy
+
+check-imports:
 	$(VENV)/bin/lint-imports --no-cache
-	@$(MAKE) --no-print-directory check-page
-	$(RUN) -m pytest -n $(WORKERS) -q -m "not slow"
 
 # The page's JavaScript keeps the same habits, with tools from npm; the page itself needs none of them.
 check-page:
@@ -34,16 +46,38 @@ check-page:
 	else echo "npm is not installed, so the page's JavaScript is not checked here: Node 20.19 or newer and npm are needed."; \
 	test -z "$$FEDERANK_TESTS_MUST_NOT_SKIP"; fi
 
-check-javascript: node_modules/.tools
-	node_modules/.bin/prettier --log-level warn --check src/federank/service/page tests/service/page/*.mjs *.js
-	node_modules/.bin/eslint src/federank/service/page tests/service/page *.js
-	node_modules/.bin/tsc
+# What was found good is remembered beside the tools, and only what has changed is looked at again.
+KEPT := node_modules/.cache
+
+check-javascript: check-prettier check-eslint check-tsc
+
+check-prettier: node_modules/.tools
+	node_modules/.bin/prettier --log-level warn --cache --check src/federank/service/page tests/service/page/*.mjs *.js
+
+check-eslint: node_modules/.tools
+	node_modules/.bin/eslint --cache --cache-location $(KEPT)/eslint/ src/federank/service/page tests/service/page *.js
+
+check-tsc: node_modules/.tools
+	node_modules/.bin/tsc --incremental --tsBuildInfoFile $(KEPT)/tsc.json
 
 bench: $(VENV)/.bench
 	$(RUN) benchmarks/training.py
 
-docs: $(VENV)/.tests
-	$(RUN) -m pytest -q tests/test_docs.py
+# The site in build/site, to be opened from the file system; a warning, such as a link that leads nowhere, is an error.
+# Only its search needs a web server, such as python -m http.server -d build/site: browsers allow it on no file.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+	@echo "The site is build/site/index.html."
+
+# Execute docs/first-steps.ipynb anew, and keep its answers.
+notebook: $(VENV)/.docs
+	$(RUN) docs/_site/execute.py
+
+# A wheel and a source archive in dist/, checked as a package index checks them.
+release: $(VENV)/.release
+	rm -rf dist
+	$(RUN) -m build
+	$(RUN) -m twine check --strict dist/*
 
 # One stamp per set of packages: a second call finds the stamp and installs nothing.
 $(VENV)/bin/python:
@@ -66,6 +100,14 @@ $(VENV)/.habits: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --quiet -c constraints.txt -e '.[dev,vae]'
 	touch $@ $(VENV)/.tests $(VENV)/.service $(VENV)/.product
 
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install --quiet -c constraints.txt -e '.[docs]'
+	touch $@
+
+$(VENV)/.release: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install --quiet -c constraints.txt -e '.[release]'
+	touch $@
+
 $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --quiet -c constraints.txt -e '.[bench]'
 	touch $@
@@ -77,4 +119,4 @@ node_modules/.tools: package.json
 	touch $@
 
 clean:
-	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

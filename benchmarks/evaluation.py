@@ -34,6 +34,7 @@ import federank as fr
 from datasets import benchmark_data
 from federank.data.splits import Split
 from federank.recommenders.recommender import Arrays, Recommender
+from starting import measure_starting
 
 FACTORS = 20
 N = 10
@@ -153,7 +154,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     with threadpool_limits(1):
-        found = measure(asked.runs) | measure_baselines(min(3, asked.runs))
+        found = measure(asked.runs) | measure_baselines(min(3, asked.runs)) | measure_starting(asked.runs)
     if asked.json:
         print(json.dumps(found, indent=2))
     else:

@@ -8,6 +8,8 @@ uploads, and the Update is stored for good.
 2. At 80 % of that load: `p99_ms` of an interaction, from the ticket to the receipt.
 3. Memory: `peak_mb` of the server's processes, and what it grew by over the second half of the interactions.
 4. With --idle N: the server's memory with N devices enrolled that all hold the line.
+5. With --compare-defences N, instead: two servers, one with the defences and one without, loaded in turns N times
+   each, so that whatever else the machine does falls on both alike; `ratio` is what the defended one bears of it.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ import os
 import pwd
 import resource
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +36,7 @@ import psutil
 
 import federank as fr
 from datasets import benchmark_data
-from federank.service.device.federation import read_enrolment
+from federank.service.device.requests.federation import read_enrolment
 from federank.service.fleet.connection import Connection
 
 
@@ -107,11 +110,15 @@ def write_data(asked: argparse.Namespace, folder: Path) -> tuple[Path, str]:
         benchmark_data() if asked.catalogue is None else fr.city(1000, asked.catalogue, max(asked.catalogue, 132_000))
     )
     path = folder / "data.tsv"
+    write_rows(path, zip(data.user_ids[data.users], data.item_ids[data.items], strict=True))
+    return path, data.name
+
+
+def write_rows(path: Path, rows: Iterable[tuple[Any, Any]]) -> None:
+    """A file of who has what."""
     with path.open("w") as file:
         file.write("user\titem\n")
-        for user, item in zip(data.user_ids[data.users], data.item_ids[data.items], strict=True):
-            file.write(f"{user}\t{item}\n")
-    return path, data.name
+        file.writelines(f"{user}\t{item}\n" for user, item in rows)
 
 
 @contextmanager
@@ -132,6 +139,8 @@ def server(asked: argparse.Namespace, data: Path, store: str, *more: str) -> Ite
         "fpl",
     ]
     command += ["--data", str(data), "--store", store, "--triples", str(asked.triples), *more]
+    if asked.undefended:
+        command += ["--no-refuse-implausible", "--row-quantile", "1", "--move-quantile", "1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -158,10 +167,7 @@ def play(asked: argparse.Namespace, address: str, data: Path, seconds: float, *m
 
 
 def measure_load(asked: argparse.Namespace, data: Path, store: str) -> dict[str, Any]:
-    rounds = ["--mode", asked.mode, "--target", str(asked.target), "--fold-every", str(asked.target)]
-    # Devices of a fleet that has ended hold tickets of the open round: it waits for them until its deadline.
-    rounds += ["--over-selection", "1.1", "--deadline", "1", "--workers", str(asked.workers)]
-    with server(asked, data, store, *rounds) as (address, watched):
+    with server(asked, data, store, *rounds_of(asked)) as (address, watched):
         play(asked, address, data, 2)  # whatever is made on first use is made now
         half = asked.seconds / 2
         began = watched.cpu_seconds()
@@ -186,6 +192,41 @@ def measure_load(asked: argparse.Namespace, data: Path, store: str) -> dict[str,
             "server_cpu_ms_per_interaction": round(1000 * took / interactions, 2),
             "not_counted": second["not_counted"],
         }
+
+
+def rounds_of(asked: argparse.Namespace) -> list[str]:
+    """Flags of a server whose rounds are loaded."""
+    rounds = ["--mode", asked.mode, "--target", str(asked.target), "--fold-every", str(asked.target)]
+    # Devices of a fleet that has ended hold tickets of the open round: it waits for them until its deadline.
+    return [*rounds, "--over-selection", "1.1", "--deadline", "1", "--workers", str(asked.workers)]
+
+
+def compare_defences(asked: argparse.Namespace, data: Path, stores: tuple[str, str]) -> dict[str, Any]:
+    """Two servers in turns: with the defences, and without."""
+    kinds = {"defended": False, "undefended": True}
+    with ExitStack() as running:
+        servers = {}
+        for (name, undefended), store in zip(kinds.items(), stores, strict=True):
+            own = argparse.Namespace(**vars(asked) | {"undefended": undefended})
+            servers[name] = running.enter_context(server(own, data, store, *rounds_of(asked)))
+            play(asked, servers[name][0], data, 2)  # whatever is made on first use is made now
+        began = {name: watched.cpu_seconds() for name, (_, watched) in servers.items()}
+        turns: dict[str, list[dict[str, Any]]] = {name: [] for name in kinds}
+        for turn in range(asked.compare_defences):
+            for name in (*kinds,) if turn % 2 == 0 else reversed((*kinds,)):
+                turns[name].append(play(asked, servers[name][0], data, asked.seconds))
+        found: dict[str, Any] = {}
+        for name, told in turns.items():
+            interactions = sum(each["interactions"] for each in told)
+            took = servers[name][1].cpu_seconds() - began[name]
+            found[name] = {
+                "interactions_per_s": [each["interactions_per_s"] for each in told],
+                "p99_ms": [each["interaction_ms"]["p99"] for each in told],
+                "server_cpu_ms_per_interaction": round(1000 * took / interactions, 2),
+            }
+    ratios = [one / other for one, other in zip(*(found[name]["interactions_per_s"] for name in kinds), strict=True)]
+    cpu = [found[name]["server_cpu_ms_per_interaction"] for name in kinds]
+    return found | {"ratio": round(statistics.median(ratios), 3), "cpu_ratio": round(cpu[0] / cpu[1], 3)}
 
 
 def measure_idle(asked: argparse.Namespace, data: Path, store: str) -> dict[str, Any]:
@@ -242,6 +283,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, help="server processes (2 on PostgreSQL, otherwise 1)")
     parser.add_argument("--postgresql", action="store_true", help="on PostgreSQL in the place of SQLite")
     parser.add_argument("--idle", type=int, metavar="N", help="also the memory of N devices that hold the line")
+    parser.add_argument("--undefended", action="store_true", help="without the defences against devices that lie")
+    parser.add_argument("--compare-defences", type=int, metavar="N", help="with the defences and without, N turns each")
     parser.add_argument("--only-idle", action="store_true", help="nothing but that")
     asked = parser.parse_args()
     asked.workers = asked.workers or (2 if asked.postgresql else 1)
@@ -250,7 +293,17 @@ def main() -> None:
         data, data_name = write_data(asked, folder)
         found: dict[str, Any] = {"data": data_name, "store": "postgresql" if asked.postgresql else "sqlite"}
         found |= {"workers": asked.workers, "mode": asked.mode, "triples": asked.triples, "devices": asked.devices}
-        if not asked.only_idle:
+        if asked.compare_defences:
+            places = [folder / name for name in ("one", "other")]
+            with ExitStack() as running:
+                stores = [f"sqlite:///{place}.sqlite" for place in places]
+                if asked.postgresql:
+                    for place in places:
+                        place.mkdir()
+                    folder.chmod(0o755)
+                    stores = [running.enter_context(postgresql(place)) for place in places]
+                found |= compare_defences(asked, data, (stores[0], stores[1]))
+        elif not asked.only_idle:
             if asked.postgresql:
                 with postgresql(folder) as store:
                     found |= measure_load(asked, data, store)

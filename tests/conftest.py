@@ -10,11 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.scheduling import WholeFiles, in_order
+from tests.scheduling import WholeFiles, in_order, workers
 
-# No time limits, and the same examples every time: a test's outcome depends on the code alone.
+# No time limits, and the same examples every time: a test's outcome depends on the code alone. `make check` has fewer.
 settings.register_profile("federank", deadline=None, derandomize=True)
+settings.register_profile("quick", settings.get_profile("federank"), max_examples=20)
 settings.load_profile("federank")
+
+# Ray runs its workers at the lowest priority, where they wait for every other test, and starts one for each core before
+# any is needed.
+os.environ.setdefault("RAY_worker_niceness", "0")
+os.environ.setdefault("RAY_prestart_worker_first_driver", "false")
 
 
 def pytest_configure() -> None:
@@ -38,6 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
     items.sort(key=in_order)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many workers `-n auto` starts (scheduling.py)."""
+    return workers(config.option.markexpr)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -71,6 +83,19 @@ def chromium() -> Path:
 def node() -> Path:
     """JavaScript without a browser."""
     return _program("node", _on_path("node", "nodejs"))
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """Prometheus's own check of its files."""
+    return _program("promtool", _on_path("promtool"))
+
+
+@pytest.fixture(scope="session")
+def axe() -> Path:
+    """axe-core, which looks for what keeps people out of a page: one of the tools of package.json."""
+    script = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
+    return _program("axe-core", script if script.is_file() else None)
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,14 @@ worker, which starts it once. Files of long tests that share nothing are dealt o
 
 After an edit all kernels are compiled anew and kept for the other processes. So the files that compile most come first,
 each worker with another family of methods, and after them what takes longest.
+
+Slow tests mostly wait: for a browser, for a server to start, for a process that was killed to be missed. So there are
+more workers than cores where they run.
 """
 
 from __future__ import annotations
+
+import os
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -17,10 +22,15 @@ DEALT_OUT = "tests/test_docs.py"
 LONG = (
     DEALT_OUT,
     "tests/packaging/",
+    "tests/audit/pairs/test_reference_figures.py",
+    "tests/cli/test_demo.py",
     "tests/engines/test_cluster.py",
-    "tests/studies/test_ray.py",
+    "tests/evaluation/test_prediction.py",
+    "tests/recommenders/test_fpl.py",
+    "tests/studies/run/test_ray.py",
     "tests/service/page/",
     "tests/service/server/test_durability.py",
+    "tests/service/server/test_limits.py",
     "tests/service/fleet/",
 )
 
@@ -31,6 +41,12 @@ class WholeFiles(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
         return nodeid if file == DEALT_OUT else file
+
+
+def workers(selected: str) -> int:
+    """A worker for each core, and one more for every two of them where slow tests are selected."""
+    cores = os.cpu_count() or 1
+    return cores if "not slow" in selected else cores + (cores + 1) // 2
 
 
 def in_order(item: pytest.Item) -> int:

@@ -11,7 +11,7 @@ import numba
 import pytest
 
 import federank
-from federank.compiling import code_folder, compiled
+from federank.compiling import code_folder, compiled, sources_of
 
 FIRST_NUMBER = """
 from federank.protocol.initial import normal_rows, _fill
@@ -40,6 +40,32 @@ def test_an_edit_in_another_file_is_noticed_and_no_edit_is_not_compiled_again(tm
     after, found = first_number(package, tmp_path)
     assert found == 0
     assert after != before
+    # What the kernel does not use may change as it likes.
+    (package / "protocol" / "ledger.py").write_text("")
+    assert first_number(package, tmp_path) == (after, 1)
+
+
+def test_the_sources_of_a_kernel_are_all_that_it_imports_and_nothing_else():
+    package = Path(federank.__file__).parent
+    found = {path.relative_to(package).as_posix() for path in sources_of(package / "engines" / "pairs" / "kernels.py")}
+    # Directly; through another file; from a package by the name of a module.
+    assert {"engines/pairs/kernels.py", "models/bpr.py", "models/rows.py", "protocol/draws.py"} <= found
+    assert not any(path.startswith(("service/", "cli/", "studies/")) for path in found)
+    assert "__init__.py" not in found
+
+
+def test_whatever_python_imports_for_a_kernel_is_among_its_sources():
+    """A kernel's module is imported alone, and what comes along with it must be among its sources."""
+    package = Path(federank.__file__).parent
+    program = (
+        "import sys, importlib; sys.modules['federank'] = type(sys)('federank');"
+        f"sys.modules['federank'].__path__ = [{str(package)!r}];"
+        "importlib.import_module('federank.engines.pairs.disguised');"
+        "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('federank.')), sep='\\n')"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported = {Path(line) for line in answer.stdout.split("\n") if line and Path(line).name != "__init__.py"}
+    assert imported <= sources_of(package / "engines" / "pairs" / "disguised.py")
 
 
 def test_one_function_compiled_in_two_ways_is_kept_as_two():
@@ -64,5 +90,5 @@ def test_threads_that_import_kernels_at_once_keep_all_of_them_in_the_one_folder(
             folders = set(threads.map(kept_in, range(400)))
     finally:
         sys.setswitchinterval(switches)
-    assert {folder.parent for folder in folders} == {Path(code_folder()) / "allocates"}
+    assert {folder.parent for folder in folders} == {Path(code_folder(__file__)) / "allocates"}
     assert before == numba.config.CACHE_DIR

@@ -23,6 +23,9 @@ EVERYONE = {"clients_per_round": "all", "triples": 3}
         {"clip": 1e9, "order": "summed", **EVERYONE},
         {"clip": 0.3, "server": "adam", "dropout": 0.5, **EVERYONE},
         {"clip": 0.3, "item_pull": 0.5, **EVERYONE},
+        {"weights": "mean", **EVERYONE},
+        {"weights": "profile", "clip": 0.3, "triples": 4, "dropout": 0.5, "clients_per_round": 4},
+        {"weights": "profile", "server": "adam", **EVERYONE},
     ],
     ids=str,
 )
@@ -36,6 +39,22 @@ def test_engines_clip_alike(settings):
     assert not np.allclose(one.item_vectors, before)
     assert one.round_number == 30
     assert not one.item_vectors[:, 4:].any()
+
+
+def test_a_mean_of_updates_is_their_sum_over_their_number():
+    summed, mean = federation(DATA, **EVERYONE), federation(DATA, weights="mean", **EVERYONE)
+    before = summed.item_vectors.copy()
+    clients = summed.recipe.clients_per_round
+    compiled.play(summed, 1)
+    compiled.play(mean, 1)
+    np.testing.assert_allclose(summed.item_vectors - before, clients * (mean.item_vectors - before), atol=2e-6)
+
+
+def test_where_a_device_is_alone_in_a_round_every_weight_is_one():
+    plain, weighted = federation(DATA, triples=2), federation(DATA, triples=2, weights="profile")
+    compiled.play(plain, 30)
+    compiled.play(weighted, 30)
+    np.testing.assert_array_equal(plain.item_vectors, weighted.item_vectors)
 
 
 def test_a_clip_that_is_never_reached_changes_nothing():

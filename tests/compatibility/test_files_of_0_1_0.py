@@ -31,7 +31,9 @@ def told(*words):
     return result.output
 
 
-@pytest.mark.parametrize("name", sorted(MEASURED))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "vae" else ()) for name in sorted(MEASURED)]
+)
 def test_a_model_is_measured_as_the_version_that_wrote_it_measured_it(name):
     if name == "vae":
         pytest.importorskip("jax", reason="the extra `vae` is needed to score with a stored Mult-VAE")
