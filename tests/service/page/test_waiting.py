@@ -94,6 +94,18 @@ def test_an_answer_can_be_taken_back_before_anything_of_it_leaves(server, visit)
     assert not {item, hidden, kept_back} & sent(visitor)
 
 
+def test_a_button_that_is_pressed_while_a_round_ends_is_still_told(server, visit):
+    visitor = visit(server).open().pick(3).share(100).take_part().wait_for_rounds(1)
+    page = visitor.page
+    item = answer(visitor, "Know it")
+    page.locator("#answered").get_by_role("button", name="never share").hover()
+    page.mouse.down()
+    visitor.wait_for_rounds(visitor.received(visitor.stored()) + 2)  # each shows the list anew
+    page.mouse.up()
+    visitor.wait_until(lambda kept: kept["facts"]["policy"]["neverIds"] == [item])
+    expect(page.locator("#answered")).to_be_empty()
+
+
 def test_what_may_leave_is_listed_before_anything_does_and_can_be_kept_back(town, visit):
     visitor = visit(town).open().pick(5).share(40)
     page = visitor.page

@@ -1,5 +1,8 @@
 /* Ask: the page's line to the worker. A question gets one answer, or a fault with a sentence.
 
+Nothing is told to the page while a button is down: what is shown anew under a finger takes the button away, or moves it, and the
+browser tells no click.
+
 This file needs no other, so the worker wakes while the rest of the page is still being fetched.
 */
 
@@ -30,12 +33,37 @@ let asked = 0;
  * @type {(said: Said) => Error} */
 const faultOf = (said) => Object.assign(new Error(), { said });
 
-worker.onmessage = ({ data }) => {
+/** What the worker has said while a button was down, in order.
+ * @type {any[]} */
+const unheard = [];
+/** The button that is down.
+ * @type {EventTarget | null} */
+let pressed = null;
+const UNTIL_CLICK = 50; // ms; a touch becomes a click a moment after the finger is up
+
+addEventListener("pointerdown", ({ target }) => {
+  pressed = target instanceof Element ? target.closest("button, a, label, summary") : null;
+});
+addEventListener("click", () => release(pressed));
+for (const end of ["pointerup", "pointercancel"])
+  addEventListener(end, () => setTimeout(release, UNTIL_CLICK, pressed));
+
+/** @type {(button: EventTarget | null) => void} */
+function release(button) {
+  if (pressed !== button) return; // another has been pressed since
+  pressed = null;
+  unheard.splice(0).forEach(hear);
+}
+
+worker.onmessage = ({ data }) => (pressed ? unheard.push(data) : hear(data));
+
+/** @type {(data: any) => void} */
+function hear(data) {
   if (data.event === "view") return listener?.(data.view);
   const question = waiting.get(data.id);
   waiting.delete(data.id);
   return "fault" in data ? question?.reject(faultOf(data.fault)) : question?.resolve(data.answer);
-};
+}
 worker.onerror = () => {
   for (const { reject } of waiting.values()) reject(faultOf(["worker-missing"]));
   waiting.clear();
