@@ -1,4 +1,4 @@
-"""What the operator sees of the rounds: reports, dropouts, refusals by reason, bytes, drift, duration, and their ends."""
+"""What the operator sees of the rounds: reports, dropouts, refusals, bytes, drift, seconds, and when they ended."""
 
 from __future__ import annotations
 
