@@ -359,9 +359,13 @@ def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, s
     click.echo(f"store        {without_password(store)}")
 
 
+_PLAN_HINT = "federank plan tells from which size on it costs little"
+
+
 def _tell_of_sums(store: str) -> None:
     """What a federation of sums promises and how its messages are checked; what it means where there is none of it."""
     from federank.protocol.accountant import epsilon_of_mu
+    from federank.protocol.sums.charter import GRADIENTS
     from federank.service.server.store.database import Database
     from federank.service.server.sums.agreeing import get_agreement
 
@@ -376,7 +380,8 @@ def _tell_of_sums(store: str) -> None:
         epsilon = epsilon_of_mu(charter.mu(), float(charter.delta))
         click.echo(f"promise      epsilon {epsilon:.2f} at delta {charter.delta}, for all messages of a life")
     else:
-        click.echo("promise      none: sums carry no noise (federank plan tells from which size on it costs little)")
+        hint = "--epsilon asks for some" if charter.recipe == GRADIENTS else _PLAN_HINT
+        click.echo(f"promise      none: sums carry no noise ({hint})")
     if agreed.charter.projections:
         click.echo(f"norm check   {agreed.charter.projections} projections (not reviewed from outside)")
     else:

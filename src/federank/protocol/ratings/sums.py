@@ -16,16 +16,14 @@ made has at most a deviation of 1 / `STANDS_OUT` a number, before the rate.
 from __future__ import annotations
 
 import math
-import struct
 
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import FloatMatrix, IntVector, RealVector
+from federank.arrays import IntVector, RealVector
 from federank.protocol.ratings.aggregation import SharedFactors
 from federank.protocol.ratings.messages import RatingUpdate
 from federank.protocol.ratings.recipes import RatingRecipe
-from federank.protocol.sums.canonical import digest
 from federank.protocol.sums.rounding import C_INT, in_units
 
 STANDS_OUT = 8.0
@@ -63,16 +61,3 @@ def fold_sum_of_gradients(
     nothing = np.zeros_like(shared.implicit_vectors)
     shared.step(recipe, means[:, : recipe.factors], means[:, recipe.factors :] if recipe.implicit else nothing)
     return stands_out
-
-
-def rating_model_digest(
-    version: int, iteration: int, heard: NDArray[np.generic], vectors: FloatMatrix, implicit_vectors: FloatMatrix
-) -> bytes:
-    """The model as devices read it: every row, which items were ever heard of, and the iteration, which sets rates."""
-    return digest(
-        "rating model",
-        struct.pack("<QQ", version, iteration),
-        np.ascontiguousarray(heard, dtype="<i1").tobytes(),
-        np.ascontiguousarray(vectors, dtype="<f4").tobytes(),
-        np.ascontiguousarray(implicit_vectors, dtype="<f4").tobytes(),
-    )

@@ -16,6 +16,10 @@ import { prepareTexts } from "./show/texts.js";
  * @typedef {{ number: number, state: string, granted?: number, reports?: number, dropouts?: number, bytes?: number,
  *   clipped?: number, drift?: number, seconds?: number, rejected?: Record<string, number> }} Round */
 
+/** What devices have said of a version: a share and its interval; where ratings are held back, errors and theirs.
+ * @typedef {{ version: number, answers: number, share?: number, low?: number, high?: number, mae?: number, mae_low?: number,
+ *   mae_high?: number, rmse?: number, rmse_low?: number, rmse_high?: number }} Judged */
+
 /** How the federation is doing, for its operator.
  * @typedef {{ version: number, round: number, open: boolean, paused: boolean, reports: number, devices: number, left?: number,
  *   waiting: number, rounds_folded: number, rounds_abandoned: number, accuracy?: Record<string, unknown>,
@@ -24,7 +28,7 @@ import { prepareTexts } from "./show/texts.js";
  *   rounds?: Round[], rejected?: Record<string, number>, largest_move?: number,
  *   moved_most?: { item: string, move: number }[], held_rows?: number, capped_rows?: number,
  *   busiest_range_reports?: number,
- *   evaluation?: { version: number, answers: number, share: number, low: number, high: number }[],
+ *   evaluation?: Judged[],
  *   latency_ms?: Record<string, { requests: number, p50: number, p99: number }> }} Overview */
 
 const EVERY = 3000;
@@ -190,29 +194,33 @@ function showMoved({ moved_most, held_rows = 0, capped_rows = 0, busiest_range_r
   );
 }
 
-/** What devices that evaluate have said, deniably: the share who would have been shown the item that they hold back.
- * @type {(judged: NonNullable<Overview["evaluation"]>) => void} */
+/** What devices that evaluate have said, deniably: the share who would have been shown the item that they hold back; or how far
+off the rating is predicted that they hold back.
+ * @type {(judged: Judged[]) => void} */
 function showJudged(judged) {
-  const rows = judged.map(({ version, answers, share, low, high }) => [
-    `${version}`,
-    short(answers),
-    number(share, 2),
-    say("admin.from-to", { low: number(low, 2), high: number(high, 2) }),
+  if (!judged.length) return fill(byId("judged"), element("p", { class: "quiet" }, say("admin.judged-none")));
+  const interval = say("admin.judged-interval");
+  /** @type {(value?: number, low?: number, high?: number) => string[]} */
+  const cells = (value, low, high) =>
+    value === undefined || low === undefined || high === undefined
+      ? ["–", "–"]
+      : [number(value, 2), say("admin.from-to", { low: number(low, 2), high: number(high, 2) })];
+  const isRated = judged.some(({ mae, rmse }) => mae !== undefined || rmse !== undefined);
+  const measures = isRated ? ["MAE", interval, "RMSE", interval] : [say("admin.judged-share"), interval];
+  const rows = judged.map((entry) => [
+    `${entry.version}`,
+    short(entry.answers),
+    ...(isRated
+      ? [...cells(entry.mae, entry.mae_low, entry.mae_high), ...cells(entry.rmse, entry.rmse_low, entry.rmse_high)]
+      : cells(entry.share, entry.low, entry.high)),
   ]);
-  fill(
+  return fill(
     byId("judged"),
-    rows.length
-      ? numbersTable(
-          say("admin.judged-caption"),
-          [
-            say("admin.judged-version"),
-            say("admin.judged-answers"),
-            say("admin.judged-share"),
-            say("admin.judged-interval"),
-          ],
-          rows,
-        )
-      : element("p", { class: "quiet" }, say("admin.judged-none")),
+    numbersTable(
+      say(isRated ? "admin.judged-ratings" : "admin.judged-caption"),
+      [say("admin.judged-version"), say("admin.judged-answers"), ...measures],
+      rows,
+    ),
   );
 }
 

@@ -23,8 +23,9 @@ from federank.protocol.policy import Policy
 from federank.protocol.ratings.federations import RatingFederationSettings, SVDPlusPlusFederationSettings
 from federank.protocol.ratings.messages import RatingUpdate
 from federank.protocol.ratings.recipes import RatingRecipe, rating_recipe
-from federank.protocol.ratings.sums import columns_of_gradients, dense_gradients, rating_model_digest
+from federank.protocol.ratings.sums import columns_of_gradients, dense_gradients
 from federank.protocol.sums.charter import GRADIENTS
+from federank.protocol.sums.offer import rating_model_digest
 from federank.service.device.methods import ratings
 from federank.service.device.methods.method import Method, Model, Person, Played, Summed
 from federank.service.device.methods.summed import Terms, clipped_message, split

@@ -633,6 +633,7 @@ export default {
   "admin.ranges": "Von den letzten 1.000 Meldungen an diesen Prozess kamen {count} aus einem Adressbereich.",
   "admin.judged-none": "Noch wertet kein Gerät aus.",
   "admin.judged-caption": "Zurückgelegte Einträge, die gefunden wurden, nach Version",
+  "admin.judged-ratings": "Fehler bei zurückgelegten Bewertungen, nach Version",
   "admin.judged-version": "Version",
   "admin.judged-answers": "Antworten",
   "admin.judged-share": "Anteil gefunden",

@@ -602,6 +602,7 @@ export default {
   "admin.ranges": "Of the latest 1,000 reports at this process, {count} came from one range of addresses.",
   "admin.judged-none": "No device evaluates yet.",
   "admin.judged-caption": "Held-back items found, by version",
+  "admin.judged-ratings": "Error of held-back ratings, by version",
   "admin.judged-version": "Version",
   "admin.judged-answers": "answers",
   "admin.judged-share": "share found",

@@ -621,6 +621,7 @@ export default {
   "admin.ranges": "Degli ultimi 1000 messaggi a questo processo, {count} venivano da un solo intervallo di indirizzi.",
   "admin.judged-none": "Nessun dispositivo valuta ancora.",
   "admin.judged-caption": "Voci tenute da parte e ritrovate, per versione",
+  "admin.judged-ratings": "Errore sulle valutazioni tenute da parte, per versione",
   "admin.judged-version": "Versione",
   "admin.judged-answers": "risposte",
   "admin.judged-share": "quota ritrovata",

@@ -37,8 +37,9 @@ from federank.protocol.ratings.first_values import uniform_rows
 from federank.protocol.ratings.messages import RatingUpdate, rating_update_bytes
 from federank.protocol.ratings.plausibility import why_implausible_ratings
 from federank.protocol.ratings.recipes import RatingRecipe, rating_recipe
-from federank.protocol.ratings.sums import columns_of_gradients, fold_sum_of_gradients, rating_model_digest
+from federank.protocol.ratings.sums import columns_of_gradients, fold_sum_of_gradients
 from federank.protocol.sums.charter import GRADIENTS, SumsCharter
+from federank.protocol.sums.offer import rating_model_digest
 from federank.recommenders.predicting import refuse_bad_ratings
 from federank.service.server.families.family import Family, Form, Kind, Promise, SumsOf, SumsPlan
 from federank.service.server.families.pairs import HEADER_ROOM, known_items

@@ -73,6 +73,7 @@ MIGRATIONS: list[list[str]] = [
         " PRIMARY KEY (version, reporter))",
     ],
     ["ALTER TABLE uploads ADD COLUMN outcome TEXT NOT NULL DEFAULT ''"],
+    ["ALTER TABLE hits ADD COLUMN squared {whole} NOT NULL DEFAULT 0"],
 ]
 """Each migration's statements, in order; the first is number 1."""
 
