@@ -26,7 +26,13 @@ async def test_a_device_answers_once_about_a_version_that_there_is(store):
 
         assert await tell(version=0, hit=True) == 201
         assert await tell(version=0, hit=False) == 200, "the first answer stands"
-        for wrong in ({"version": 1, "hit": True}, {"version": 0, "hit": 1}, {"version": True, "hit": True}, {}):
+        for wrong in (
+            {"version": 1, "hit": True},
+            {"version": 0, "hit": 1},
+            {"version": True, "hit": True},
+            {},
+            {"version": 0, "hit": True, "measure": "squared"},
+        ):
             assert await tell(**wrong) == 422
         assert (await running.client.post("/api/v1/hits", json={"version": 0, "hit": True})).status_code == 401
         told = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()["evaluation"]

@@ -17,9 +17,9 @@ import { prepareTexts } from "./show/texts.js";
  *   clipped?: number, drift?: number, seconds?: number, rejected?: Record<string, number>,
  *   ended?: number | null, devices?: number | null, departures?: number | null }} Round */
 
-/** What devices said of a version, or of several together: the share found, or of ratings the mean error as well.
- * @typedef {{ version: number, answers: number, share: number, low: number, high: number,
- *   mae?: number, mae_low?: number, mae_high?: number }} Judged */
+/** What devices have said of a version: a share and its interval; where ratings are held back, errors and theirs.
+ * @typedef {{ version: number, answers: number, share?: number, low?: number, high?: number, mae?: number, mae_low?: number,
+ *   mae_high?: number, rmse?: number, rmse_low?: number, rmse_high?: number }} Judged */
 
 /** How the federation is doing, for its operator.
  * @typedef {{ version: number, round: number, open: boolean, paused: boolean, reports: number, devices: number, left?: number,
@@ -179,35 +179,40 @@ function showMoved({ moved_most, held_rows = 0, capped_rows = 0, busiest_range_r
   );
 }
 
-/** What devices that evaluate have said, deniably: the share who would have been shown the item that they hold back, or, where
-items are rated, how far the prediction of a rating that they hold back was off.
+/** What devices that evaluate have said, deniably: the share who would have been shown the item that they hold back; or how far
+off the rating is predicted that they hold back.
  * @type {(judged: Judged[]) => void} */
 function showJudged(judged) {
-  const isRated = judged.some(({ mae }) => mae !== undefined);
-  const rows = judged.map(({ version, answers, share, low, high, mae, mae_low, mae_high }) => [
-    `${version}`,
-    short(answers),
-    mae === undefined ? asShare(share) : number(mae, 2),
-    mae === undefined
-      ? say("admin.from-to", { low: asShare(low), high: asShare(high) })
-      : say("admin.from-to", { low: number(Math.max(0, mae_low ?? mae), 2), high: number(mae_high ?? mae, 2) }),
+  if (!judged.length) return fill(byId("judged"), element("p", { class: "quiet" }, say("admin.judged-none")));
+  const interval = say("admin.judged-interval");
+  /** @type {(shown: (value: number) => string, value?: number, low?: number, high?: number) => string[]} */
+  const cells = (shown, value, low, high) =>
+    value === undefined || low === undefined || high === undefined
+      ? ["–", "–"]
+      : [shown(value), say("admin.from-to", { low: shown(low), high: shown(high) })];
+  /** @type {(error: number) => string} */
+  const asError = (error) => number(error, 2);
+  const isRated = judged.some(({ mae, rmse }) => mae !== undefined || rmse !== undefined);
+  const measures = isRated ? ["MAE", interval, "RMSE", interval] : [say("admin.judged-share"), interval];
+  const rows = judged.map((entry) => [
+    `${entry.version}`,
+    short(entry.answers),
+    ...(isRated
+      ? [
+          ...cells(asError, entry.mae, entry.mae_low, entry.mae_high),
+          ...cells(asError, entry.rmse, entry.rmse_low, entry.rmse_high),
+        ]
+      : cells(asShare, entry.share, entry.low, entry.high)),
   ]);
-  fill(
+  return fill(
     byId("judged"),
-    rows.length
-      ? foldedTable(
-          "judged-table",
-          say("admin.judged-count", { count: rows.length }),
-          say(isRated ? "admin.judged-error-caption" : "admin.judged-caption"),
-          [
-            say("admin.judged-version"),
-            say("admin.judged-answers"),
-            say(isRated ? "admin.judged-error" : "admin.judged-share"),
-            say("admin.judged-interval"),
-          ],
-          rows,
-        )
-      : element("p", { class: "quiet" }, say("admin.judged-none")),
+    foldedTable(
+      "judged-table",
+      say("admin.judged-count", { count: rows.length }),
+      say(isRated ? "admin.judged-ratings" : "admin.judged-caption"),
+      [say("admin.judged-version"), say("admin.judged-answers"), ...measures],
+      rows,
+    ),
   );
 }
 

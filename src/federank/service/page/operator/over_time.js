@@ -92,13 +92,17 @@ function accuracy(trend, rounds) {
     rounds.filter(({ state }) => state === "folded").map((round) => [round.version + 1, round.ended ?? null]),
   );
   const isRated = trend.some(({ mae }) => mae !== undefined);
-  const points = [...trend].reverse().map(({ version, share, low, high, mae, mae_low, mae_high }) => ({
-    round: version,
-    time: published.get(version) ?? null,
-    value: mae ?? share,
-    low: mae_low ?? low,
-    high: mae_high ?? high,
-  }));
+  const points = [...trend].reverse().flatMap(({ version, share, low, high, mae = share, mae_low, mae_high }) =>
+    mae === undefined
+      ? []
+      : {
+          round: version,
+          time: published.get(version) ?? null,
+          value: mae,
+          low: mae_low ?? low,
+          high: mae_high ?? high,
+        },
+  );
   return chart(say(isRated ? "chart.error" : "chart.accuracy"), points, {
     unit: say(isRated ? "unit.stars" : "unit.share"),
     line: true,

@@ -79,6 +79,7 @@ MIGRATIONS: list[list[str]] = [
         "ALTER TABLE rounds ADD COLUMN devices {whole}",
         "ALTER TABLE rounds ADD COLUMN departures {whole}",
     ],
+    ["ALTER TABLE hits ADD COLUMN squared {whole} NOT NULL DEFAULT 0"],
 ]
 """Each migration's statements, in order; the first is number 1."""
 
