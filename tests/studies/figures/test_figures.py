@@ -96,6 +96,14 @@ def test_convergence_is_drawn_from_the_runs_that_chose_where_tests_kept_no_curve
     assert seen == "Best: FPL, pi = 0.5 after 1 epoch (0.30000)."
 
 
+def test_convergence_is_drawn_from_the_longest_of_the_runs_that_a_search_by_halving_made():
+    lines = [one | {"curve": []} for one in all_lines()]
+    curve = [{"epoch": epoch, "precision@10": 0.1 * epoch} for epoch in (1, 2, 3, 4)]
+    tried = [line("FPL", pi=0.5, task="choose", id=f"for {n}", curve=curve[:n]) for n in (2, 4)]
+    for order in (tried, tried[::-1]):
+        assert "after 4 epochs" in panels("convergence", lines=[*lines, *order])["north"].seen
+
+
 def test_ratings_are_drawn_against_rho_in_panels_that_the_study_names():
     lines = [
         line("Popular", id=f"{method}{rho}")

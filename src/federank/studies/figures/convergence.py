@@ -86,13 +86,18 @@ def _mean_curve(curves: Sequence[Sequence[Point]], metric: str) -> Curve:
 
 
 def _curves_of_choice(row: Row, lines: Sequence[Line]) -> list[Sequence[Point]]:
-    """The curves of the runs in which the row's settings won: the same settings, but for how long to train."""
+    """The curves of the runs in which the row's settings won: the same settings, but for how long to train.
+
+    A search by halving has tried them for some epochs and then for more: the longest curve of each seed is drawn.
+    """
     wanted = [_but_epochs(line) for line in row.lines]
-    return [
-        line.curve
-        for line in lines
-        if line.task == "choose" and (line.data, line.group) == (row.data, row.family) and _but_epochs(line) in wanted
-    ]
+    longest: dict[tuple[int | None, int | None], Sequence[Point]] = {}
+    for line in lines:
+        is_choice = line.task == "choose" and (line.data, line.group) == (row.data, row.family)
+        if is_choice and _but_epochs(line) in wanted:
+            run = line.seed, line.fold
+            longest[run] = max(longest.get(run, ()), line.curve, key=len)
+    return list(longest.values())
 
 
 def _but_epochs(line: Line) -> dict[str, Any]:
