@@ -4,31 +4,22 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from tests.commands import refused, run, succeeded
 from tests.rated_worlds import two_opinions
 
 import federank as fr
-from federank.cli import federank
-from federank.errors import FedeRankError, UnknownId
+from federank.errors import UnknownId
 from federank.recommenders.stored.model_folder import load_model
 
 QUICK = ("--factors", "4", "--iterations", "40", "--learning-rate", "0.05", "--decay", "0.98", "--initial-range", "0.5")
 
 
-def run(*words):
-    return CliRunner().invoke(federank, [str(word) for word in words])
-
-
 def told(*words):
-    result = run(*words)
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result.stdout
+    return succeeded(*words).stdout
 
 
 def complaint(*words):
-    result = run(*words)
-    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
-    return str(result.exception)
+    return str(refused(*words))
 
 
 @pytest.fixture

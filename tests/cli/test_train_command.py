@@ -8,32 +8,19 @@ import time
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from tests.commands import refused, succeeded
 from tests.worlds import two_tastes
 
-from federank.cli import federank
 from federank.cli.settings_flags import field_texts
-from federank.errors import FedeRankError, ModelError, SettingError
+from federank.errors import ModelError, SettingError
 from federank.protocol.pairs.recipes import FPLSettings
 from federank.recommenders.stored.model_folder import load_model, load_split
 
 QUICK = ("--factors", "4", "--epochs", "2", "--quiet")
 
 
-def run(*words):
-    return CliRunner().invoke(federank, [str(word) for word in words])
-
-
 def told(*words):
-    result = run(*words)
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result.stdout
-
-
-def complaint(*words):
-    result = run(*words)
-    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
-    return result.exception
+    return succeeded(*words).stdout
 
 
 @pytest.fixture
@@ -122,30 +109,30 @@ def test_everyones_recommendations_go_to_a_file(shop, tmp_path):
 )
 def test_bad_settings_are_one_sentence_and_nothing_is_written(shop, tmp_path, words, sentence):
     out = tmp_path / "out" / "run"
-    assert sentence in str(complaint("train", "fpl", "--data", shop, "--out", out, *QUICK, *words))
+    assert sentence in str(refused("train", "fpl", "--data", shop, "--out", out, *QUICK, *words))
     assert not out.exists()
 
 
 def test_an_earlier_model_is_not_replaced_unasked(shop, tmp_path):
     out = tmp_path / "run"
     told("train", "popular", "--data", shop, "--out", out)
-    assert "--overwrite" in str(complaint("train", "random", "--data", shop, "--out", out))
+    assert "--overwrite" in str(refused("train", "random", "--data", shop, "--out", out))
     assert load_model(out).name == "popular"
     told("train", "random", "--data", shop, "--out", out, "--overwrite")
     assert load_model(out).name == "random"
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("keep me")
-    assert "is not a model" in str(complaint("train", "popular", "--data", shop, "--out", tmp_path / "notes"))
+    assert "is not a model" in str(refused("train", "popular", "--data", shop, "--out", tmp_path / "notes"))
 
 
 def test_recommending_needs_to_know_for_whom(shop, tmp_path):
     told("train", "popular", "--data", shop, "--out", tmp_path / "run")
-    assert "Say for whom" in str(complaint("recommend", tmp_path / "run"))
-    assert "--out FILE" in str(complaint("recommend", tmp_path / "run", "--all"))
-    assert "No user" in str(complaint("recommend", tmp_path / "run", "--user", "99"))
-    assert "cannot take somebody new" in str(complaint("recommend", tmp_path / "run", "--like", "1"))
-    assert "n is 0; a whole number" in str(complaint("recommend", tmp_path / "run", "--user", "1", "-n", "0"))
-    assert "is not a model" in str(complaint("recommend", tmp_path / "nowhere", "--user", "1"))
+    assert "Say for whom" in str(refused("recommend", tmp_path / "run"))
+    assert "--out FILE" in str(refused("recommend", tmp_path / "run", "--all"))
+    assert "No user" in str(refused("recommend", tmp_path / "run", "--user", "99"))
+    assert "cannot take somebody new" in str(refused("recommend", tmp_path / "run", "--like", "1"))
+    assert "n is 0; a whole number" in str(refused("recommend", tmp_path / "run", "--user", "1", "-n", "0"))
+    assert "is not a model" in str(refused("recommend", tmp_path / "nowhere", "--user", "1"))
 
 
 def test_an_unknown_method_names_the_known_ones():
@@ -153,9 +140,9 @@ def test_an_unknown_method_names_the_known_ones():
 
     with pytest.raises(SettingError, match="Did you mean 'fpl'"):
         recommender_class("fpll")
-    refused = run("train", "fpll").exception  # `main` makes a sentence and exit code 2 of it
-    assert isinstance(refused, SettingError)
-    assert "Did you mean 'fpl'" in str(refused)
+    error = refused("train", "fpll")
+    assert isinstance(error, SettingError)
+    assert "Did you mean 'fpl'" in str(error)
 
 
 @pytest.mark.slow
@@ -180,9 +167,9 @@ def test_ctrl_c_keeps_the_run_and_resume_ends_where_it_would_have(tmp_path):
     assert running.returncode == 130
     assert "--resume goes on" in complaints
     assert not (tmp_path / "cut").exists()
-    refused = finished("cut")
-    assert refused.returncode == 2
-    assert "--resume" in refused.stderr
+    again = finished("cut")
+    assert again.returncode == 2
+    assert "--resume" in again.stderr
     assert finished("cut", "--resume").returncode == 0
     cut, whole = load_model(tmp_path / "cut"), load_model(tmp_path / "whole")
     np.testing.assert_array_equal(cut.item_vectors, whole.item_vectors)

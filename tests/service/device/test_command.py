@@ -8,11 +8,8 @@ import sys
 import time
 
 import pytest
-from click.testing import CliRunner
+from tests.service.device.owner import complaint, told
 from tests.service.device.worlds import ITEMS, scripted_federation, served
-
-from federank.cli import federank
-from federank.errors import FedeRankError
 
 
 @pytest.fixture
@@ -22,31 +19,10 @@ def federation():
 
 
 @pytest.fixture
-def state(tmp_path):
-    return tmp_path / "device.sqlite"
-
-
-@pytest.fixture
 def history(tmp_path):
     path = tmp_path / "me.csv"
     path.write_text("item,date\n101,2024-05-01\nPlace 4,2024-05-02\n106,\nNowhere Else,\n")
     return path
-
-
-def run(*words):
-    return CliRunner().invoke(federank, ["device", *map(str, words)])
-
-
-def told(*words):
-    result = run(*words)
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result
-
-
-def complaint(*words):
-    result = run(*words)
-    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
-    return str(result.exception)
 
 
 @pytest.fixture

@@ -7,11 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from tests.service.device.owner import complaint, told
 from tests.service.device.worlds import FACTORS, ITEMS, rating_rows, scripted_federation
 
-from federank.cli import federank
-from federank.errors import FedeRankError
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ledger import read_ledger
 from federank.protocol.randomised_response import answered
@@ -37,31 +35,10 @@ def federation():
 
 
 @pytest.fixture
-def state(tmp_path):
-    return tmp_path / "device.sqlite"
-
-
-@pytest.fixture
 def history(tmp_path):
     path = tmp_path / "me.csv"
     path.write_text("item,rating\n101,3\nPlace 4,2\n106,4\n101,5\nNowhere,1\n")
     return path
-
-
-def run(*words):
-    return CliRunner().invoke(federank, ["device", *map(str, words)])
-
-
-def told(*words):
-    result = run(*words)
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result
-
-
-def complaint(*words):
-    result = run(*words)
-    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
-    return str(result.exception)
 
 
 @pytest.fixture

@@ -1,17 +1,12 @@
 """`federank fleet`: mistakes that it names before it plays."""
 
 import pytest
-from click.testing import CliRunner
+from tests.commands import refused
 from tests.service.device.worlds import scripted_federation
-
-from federank.cli import federank
-from federank.errors import FedeRankError
 
 
 def complaint(*words):
-    result = CliRunner().invoke(federank, ["fleet", *map(str, words)])
-    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
-    return str(result.exception)
+    return str(refused("fleet", *words))
 
 
 @pytest.mark.parametrize(

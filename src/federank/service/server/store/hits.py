@@ -18,6 +18,8 @@ from federank.service.server.store.statements import get_fact, put_fact
 
 WINDOW = 200
 """Answers that make one side of a comparison."""
+ENOUGH = 50
+"""Answers that make one point of a trend: with fewer, an estimate is mostly chance."""
 _JUDGED_FROM = "judged from"  # the version with which the comparison began anew
 
 
@@ -91,22 +93,27 @@ class Fall(NamedTuple):
 def fallen(connection: Connection) -> Fall | None:
     """Whether the latest answers are worse than those before, beyond what chance explains: the intervals are apart."""
     judged = judged_versions(connection, 4 * WINDOW, int(get_fact(connection, _JUDGED_FROM) or 0))
-    after, rest = _window(judged)
-    before, _ = _window(rest)
-    if after is None or before is None:
+    windows = pooled(judged, WINDOW)
+    if len(windows) < 2:
         return None
+    after, before = windows[:2]
     later, earlier = estimate(after.answers, after.yes), estimate(before.answers, before.yes)
     return Fall(before.version, earlier, later) if later.high < earlier.low else None
 
 
-def _window(judged: list[Judged]) -> tuple[Judged | None, list[Judged]]:
-    """So many of the newest versions as have `WINDOW` answers together, as one, and the versions before them."""
-    answers = yes = 0
-    for place, version in enumerate(judged):
-        answers, yes = answers + version.answers, yes + version.yes
-        if answers >= WINDOW:
-            return Judged(judged[0].version, answers, yes), judged[place + 1 :]
-    return None, []
+def pooled(judged: list[Judged], least: int) -> list[Judged]:
+    """Neighbouring versions taken together, newest first, so that each group has `least` answers; named by its newest.
+
+    The oldest versions, if they have fewer together, are in no group.
+    """
+    groups: list[Judged] = []
+    newest, answers, yes = -1, 0, 0
+    for version in judged:
+        newest, answers, yes = max(newest, version.version), answers + version.answers, yes + version.yes
+        if answers >= least:
+            groups.append(Judged(newest, answers, yes))
+            newest, answers, yes = -1, 0, 0
+    return groups
 
 
 def undo_fall(connection: Connection, extend: Extend) -> dict[str, Any] | None:

@@ -1,0 +1,25 @@
+"""Commands as they are typed, in this process: most tests need no interpreter of their own to see what came of them."""
+
+from click.testing import CliRunner, Result
+
+from federank.cli import federank
+from federank.errors import FedeRankError
+
+
+def run(*words: object) -> Result:
+    """What came of a command."""
+    return CliRunner().invoke(federank, [str(word) for word in words])
+
+
+def succeeded(*words: object) -> Result:
+    """What came of a command that must succeed."""
+    result = run(*words)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result
+
+
+def refused(*words: object) -> FedeRankError:
+    """The error of a command that must be refused with a sentence; `main` makes exit code 2 of it."""
+    result = run(*words)
+    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
+    return result.exception

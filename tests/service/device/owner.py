@@ -1,0 +1,13 @@
+"""`federank device`, as its owner types it."""
+
+from tests.commands import refused, succeeded
+
+
+def told(*words):
+    """What came of a command that must succeed."""
+    return succeeded("device", *words)
+
+
+def complaint(*words):
+    """The sentence of a command that must be refused."""
+    return str(refused("device", *words))
