@@ -58,7 +58,7 @@ def _method_options() -> list[click.Option]:
             name = str(option.name)
             if name not in family.federation_settings:
                 continue
-            option.help = f"{family.method}: {_HELP.get((family.method, name), option.help)}"
+            option.help = f"{family.method}: {_HELP.get(family.method, {}).get(name, option.help)}"
             if name in found:
                 found[name].help = f"{found[name].help} {option.help}"
             else:
@@ -67,13 +67,12 @@ def _method_options() -> list[click.Option]:
 
 
 _HELP = {
-    ("fpl", "triples"): "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]",
-    ("frugal", "messages"): "How many messages a device is ever invited to send; it counts them too.  [default: 5]",
-    (
-        "frugal",
-        "clip",
-    ): "Scale every message down to this length at most. With --helper: Frugal's own recipe with one noise for "
-    "all messages, instead of the one that `train --epsilon` plays.",
+    "fpl": {"triples": "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]"},
+    "frugal": {
+        "messages": "How many messages a device is ever invited to send; it counts them too.  [default: 5]",
+        "clip": "Scale every message down to this length at most. With --helper: Frugal's own recipe with one noise "
+        "for all messages, instead of the one that `train --epsilon` plays.",
+    },
 }
 """Where a federation's setting says more, or less, than a simulation's."""
 _ROUND_HELP = {
