@@ -378,6 +378,12 @@ def _tell_of_sums(store: str) -> None:
     if all(charter.noises):
         epsilon = epsilon_of_mu(charter.mu(), float(charter.delta))
         click.echo(f"promise      epsilon {epsilon:.2f} at delta {charter.delta}, for all messages of a life")
+        if charter.recipe == GRADIENTS:
+            click.echo(
+                "federank: ratings under noise want some hundred thousand people in a round; with 6,040 they were "
+                "predicted far worse than by everybody's own mean (docs/fedrec.md). --sigma 0 is for a new --store.",
+                err=True,
+            )
     else:
         hint = "--epsilon asks for some" if charter.recipe == GRADIENTS else _PLAN_HINT
         click.echo(f"promise      none: sums carry no noise ({hint})")
