@@ -47,11 +47,14 @@ def _duration(seconds: float) -> str:
 
 
 def counts(results: Results) -> dict[str, int]:
-    """How many runs a study has, and how many of them are done, failed, under way and missing."""
+    """How many runs a study has, and how many of them are done, failed, under way and missing.
+
+    A search by halving goes on with all that may still win, so it may come to more runs than its plan expects.
+    """
     lines = {line.id: line for line in results.lines()}.values()
     done = sum(line.done for line in lines)
     under_way = len(results.under_way())
-    total = results.count()
+    total = max(results.count(), len(lines) + under_way)
     return {
         "runs": total,
         "done": done,
