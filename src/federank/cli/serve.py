@@ -58,7 +58,7 @@ def _method_options() -> list[click.Option]:
             name = str(option.name)
             if name not in family.federation_settings:
                 continue
-            option.help = f"{family.method}: {_HELP.get((family.method, name), option.help)}"
+            option.help = f"{family.method}: {_HELP.get(family.method, {}).get(name, option.help)}"
             if name in found:
                 found[name].help = f"{found[name].help} {option.help}"
             else:
@@ -67,13 +67,12 @@ def _method_options() -> list[click.Option]:
 
 
 _HELP = {
-    ("fpl", "triples"): "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]",
-    ("frugal", "messages"): "How many messages a device is ever invited to send; it counts them too.  [default: 5]",
-    (
-        "frugal",
-        "clip",
-    ): "Scale every message down to this length at most. With --helper: Frugal's own recipe with one noise for "
-    "all messages, instead of the one that `train --epsilon` plays.",
+    "fpl": {"triples": "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]"},
+    "frugal": {
+        "messages": "How many messages a device is ever invited to send; it counts them too.  [default: 5]",
+        "clip": "Scale every message down to this length at most. With --helper: Frugal's own recipe with one noise "
+        "for all messages, instead of the one that `train --epsilon` plays.",
+    },
 }
 """Where a federation's setting says more, or less, than a simulation's."""
 _ROUND_HELP = {
@@ -379,6 +378,12 @@ def _tell_of_sums(store: str) -> None:
     if all(charter.noises):
         epsilon = epsilon_of_mu(charter.mu(), float(charter.delta))
         click.echo(f"promise      epsilon {epsilon:.2f} at delta {charter.delta}, for all messages of a life")
+        if charter.recipe == GRADIENTS:
+            click.echo(
+                "federank: ratings under noise want some hundred thousand people in a round; with 6,040 they were "
+                "predicted far worse than by everybody's own mean (docs/fedrec.md). --sigma 0 is for a new --store.",
+                err=True,
+            )
     else:
         hint = "--epsilon asks for some" if charter.recipe == GRADIENTS else _PLAN_HINT
         click.echo(f"promise      none: sums carry no noise ({hint})")

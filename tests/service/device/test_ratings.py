@@ -185,6 +185,13 @@ def test_one_rating_is_enough_and_its_owner_is_told_how_little_it_says(federatio
     assert "only rating" in complaint("rate", "101", "none", "--state", state)
 
 
+def test_nobody_rates_the_whole_catalogue_where_ratings_are_hidden_among_others(enrolled, state):
+    enrolled()
+    for item in range(ITEMS - 1):
+        told("rate", 100 + item, 3, "--state", state)
+    assert "the whole catalogue would be rated" in complaint("rate", 100 + ITEMS - 1, 3, "--state", state)
+
+
 @pytest.mark.parametrize(
     ("choices", "sentence"),
     [

@@ -6,12 +6,15 @@ from tests.service.device.worlds import served
 from tests.service.fleet.test_ratings import ITEMS, PEOPLE, ROUND, people, play, written
 from tests.service.helper.helpers import ThreadedHelper
 
+from federank.cli.serve import _tell_of_sums
 from federank.engines.ratings import reference
 from federank.engines.ratings.federation import RatingFederation
 from federank.errors import SettingError
 from federank.protocol.ratings.federations import RatingFederationSettings, SVDPlusPlusFederationSettings
 from federank.service.fleet.processes import Rehearsal, rehearse
 from federank.service.fleet.rehearsal import Plan
+from federank.service.server.federation.opening import Demand, open_store
+from federank.service.server.sums.agreeing import SumsDemand
 from federank.service.verifying import Servers, verify
 
 SETTINGS = {"factors": 4, "initial_range": 0.5, "seed": 3}
@@ -60,10 +63,21 @@ def test_with_noise_versions_are_recomputed_and_nobody_sends_more_than_was_promi
     assert (found.versions, found.messages, played.tally.interactions) == (2, 2 * PEOPLE, 2 * PEOPLE)
 
 
-def test_virtual_ratings_and_sums_are_not_asked_for_together(tmp_path):
-    from federank.service.server.federation.opening import Demand, open_store
-    from federank.service.server.sums.agreeing import SumsDemand
+@pytest.mark.parametrize(
+    ("sigma", "promise", "is_warned"), [(0.0, "none: sums carry no noise", False), (2.0, "epsilon", True)]
+)
+def test_the_operator_is_told_the_promise_and_what_noise_does_to_ratings(
+    tmp_path, helper, capsys, sigma, promise, is_warned
+):
+    store, sums = f"sqlite:///{tmp_path / 'f.sqlite'}", SumsDemand(helper=helper.origin, sigma=sigma, least_cohort=20)
+    open_store(store, Demand(data=people, source="two", method="pmf", sums=sums))
+    _tell_of_sums(store)
+    said = capsys.readouterr()
+    assert f"promise      {promise}" in said.out
+    assert ("worse than by everybody's own mean" in said.err) == is_warned
 
+
+def test_virtual_ratings_and_sums_are_not_asked_for_together(tmp_path):
     store, away = f"sqlite:///{tmp_path / 'f.sqlite'}", SumsDemand(helper="http://127.0.0.1:9")
     for settings, sums, sentence in (
         ({"rho": 2.0}, away, "--rho 2.0 hides nothing"),

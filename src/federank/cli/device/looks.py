@@ -76,11 +76,15 @@ def _show_ratings(store: DeviceStore, ledger: Ledger) -> None:
 
     catalogue, history, rounds = store.catalogue(), store.profile(), store.rounds()
     rated = {entry.item for entry in ledger.entries.values() if entry.real is True}
-    click.echo(
-        f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. Of your {len(history):,} ratings "
-        f"{ledger.disclosed(history):.1%} have left; {len(ledger.entries) - len(rated):,} other items were sampled, "
-        "and left with virtual ratings. Only you can see here which is which."
-    )
+    share = f"Of your {len(history):,} ratings {ledger.disclosed(history):.1%}"
+    if store.identity().facts.rules.counts_messages:
+        click.echo(f"{messages_line(store)} {share} are in what has left; every message names the whole catalogue.")
+    else:
+        click.echo(
+            f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {share} have left; "
+            f"{len(ledger.entries) - len(rated):,} other items were sampled, and left with virtual ratings. Only you "
+            "can see here which is which."
+        )
     if not ledger.entries:
         return
     shown = new_table("Item", "Title", "Sent as", "Times>", "First round>", "Last round>")

@@ -110,7 +110,7 @@ def refuse_empty(profile: Path, matched: Matched, facts: Facts) -> None:
             if matched.unknown
             else f"{profile} names no item; a column `item` with ids or titles is needed."
         )
-    if len(matched.profile) == facts.n_items:
+    if len(matched.profile) == facts.n_items and facts.rules.needs_others:
         left = (
             "compare with or recommend" if facts.scale is None else "predict, and nothing to hide what was rated among"
         )

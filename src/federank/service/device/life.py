@@ -151,7 +151,7 @@ def outward_profile(store: DeviceStore, identity: Identity) -> Outward | None:
     """What the device would take part with now, if with anything."""
     policy = store.policy().policy
     taken = outward_of(identity, policy, store.training_profile(), store.ledger())
-    return taken if can_take_part(taken, policy, identity.facts.n_items) else None
+    return taken if can_take_part(taken, policy, identity.facts) else None
 
 
 def pass_over(ticket: Ticket, have: int, times: int, note: Note) -> None:

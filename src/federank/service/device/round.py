@@ -12,12 +12,14 @@ from federank.protocol.ledger import Ledger
 from federank.protocol.policy import Outward, Policy, outward
 from federank.service.device.methods.method import History, Model, Person, Played, RoundVector
 from federank.service.device.methods.summed import Terms
+from federank.service.device.requests.federation import Facts
 from federank.service.device.state import Identity
 
 
-def can_take_part(taken: Outward, policy: Policy, n_items: int) -> bool:
+def can_take_part(taken: Outward, policy: Policy, facts: Facts) -> bool:
     """Whether its owner lets the device, and with something: neither paused, nor nothing, nor everything to show."""
-    return not policy.paused and 0 < len(taken.profile) < n_items
+    most = facts.n_items - 1 if facts.rules.needs_others else facts.n_items
+    return not policy.paused and 0 < len(taken.profile) <= most
 
 
 def outward_of(identity: Identity, policy: Policy, history: IntVector, ledger: Ledger) -> Outward:
@@ -49,7 +51,7 @@ def play(
     """
     facts = identity.facts
     taken = outward_of(identity, policy, history.items, ledger)
-    if not can_take_part(taken, policy, facts.n_items) or messages_left(identity, policy, ledger) == 0:
+    if not can_take_part(taken, policy, facts) or messages_left(identity, policy, ledger) == 0:
         return None
     person = Person(identity.seed, identity.user, facts.settings, facts.n_items, policy, taken, kept, terms)
     person = person._replace(ratings=history.ratings_of(taken.profile))

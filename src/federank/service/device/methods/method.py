@@ -132,5 +132,7 @@ class Method:
     """Whether recommendations always come from the home vector."""
     scale: Callable[[Any], Scale | None] = _likes
     """(settings) -> what ratings there are; None where people like items, and rate none."""
+    needs_others: bool = True
+    """Whether there must be items that its owner does not have: to compare with, or to hide among."""
     summed: Summed | None = None
     """Where its messages may be such that no single server reads one."""

@@ -105,6 +105,7 @@ def _summed(kind: type[RatingFederationSettings]) -> Method:
         messages=messages,
         play=play,
         counts_messages=True,
+        needs_others=False,
         summed=Summed(told=_TOLD, shape=_shape, digest=_digest),
     )
 

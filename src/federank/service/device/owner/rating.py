@@ -54,7 +54,7 @@ def rate(store: DeviceStore, item: str, stars: str) -> Rated:
             "This is the only rating, and a device without any cannot take part; `federank device leave --erase` "
             "removes the device."
         )
-    if len(known) == len(catalogue.ids):
+    if len(known) == len(catalogue.ids) and store.identity().facts.rules.needs_others:
         raise SettingError("With this one the whole catalogue would be rated; nothing would be left to predict.")
     items = sorted(known)
     store.write_history(History(np.array(items, np.int32), np.array([known[item] for item in items], np.float32)))

@@ -71,7 +71,7 @@ class SumsPlan(NamedTuple):
 
 
 def _no_forecast(people: int, items: int, delta: float) -> float | None:
-    """What noise costs was never measured for this method, so none is chosen without being asked for."""
+    """Noise is not chosen without being asked for."""
     del people, items, delta
     return None
 

@@ -107,12 +107,14 @@ def pooled(judged: list[Judged], least: int) -> list[Judged]:
     The oldest versions, if they have fewer together, are in no group.
     """
     groups: list[Judged] = []
-    newest, answers, yes = -1, 0, 0
+    nothing = Judged(-1, 0, 0)
+    group = nothing
     for version in judged:
-        newest, answers, yes = max(newest, version.version), answers + version.answers, yes + version.yes
-        if answers >= least:
-            groups.append(Judged(newest, answers, yes))
-            newest, answers, yes = -1, 0, 0
+        counts = (mine + more for mine, more in zip(group[1:], version[1:], strict=True))
+        group = Judged(max(group.version, version.version), *counts)
+        if group.answers >= least:
+            groups.append(group)
+            group = nothing
     return groups
 
 

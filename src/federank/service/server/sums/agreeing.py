@@ -90,7 +90,8 @@ def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]
         raise SettingError(
             f"mode is {rounds['mode']}, but a sum belongs to one round and one version of the model; leave --mode out."
         )
-    usual = {"target": max(least, 50), "minimum": least, "deadline": 3600.0}
+    # Whoever is invited spends a message of a life, so nobody is invited to spare.
+    usual = {"target": max(least, 50), "minimum": least, "deadline": 3600.0, "over_selection": 1.0}
     if rounds.get("minimum", least) < least:
         raise SettingError(
             f"minimum is {rounds['minimum']}, but no sum of fewer than {least} messages is opened (--least-cohort); "

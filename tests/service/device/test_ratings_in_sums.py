@@ -1,0 +1,157 @@
+"""A person's device where stars are learnt and no single server reads a message: what leaves, and what is refused."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.rated_worlds import two_opinions
+from tests.service.device.test_sums import Leader
+from tests.service.federations import stored
+from tests.service.helper.helpers import ThreadedHelper
+
+from federank.cli import federank
+from federank.errors import FedeRankError
+from federank.protocol.draws import words_wrap_around
+from federank.protocol.ratings.computation import compute_ratings
+from federank.protocol.ratings.federations import RatingFederationSettings
+from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate
+from federank.protocol.ratings.recipes import rating_recipe
+from federank.protocol.ratings.sums import dense_gradients
+from federank.protocol.ratings.transmission import share_ratings
+from federank.protocol.sums.rounding import C_INT, centred
+from federank.service.device.methods.ratings import first_vector
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import fetch_facts, fetch_model
+from federank.service.device.store.store import DeviceStore
+from federank.service.server.families.ratings import PMF
+from federank.service.server.federation.establishing import establish
+from federank.service.server.settings import RoundSettings
+from federank.service.server.store.database import Database
+from federank.service.server.store.schema import migrate
+from federank.service.server.sums.agreeing import SumsDemand
+from federank.service.verifying import Servers, verify
+
+pytestmark = pytest.mark.slow
+
+ITEMS, FACTORS, CLIP, MESSAGES = 24, 4, 64.0, 2
+SETTINGS = {"factors": FACTORS, "initial_range": 0.5, "seed": 3, "messages": MESSAGES}
+PEOPLE = {
+    "one thing": {3: 4},
+    "everything": {item: 1 + item % 5 for item in range(ITEMS)},
+    "some": {0: 5, 2: 5, 1: 1, 7: 2},
+}
+
+
+@pytest.fixture
+def servers(tmp_path):
+    address = f"sqlite:///{tmp_path / 'leader.sqlite'}"
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
+        database = Database(address)
+        with database.connection() as connection:
+            migrate(connection)
+            rounds = RoundSettings(target=3, minimum=3, over_selection=1.0, deadline=600.0)
+            sums = SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=3)
+            chosen = RatingFederationSettings(**SETTINGS)
+            establish(connection, chosen, two_opinions(40, ITEMS), rounds, family=PMF, sums=sums)
+        database.release()
+        leader = Leader(address)
+        try:
+            yield leader, helper
+        finally:
+            leader.stop()
+
+
+def run(*words):
+    return CliRunner().invoke(federank, ["device", *map(str, words)])
+
+
+def told(*words):
+    result = run(*words)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result
+
+
+def complaint(*words):
+    result = run(*words)
+    assert isinstance(result.exception, FedeRankError), result.output + repr(result.exception)
+    return str(result.exception)
+
+
+def history(folder, name, stars):
+    path = folder / f"{name}.csv"
+    path.write_text("item,rating\n" + "".join(f"{item},{rating}\n" for item, rating in stars.items()))
+    return path
+
+
+def expected(store, stars, model):
+    """What a device with these stars would send: gradients and counts, row by row."""
+    with DeviceStore(store) as kept:
+        seed, user = kept.identity().seed, kept.identity().user
+    settings = RatingFederationSettings(**SETTINGS, learning_rate=0.8, filling="none", rho=0)
+    items = np.array(sorted(stars), np.int32)
+    ratings = np.array([stars[item] for item in items.tolist()], np.float32)
+    recipe = rating_recipe(settings, np.array([len(items)]), ITEMS)
+    private = RatingPrivate(user, first_vector(settings, seed, user), items, ratings, ratings.mean(), 0, 0)
+    with words_wrap_around():
+        update = share_ratings(compute_ratings(recipe, private, RatingBroadcast(0, model.vectors, model.implicit, 0)))
+    return dense_gradients(update, ITEMS, implicit=False)
+
+
+def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tmp_path):
+    leader, helper = servers
+    with Client(leader.address) as client:
+        first = fetch_model(client, fetch_facts(client))
+    states = {name: tmp_path / f"{name}.sqlite" for name in PEOPLE}
+    for name, stars in PEOPLE.items():
+        place = ("--server", leader.address, "--profile", history(tmp_path, name, stars), "--state", states[name])
+        words = told(*place, "--rounds", 0).stderr
+        assert "no virtual ratings among them" in words
+        assert "No single server can read a message" in words
+        assert "can read each Update" not in words
+        assert f"At most {MESSAGES} messages leave this device in its life." in words
+    wanted = sum(expected(states[name], stars, first) for name, stars in PEOPLE.items())
+    for _ in range(MESSAGES):
+        threads = [threading.Thread(target=run, args=("--state", state, "--rounds", 1)) for state in states.values()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    found = verify(Servers(leader.address, helper.origin))
+    assert (found.versions, found.messages) == (MESSAGES, 3 * MESSAGES)
+    [[noisy, masks]] = stored(leader.store, "SELECT noisy, helper_sum FROM sums WHERE round = 0")
+    total = centred(np.frombuffer(noisy, "<u4") + np.frombuffer(masks, "<u4")) * (CLIP / C_INT)
+    np.testing.assert_allclose(total, wanted, atol=3 * CLIP / C_INT + 1e-4)
+    assert total.reshape(ITEMS, FACTORS + 1)[0, -1] == pytest.approx(2, abs=0.1), "two of them have rated item 0"
+
+    some = states["some"]
+    assert "2 messages have left this device; no other ever will." in told("status", "--state", some).stdout
+    shown = told("ledger", "--state", some).stdout
+    assert "Of your 4 ratings 100.0% are in what has left; every message names the whole catalogue." in shown
+    assert "sampled" not in shown
+    assert 1 <= float(told("predict", "20", "--state", some).stdout) <= 5
+    kept = json.loads(told("ledger", "--json", "--state", some).stdout)
+    assert [(message["number"], message["allowed"]) for message in kept["messages"]] == [(1, 2), (2, 2)]
+    assert "may send none more in its life" in told("--state", some, "--rounds", 1).stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "choices", "sentence"),
+    [
+        ("item\n3\n4\n", (), "of ratings, not of likes"),
+        ("item,rating\n3,6\n", (), "ratings go from 1 to 5"),
+        ("item,rating\n3,2.5\n", (), "no half stars"),
+        ("item,rating\n3,good\n", (), "which is no number"),
+        ("item,rating\n3,4\n", ("--filling", "hybrid", "--rho", "2"), "virtual ratings hide nothing"),
+        ("item,rating\n3,4\n", ("--sharing", "deniable", "--epsilon", "1", "--pi", "0.5"), "decided once for life"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_there_is_a_device(servers, tmp_path, text, choices, sentence):
+    leader, _ = servers
+    profile, state = tmp_path / "bad.csv", tmp_path / "bad.sqlite"
+    profile.write_text(text)
+    place = ("--server", leader.address, "--profile", profile, "--state", state, "--rounds", 0)
+    assert sentence in complaint(*place, *choices)
+    assert not state.exists()
+    assert stored(leader.store, "SELECT COUNT(*) FROM devices") == [(0,)]
