@@ -58,7 +58,7 @@ def _method_options() -> list[click.Option]:
             name = str(option.name)
             if name not in family.federation_settings:
                 continue
-            option.help = f"{family.method}: {_HELP.get(name, option.help)}"
+            option.help = f"{family.method}: {_HELP.get((family.method, name), option.help)}"
             if name in found:
                 found[name].help = f"{found[name].help} {option.help}"
             else:
@@ -67,9 +67,12 @@ def _method_options() -> list[click.Option]:
 
 
 _HELP = {
-    "triples": "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]",
-    "messages": "How many messages a device is ever invited to send; it counts them too.  [default: 5]",
-    "clip": "Scale every message down to this length at most. With --helper: Frugal's own recipe with one noise for "
+    ("fpl", "triples"): "Pairs a device trains on in a round: a number, or mean (of the data).  [default: mean]",
+    ("frugal", "messages"): "How many messages a device is ever invited to send; it counts them too.  [default: 5]",
+    (
+        "frugal",
+        "clip",
+    ): "Scale every message down to this length at most. With --helper: Frugal's own recipe with one noise for "
     "all messages, instead of the one that `train --epsilon` plays.",
 }
 """Where a federation's setting says more, or less, than a simulation's."""
@@ -356,9 +359,13 @@ def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, s
     click.echo(f"store        {without_password(store)}")
 
 
+_PLAN_HINT = "federank plan tells from which size on it costs little"
+
+
 def _tell_of_sums(store: str) -> None:
     """What a federation of sums promises and how its messages are checked; what it means where there is none of it."""
     from federank.protocol.accountant import epsilon_of_mu
+    from federank.protocol.sums.charter import GRADIENTS
     from federank.service.server.store.database import Database
     from federank.service.server.sums.agreeing import get_agreement
 
@@ -373,7 +380,8 @@ def _tell_of_sums(store: str) -> None:
         epsilon = epsilon_of_mu(charter.mu(), float(charter.delta))
         click.echo(f"promise      epsilon {epsilon:.2f} at delta {charter.delta}, for all messages of a life")
     else:
-        click.echo("promise      none: sums carry no noise (federank plan tells from which size on it costs little)")
+        hint = "--epsilon asks for some" if charter.recipe == GRADIENTS else _PLAN_HINT
+        click.echo(f"promise      none: sums carry no noise ({hint})")
     if agreed.charter.projections:
         click.echo(f"norm check   {agreed.charter.projections} projections (not reviewed from outside)")
     else:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 TRUTH = 0.75
 """How often an answer is the truth."""
 EPSILON = math.log(TRUTH / (1 - TRUTH))
+ABSOLUTE, SQUARED = MEASURES = ("absolute", "squared")
+"""Where ratings are predicted: whether an answer is about how far off one is, or about the square of that."""
 _CONFIDENCE = 1.96  # deviations of a 95 % interval
 
 

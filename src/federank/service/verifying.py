@@ -151,9 +151,12 @@ def _settings(charter: SumsCharter, leader: Fetch) -> tuple[Family, Any]:
 def _first(family: Family, settings: Any, charter: SumsCharter, leader: Fetch, note: Note) -> Published:
     """Version 0: as the seed draws it, or a trained model, which is taken as it is."""
     told = content_from(leader("/sums/first"))
-    if int(told.state["before"][0]) == 0:
+    assert family.sums is not None, "a method with a charter of sums can be summed"
+    if family.sums.is_drawn(told):
         drawn = family.first_content(settings, SimpleNamespace(n_items=charter.items), None)  # type: ignore[arg-type]
-        if not np.array_equal(drawn.tables["vectors"], told.tables["vectors"]):
+        if not all(
+            name in told.tables and np.array_equal(table, told.tables[name]) for name, table in drawn.tables.items()
+        ):
             raise BadMessage("Version 0 is not what the federation's seed draws.")
     else:
         note("version 0: a trained model, taken as it is")

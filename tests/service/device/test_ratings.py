@@ -2,6 +2,8 @@
 
 import csv
 import json
+import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,11 +12,12 @@ from tests.service.device.worlds import FACTORS, ITEMS, rating_rows, scripted_fe
 
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ledger import read_ledger
+from federank.protocol.randomised_response import answered
 from federank.protocol.ratings.codec import decode_rating_update
 from federank.protocol.ratings.computation import compute_ratings
 from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, encode_rating_message
 from federank.protocol.ratings.transmission import share_ratings
-from federank.service.device.evaluating import near
+from federank.service.device.evaluating import near, tell
 from federank.service.device.methods.ratings import first_vector, read_rows, recipe_of
 from federank.service.device.store.store import DeviceStore
 from federank.service.server.store.hits import Judged
@@ -219,10 +222,51 @@ def test_a_rating_is_held_back_and_how_near_it_is_predicted_is_told_deniably(fed
         off = abs(np.clip(model.vectors[held_back] @ taste, 1, 5) - STARS[held_back]) / 4
         assert near(store, identity, model, held_back, off + 0.01)
         assert not near(store, identity, model, held_back, off - 0.01) or off < 0.01
+        assert near(store, identity, model, held_back, off**2 + 0.01, is_squared=True)
+        assert not near(store, identity, model, held_back, off**2 - 0.01, is_squared=True) or off < 0.1
+
+
+def test_a_coin_decides_whether_an_answer_is_about_the_error_or_its_square(enrolled, state):
+    enrolled("--evaluate")
+    sent = []
+    line = SimpleNamespace(request=lambda method, path, body, **_: sent.append((method, path, json.loads(body))))
+    for version, coin in ((5, 0.6), (6, 0.4)):
+        draws = [0.0, 1.0, coin]  # the truth is told; it is met, however far off; the coin comes first
+        with DeviceStore(state) as store:
+            store.write_model(store.model(store.identity().facts)._replace(version=version))
+            assert tell(store, line, store.identity(), lambda _: None, draws.pop)
+        assert draws == []
+    assert sent == [
+        ("POST", "/hits", {"version": 5, "hit": True}),
+        ("POST", "/hits", {"version": 6, "hit": True, "measure": "squared"}),
+    ]
 
 
 def test_what_many_devices_say_together_is_the_mean_absolute_error():
     answers = told_of(Judged(3, 10_000, 6_250), 4.0)
     assert answers["share"] == 0.75
     assert answers["mae"] == 1.0, "a quarter of a scale of four"
+    assert (answers["mae_low"] < 1.0 < answers["mae_high"], answers["answers"]) == (True, 10_000)
     assert "mae" not in told_of(Judged(3, 10, 5))
+
+
+def test_what_they_say_of_squares_is_the_root_mean_squared_error_beside_it():
+    answers = told_of(Judged(3, 10_000, 6_250, 10_000, 6_875), 4.0)
+    assert (answers["mae"], answers["rmse"], answers["answers"]) == (1.0, pytest.approx(math.sqrt(2), abs=1e-3), 20_000)
+    assert answers["rmse_low"] < answers["rmse"] < answers["rmse_high"]
+    alone = told_of(Judged(3, 0, 0, 10, 10), 4.0)
+    assert (alone["rmse"], "mae" in alone, "share" in alone) == (0.0, False, False)
+
+
+def test_many_devices_give_both_errors_though_each_answer_is_rounded_and_randomised():
+    rng = np.random.default_rng(5)
+    errors = rng.choice([0.0, 0.5, 1.0, 2.0, 3.0], 400_000, p=[0.2, 0.3, 0.3, 0.15, 0.05])
+    counts = {False: [0, 0], True: [0, 0]}
+    for off, squared, chance, lie in zip(errors / 4, *(rng.random(len(errors)) for _ in range(3)), strict=True):
+        is_squared = squared < 0.5
+        hit = answered(bool(chance >= (off * off if is_squared else off)), float(lie))
+        counts[is_squared][0] += 1
+        counts[is_squared][1] += hit
+    answers = told_of(Judged(3, *counts[False], *counts[True]), 4.0)
+    assert answers["mae"] == pytest.approx(errors.mean(), abs=0.03)
+    assert answers["rmse"] == pytest.approx(np.sqrt((errors**2).mean()), abs=0.04)

@@ -223,18 +223,18 @@ def test_attack_another_offer_for_one_person(servers, tmp_path, monkeypatch, cha
     home = Home(leader.address, tmp_path)
     real = sums.checked_offer
 
-    def tampered(content, pinned, model, number):
+    def tampered(content, facts, pinned, model, number):
         told = json.loads(content)
         if change == "model":
-            return real(content, pinned, model._replace(vectors=model.vectors + np.float32(1)), number)
+            return real(content, facts, pinned, model._replace(vectors=model.vectors + np.float32(1)), number)
         if change == "round":
-            return real(content, pinned, model, number + 1)
+            return real(content, facts, pinned, model, number + 1)
         if change == "charter":
             noisier = json.loads(pinned.charter.to_bytes()) | {"noises": [128] * 5}
             other = charter_from(json.dumps(noisier, sort_keys=True, separators=(",", ":")).encode())
-            return real(content, pinned._replace(charter=other), model, number)
+            return real(content, facts, pinned._replace(charter=other), model, number)
         told["offer"]["key"] = _other_key()
-        return real(json.dumps(told, sort_keys=True, separators=(",", ":")).encode(), pinned, model, number)
+        return real(json.dumps(told, sort_keys=True, separators=(",", ":")).encode(), facts, pinned, model, number)
 
     monkeypatch.setattr(sums, "checked_offer", tampered)
     with pytest.raises(BadAnswer, match="offer cannot be taken"):

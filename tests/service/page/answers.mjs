@@ -126,6 +126,7 @@ export function answers(protocol, questions, told = String) {
           vector: [...rater.vector],
           taste: [...protocol.solvedTaste(given.vectors, rater.items, rater.ratings, beside)],
           bytes: [...protocol.encodeRatingUpdate(update, recipe.factors)],
+          dense: [...protocol.denseGradients(update, recipe.factors, items, implicit)],
         };
       });
     },

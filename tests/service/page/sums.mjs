@@ -65,6 +65,14 @@ const kinds = {
   },
   model: async ({ version, regulariser, weights, vectors }) =>
     hex(await sums.modelDigest(version, regulariser, Float32Array.from(weights), Float32Array.from(vectors))),
+  ratingModel: async ({ version, iteration, heard, vectors, implicit }) =>
+    hex(
+      await sums.ratingModelDigest(
+        version,
+        iteration,
+        ...[heard, vectors, implicit].map((of) => Float32Array.from(of)),
+      ),
+    ),
   upload: async ({ offer, message, secrets, ephemeral }) => {
     const drawn = secrets
       ? { id: bytes(secrets.id), seed: bytes(secrets.seed), blind: bytes(secrets.blind) }

@@ -17,6 +17,7 @@ from federank.protocol.ratings.federations import RatingFederationSettings, SVDP
 from federank.protocol.ratings.home import HOME_PULL, beside_of, solved_taste
 from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, RatingUpdate, encode_rating_message
 from federank.protocol.ratings.recipes import rating_recipe
+from federank.protocol.ratings.sums import dense_gradients
 from federank.protocol.ratings.transmission import share_ratings
 from federank.protocol.ratings.virtual import virtual_items
 from federank.service.device.methods.ratings import first_vector
@@ -87,6 +88,8 @@ def test_rounds_are_the_same(ask, kind, settings):
         theirs = [np.array(answer[name], np.float32).reshape(-1, FACTORS) for name in ("vectors", "implicit_vectors")]
         again = RatingUpdate(update.items, theirs[0], update.implicit_items, theirs[1])
         assert bytes(answer["bytes"]) == encode_rating_message(again)
+        if not recipe.virtual[0]:  # where messages are sums nothing is virtual, and every item has a row
+            assert answer["dense"] == dense_gradients(again, ITEMS, implicit=chosen.implicit).tolist()
 
 
 def test_samples_for_life_are_the_same_when_a_history_grows(ask):

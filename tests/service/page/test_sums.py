@@ -36,7 +36,14 @@ from federank.protocol.sums.identities import (
     verify,
 )
 from federank.protocol.sums.masks import mask
-from federank.protocol.sums.offer import CLOCKS_APART, check_offer, model_digest, read_offer, sign_offer
+from federank.protocol.sums.offer import (
+    CLOCKS_APART,
+    check_offer,
+    model_digest,
+    rating_model_digest,
+    read_offer,
+    sign_offer,
+)
 from federank.protocol.sums.rounding import C_INT, centred, round_message
 from federank.protocol.sums.sealing import open_sealed
 from federank.protocol.sums.upload import decode_upload, encode_upload, make_upload, new_secrets, report_of
@@ -239,6 +246,9 @@ def test_charters_are_read_and_refused_alike(ask):
     ]
     contents = [mine.to_bytes(), *(canonical(told | change) for change in wrong)]
     found = ask(*({"kind": "charter", "content": content.hex()} for content in contents))
+    of_ratings = canonical(told | {"recipe": "gradients"})
+    [read] = ask({"kind": "charter", "content": of_ratings.hex()})
+    assert (read["charter"]["recipe"], charter_from(of_ratings).recipe) == ("gradients", "gradients")
     assert found[0] == {"charter": told, "digest": mine.digest().hex()}
     for content, answer, change in zip(contents[1:], found[1:], wrong, strict=True):
         assert "refused" in answer, change
@@ -309,6 +319,18 @@ def test_models_have_the_same_digest(ask):
     weights, vectors = rng.uniform(size=9).astype(np.float32), rng.normal(size=(9, 4)).astype(np.float32)
     told = {"version": 12, "regulariser": 0.1, "weights": weights.tolist(), "vectors": vectors.ravel().tolist()}
     assert ask({"kind": "model", **told}) == [model_digest(12, 0.1, weights, vectors).hex()]
+
+
+def test_models_of_ratings_have_the_same_digest_and_the_iteration_is_in_it(ask):
+    rng = np.random.default_rng(6)
+    heard = np.array([1, 0, 1, 1], np.int8)
+    vectors, implicit = (rng.normal(size=(4, 3)).astype(np.float32) for _ in range(2))
+    named = []
+    for iteration, W in ((7, implicit), (8, implicit), (7, implicit[:0])):
+        told = {"version": 12, "iteration": iteration, "heard": heard.tolist(), "vectors": vectors.ravel().tolist()}
+        named += ask({"kind": "ratingModel", **told, "implicit": W.ravel().tolist()})
+        assert named[-1] == rating_model_digest(12, iteration, heard, vectors, W).hex()
+    assert len(set(named)) == 3
 
 
 def test_an_upload_is_pythons_byte_for_byte(ask):

@@ -17,10 +17,11 @@ NOT_WORDS = {
     *("federank page ", "draft of ", "federank sums 1", "federank sums 1 "),
     *("no answer", "other tab", "on its way", "held back", "not used", "been there", "chart-bar bad"),
     *("your rating", "my rating", "star rating"),
+    "button, a, label, summary",
     *("English", "Italiano", "Deutsch"),
 }
-"""What is not for people to read: headers and errors, names of caches and digests, of states and of columns in files;
-and what languages call themselves."""
+"""What is not for people to read: headers and errors, names of caches and digests, of states, of columns and of
+elements; and what languages call themselves."""
 
 
 def forms(entry):

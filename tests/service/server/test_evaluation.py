@@ -4,7 +4,7 @@ from tests.service.federations import PATIENT, in_a_loop, same_bits, serving, so
 
 from federank.service.server.store import hits
 from federank.service.server.store.database import Database
-from federank.service.server.store.hits import fallen, judged_versions, keep_hit
+from federank.service.server.store.hits import Judged, fallen, judged_versions, keep_hit, pooled, told
 
 ONE = {"target": 1} | PATIENT
 
@@ -26,7 +26,13 @@ async def test_a_device_answers_once_about_a_version_that_there_is(store):
 
         assert await tell(version=0, hit=True) == 201
         assert await tell(version=0, hit=False) == 200, "the first answer stands"
-        for wrong in ({"version": 1, "hit": True}, {"version": 0, "hit": 1}, {"version": True, "hit": True}, {}):
+        for wrong in (
+            {"version": 1, "hit": True},
+            {"version": 0, "hit": 1},
+            {"version": True, "hit": True},
+            {},
+            {"version": 0, "hit": True, "measure": "squared"},
+        ):
             assert await tell(**wrong) == 422
         assert (await running.client.post("/api/v1/hits", json={"version": 0, "hit": True})).status_code == 401
         told = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()["evaluation"]
@@ -66,3 +72,16 @@ async def test_a_fall_is_told_from_chance_and_undone_once(sqlite_store, monkeypa
         rollbacks = [line for line in log["actions"] if line["action"] == "rollback"]
         assert [(line["to"], line["by"]) for line in rollbacks] == [(2, "evaluation")]
         assert log["unbroken"]
+
+
+def test_a_trend_takes_versions_together_until_they_have_enough_answers():
+    judged = [Judged(9, 30, 20), Judged(8, 25, 15), Judged(7, 60, 50), Judged(5, 10, 1)]
+    assert pooled(judged, 50) == [Judged(9, 55, 35), Judged(7, 60, 50)], "the oldest ten answers are too few"
+    assert pooled(judged, 200) == []
+
+
+def test_where_ratings_are_judged_an_interval_is_told_in_stars():
+    found = told(Judged(3, 100, 60), span=4.0)
+    assert found["mae_low"] < found["mae"] < found["mae_high"]
+    assert found["mae"] == round(4 * (1 - found["share"]), 4)
+    assert "mae" not in told(Judged(3, 100, 60))

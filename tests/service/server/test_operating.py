@@ -313,6 +313,28 @@ async def test_the_overview_names_what_a_fold_moved_most_and_where_reports_came_
         assert b"federank_busiest_range_reports 1.0" in (await running.admin.get("/metrics")).content
 
 
+@in_a_loop
+async def test_the_overview_tells_when_rounds_ended_and_how_many_devices_there_were(store):
+    async with serving(store, ONE) as running:
+        staying = await running.device()
+        await play(running, 1)
+        leaving = await running.device()
+        assert (await running.client.delete("/api/v1/devices/me", headers=leaving.headers)).status_code == 204
+        assert (await staying.take_part(some_update(5))).status_code == 201
+        await running.version(2)
+        await running.open_round(2)
+        assert (await ask(running, "POST", "/rollback", json={"version": 1}))[0] == 200
+        await running.version(3)
+        _, told = await ask(running, "GET", "/overview")
+        rounds = {entry["number"]: entry for entry in told["rounds"]}
+        assert [(rounds[n]["devices"], rounds[n]["departures"]) for n in (0, 1)] == [(2, 0), (2, 1)]
+        ends = [entry["ended"] for _, entry in sorted(rounds.items()) if entry["state"] in ("folded", "abandoned")]
+        assert ends == sorted(ends)
+        assert rounds[2]["state"] == "abandoned", "going back gives up what was open"
+        assert all(entry["ended"] is None for entry in told["rounds"] if entry["state"] == "open")
+        assert told["limits"] == {"minimum": 1, "enough": 1, "deadline": running.service.latest.rounds.deadline}
+
+
 def test_addresses_are_counted_by_what_one_network_gives_out():
     from federank.service.server.http.rate_limits import Ranges, range_of
 

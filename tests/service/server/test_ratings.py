@@ -19,6 +19,7 @@ from federank.service.server.logs import Log
 from federank.service.server.service import open_service
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
+from federank.service.server.store.hits import Judged, judged_versions
 from federank.service.server.store.schema import migrate
 
 FACTORS, ITEMS = 3, 24
@@ -133,5 +134,12 @@ async def test_devices_are_told_the_scale_the_suggestion_and_the_iteration(sqlit
                 if rows.version == 1:
                     break
             assert (rows.version, rows.iteration, int(rows.heard.sum())) == (1, 1, 3)
+            for person, measure in ((liar, "squared"), (await Device.enrolled(client), "absolute")):
+                said = {"version": 0, "hit": True, "measure": measure}
+                assert (await client.post("/api/v1/hits", json=said, headers=person.headers)).status_code == 201
+            wrong = {"version": 1, "hit": True, "measure": "cubed"}
+            assert (await client.post("/api/v1/hits", json=wrong, headers=liar.headers)).status_code == 422
+            [judged] = await service.read(lambda connection: judged_versions(connection, 5))
+            assert judged == Judged(0, answers=1, yes=1, squared_answers=1, squared_yes=1)
     finally:
         await service.stop()

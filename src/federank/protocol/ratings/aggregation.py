@@ -42,9 +42,13 @@ class SharedFactors:
             counts[update.items] += 1
             implicit_sums[update.implicit_items] += update.implicit_vectors
             implicit_counts[update.implicit_items] += 1
+        self.step(recipe, _means(sums, counts), _means(implicit_sums, implicit_counts))
+
+    def step(self, recipe: RatingRecipe, means: FloatMatrix, implicit_means: FloatMatrix) -> None:
+        """Step by mean gradients, one row per item of each table, at the rate of the round."""
         rate = rate_after(recipe, self.round_number // recipe.rounds_per_epoch)
-        self.vectors = self.vectors - rate * _means(sums, counts)
-        self.implicit_vectors = self.implicit_vectors - rate * _means(implicit_sums, implicit_counts)
+        self.vectors = self.vectors - rate * means
+        self.implicit_vectors = self.implicit_vectors - rate * implicit_means
         self.round_number += 1
 
 

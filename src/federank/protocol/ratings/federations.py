@@ -8,7 +8,9 @@ People come when they come, so an *iteration* is over once as many reports were 
 learning rate falls with iterations, and predicted virtual ratings begin with one. Where everybody reports in every
 round, it is the simulation's.
 
-Filling, rho and sampling are suggestions: each device's owner decides (policy.py).
+Filling, rho and sampling are suggestions: each device's owner decides (policy.py). Where messages are sums that no
+single server can open (sums.py), nothing needs hiding among virtual ratings: there are none, and a life has a number of
+messages.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from federank.arrays import FloatVector
-from federank.checks import within
+from federank.checks import positive, whole, within
 from federank.errors import SettingError
 from federank.protocol.ratings.recipes import PMFSettings
 
@@ -44,9 +46,18 @@ class RatingFederationSettings(PMFSettings):
     step: float | None = None
     """Smallest difference between two ratings: 1 for whole stars, 0.5 for half ones, 0 for any number; as in the data
     if not given."""
+    messages: int | None = None
+    """With --helper: how many messages a device sends in its life.  [default: 50, with noise 20]"""
+    clip: float | None = None
+    """With --helper: the bound of what one person's ratings can change, as the length of a message of gradients and
+    counts; longer ones are scaled down.  [default: 64, with noise 8]"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.messages is not None:
+            whole("messages", self.messages, 1)
+        if self.clip is not None:
+            positive("clip", self.clip)
         if self.step is not None:
             within("step", self.step, 0, self.highest - self.lowest)
             steps = (self.highest - self.lowest) / self.step if self.step else 1.0

@@ -5,10 +5,11 @@ It names the founding, the catalogue and how blocks of it are dealt, the ring an
 how small and how large a cohort may be, both servers' keys and the helper's address. Nothing in it can change behind a
 device's back: another charter has another digest.
 
-A plan has stages, one for each message of a life. There are two recipes:
+A plan has stages, one for each message of a life. There are three recipes:
 
     private     the plan's own messages, of length 1: what is popular first, then directions; each has its own noise
     spectral    Frugal's message, the same at every stage, clipped to a length; one noise for all
+    gradients   ratings: gradients and a count for every item (ratings/sums.py), clipped to a length; one noise for all
 
 Its noises are deviations of one server's, in units of the ring. What
 a life's messages tell together is `mu` (accountant.py), and a device keeps to it whatever it is asked. No sum may wrap:
@@ -37,7 +38,7 @@ from federank.protocol.sums.sealing import SUITE
 
 FORMAT = "federank sums 1"
 RING_BITS = 32
-PRIVATE, SPECTRAL = RECIPES = ("private", "spectral")
+PRIVATE, SPECTRAL, GRADIENTS = RECIPES = ("private", "spectral", "gradients")
 
 _NAME = "The charter of sums"
 _DIGEST_BYTES = 32
@@ -54,12 +55,12 @@ class SumsCharter:
     settings: str
     """SHA-256 of the method's settings as the leader tells them, in hexadecimal digits."""
     recipe: str
-    """What messages say: `private` or `spectral`."""
+    """What messages say: `private`, `spectral` or `gradients`."""
     items: int
     """How many items there are."""
     columns: int
     """Numbers a row of a message: private: a direction each, one less than the factors, but one at the first stage;
-    spectral: the factors and one."""
+    spectral: the factors and one; gradients: those of all of an item's vectors, and a count."""
     blocks: int
     """Into how many public blocks the catalogue is dealt; a round's messages cover one."""
     seed: int
@@ -154,7 +155,7 @@ class SumsCharter:
     def length_of(self, stage: int, block: int) -> int:
         """d: numbers a message of this stage, for so many items; a spectral one has the square of a row besides."""
         columns = self.columns_of(stage)
-        return block * columns if self.recipe == PRIVATE else (block + columns) * columns
+        return (block + columns) * columns if self.recipe == SPECTRAL else block * columns
 
     def mu(self) -> float:
         """What all messages of a life may tell together; infinite where there is no noise."""

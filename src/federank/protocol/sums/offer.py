@@ -19,6 +19,7 @@ import struct
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.errors import BadMessage
@@ -116,4 +117,17 @@ def model_digest(version: int, regulariser: float, weights: FloatVector, vectors
         struct.pack("<Qd", version, regulariser),
         np.ascontiguousarray(weights, dtype="<f4").tobytes(),
         np.ascontiguousarray(vectors, dtype="<f4").tobytes(),
+    )
+
+
+def rating_model_digest(
+    version: int, iteration: int, heard: NDArray[np.generic], vectors: FloatMatrix, implicit_vectors: FloatMatrix
+) -> bytes:
+    """The same where ratings are learnt: every row, which items were heard of, and the iteration, which sets rates."""
+    return digest(
+        "rating-model",
+        struct.pack("<QQ", version, iteration),
+        np.ascontiguousarray(heard, dtype="<i1").tobytes(),
+        np.ascontiguousarray(vectors, dtype="<f4").tobytes(),
+        np.ascontiguousarray(implicit_vectors, dtype="<f4").tobytes(),
     )

@@ -182,7 +182,7 @@ def refuse_another_catalogue(before: Facts, now: Facts) -> None:
             "The server's settings are not those of the charter that this device has pinned. Nothing was sent; ask the "
             "operator."
         )
-    promised, asked = (getattr(facts.settings, "messages", 0) for facts in (before, now))
+    promised, asked = (getattr(facts.settings, "messages", None) or 0 for facts in (before, now))
     if asked > promised:
         raise BadAnswer(
             f"The server asks for {asked} messages in a device's life, and this device enrolled where {promised} were "

@@ -8,7 +8,9 @@ one item.
 
 Where the federation is of ratings, a rating is held back. How far its prediction is off, as a share of the scale, is
 rounded at random to all or nothing, so that the mean over many devices stays what it is, and then told likewise: yes
-means near. What many of them say together is the mean absolute error (MAE).
+means near. What many of them say together is the mean absolute error (MAE). A fair coin, which tells nothing of
+anybody, decides for each answer whether it is about that share or its square: together the squares are the RMSE. An
+answer is one or the other, so both cost a device no more than one of them.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 
 from federank.errors import NoAnswer, Refused
-from federank.protocol.randomised_response import answered
+from federank.protocol.randomised_response import SQUARED, answered
 from federank.service.device.methods.method import Model
 from federank.service.device.requests.client import Client
 from federank.service.device.state import Identity
@@ -42,7 +44,9 @@ def found(store: DeviceStore, identity: Identity, model: Model, held_back: int) 
     return bool(held_back in np.argsort(-scores, kind="stable")[:FIRST])
 
 
-def near(store: DeviceStore, identity: Identity, model: Model, held_back: int, chance: float) -> bool:
+def near(
+    store: DeviceStore, identity: Identity, model: Model, held_back: int, chance: float, *, is_squared: bool = False
+) -> bool:
     """Whether the held-back rating is predicted well, rounded at random: surely where it is met, never a scale off."""
     facts, history, whole = identity.facts, store.training_history(), store.history()
     assert facts.scale is not None, "ratings are held back where items are rated"
@@ -50,7 +54,8 @@ def near(store: DeviceStore, identity: Identity, model: Model, held_back: int, c
     told = float(model.vectors[held_back] @ vector) if model.weights[held_back] else float(history.ratings.mean())
     low, high = facts.scale.lowest, facts.scale.highest
     actual = float(whole.ratings[np.searchsorted(whole.items, held_back)])
-    return chance >= abs(min(max(told, low), high) - actual) / (high - low)
+    off = abs(min(max(told, low), high) - actual) / (high - low)
+    return chance >= (off * off if is_squared else off)
 
 
 def tell(
@@ -68,10 +73,15 @@ def tell(
     if model is None:
         return False
     is_rating = identity.facts.scale is not None
-    truth = near(store, identity, model, held_back, chance()) if is_rating else found(store, identity, model, held_back)
-    hit = answered(truth, chance())
+    is_squared = is_rating and chance() < 0.5
+    truth = (
+        near(store, identity, model, held_back, chance(), is_squared=is_squared)
+        if is_rating
+        else found(store, identity, model, held_back)
+    )
+    told = {"version": version, "hit": answered(truth, chance())} | ({"measure": SQUARED} if is_squared else {})
     store.write_answer(version)  # counted before it leaves: what may have left has left
-    body = json.dumps({"version": version, "hit": hit}).encode()
+    body = json.dumps(told).encode()
     try:
         client.request("POST", "/hits", body, attempts=1, headers={"Content-Type": "application/json"})
     except (Refused, NoAnswer) as reason:

@@ -188,7 +188,7 @@ def prepare(
     terms = None
     if identity.sums is not None:
         try:
-            offer = fetch_offer(client, identity.sums, model, ticket.round_number, deadline)
+            offer = fetch_offer(client, facts, identity.sums, model, ticket.round_number, deadline)
         except (Refused, NoAnswer) as reason:
             note(f"Round {ticket.round_number}: not taken part ({reason})")
             return None

@@ -10,6 +10,8 @@ API = 1
 """Version of the interface."""
 METHODS = ("fpl", "frugal", "pmf", "svdpp")
 """What a device can take part in."""
+SUMMED_METHODS = ("frugal", "pmf", "svdpp")
+"""And where no single server may read a message."""
 
 # What an answer may hold.
 MOST_ITEMS = 10_000_000

@@ -22,13 +22,14 @@ from federank.protocol.draws import words_wrap_around
 from federank.protocol.policy import Policy
 from federank.protocol.ratings.computation import compute_ratings
 from federank.protocol.ratings.home import beside_of
-from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, encode_rating_message
+from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, RatingUpdate, encode_rating_message
 from federank.protocol.ratings.recipes import rating_recipe
 from federank.protocol.ratings.transmission import share_ratings
 from federank.recommenders.predicting import refuse_bad_ratings
 from federank.service.device.methods.method import History, Model
 from federank.service.device.methods.ratings import at_home, first_vector
-from federank.service.device.methods.summed import Terms
+from federank.service.device.methods.ratings_in_sums import gradients_message
+from federank.service.device.methods.summed import Terms, can_afford, cost_of, split
 from federank.service.device.requests.federation import Facts
 from federank.service.device.state import suggested_policy
 from federank.service.fleet.devices import in_catalogue, vanishes
@@ -47,8 +48,13 @@ class RatingDevices:
         choices = Choices.alike(policy, np.full(data.n_users, policy.pi))
         self.outward = outward_profiles(everyones_outward(choices, seed, self.profiles, facts.n_items), self.profiles)
         hidden: dict[str, Any] = {"filling": policy.filling, "rho": policy.rho, "sampling": policy.sampling}
+        if facts.is_summed:
+            hidden = {"filling": "none", "rho": 0.0}
         settings = replace(facts.settings, seed=seed, **hidden)
         self.recipe = rating_recipe(settings, self.outward.sizes, facts.n_items)
+        self._messages = facts.rules.messages(facts.settings, policy)
+        self._sent: dict[int, int] = {}  # messages of each device, where their number was promised
+        self._told: dict[int, float] = {}  # what they have told, as a square of mu
         self.participants = self.recipe.participants
         self._devices = {user: self._device(user, seed) for user in self.participants.tolist()}
 
@@ -66,26 +72,33 @@ class RatingDevices:
 
     def take_over(self, before: RatingDevices) -> None:
         """Everybody keeps what was learnt and sent so far."""
+        self._sent, self._told = before._sent, before._told
         for user in self._devices.keys() & before._devices.keys():
             mine, earlier = self._devices[user], before._devices[user]
             mine.vector, mine.participations, mine.sampled = earlier.vector, earlier.participations, earlier.sampled
 
     def may_take_part(self, user: int) -> bool:
-        """Nobody has promised a number of messages."""
-        del user
-        return True
+        """Whether a device has a message left, where a number of them was promised."""
+        return self._messages is None or self._sent.get(user, 0) < self._messages
 
     def message(self, user: int, round_number: int, model: Model) -> bytes:
         """One device's part of a round: its vector moves; the bytes that it sends."""
+        return encode_rating_message(self._update(user, round_number, model))
+
+    def _update(self, user: int, round_number: int, model: Model) -> RatingUpdate:
         factors = self.recipe.factors
         broadcast = RatingBroadcast(round_number, model.vectors[:, :factors], model.implicit, model.iteration)
         with words_wrap_around():
-            return encode_rating_message(share_ratings(compute_ratings(self.recipe, self._devices[user], broadcast)))
+            return share_ratings(compute_ratings(self.recipe, self._devices[user], broadcast))
 
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
-        """Not where a server reads messages."""
-        del user, model, terms
-        raise AssertionError("a plain federation of ratings has no charter of sums")
+        """The same where no single server reads a message: split; nothing where its promise has no room."""
+        told = self._told.get(user, 0.0)
+        if not can_afford(terms.charter, terms.offer, told):
+            return None
+        self._told[user], self._sent[user] = told + cost_of(terms.offer.noise), self._sent.get(user, 0) + 1
+        update = self._update(user, terms.offer.round, model)
+        return split(terms, gradients_message(terms, update, implicit=self.recipe.implicit))
 
     def vanishes(self, user: int, round_number: int, share: float) -> bool:
         """Whether a device is gone before it has answered, by the draw that a simulation's `dropout` makes."""

@@ -309,7 +309,7 @@ class Fleet:
                 self.tally.counts[_slug(reply)] += 1
                 return None
             own = model._replace(vectors=model.vectors[:, : self.era.facts.factors])
-            self._offers = {number: checked_offer(reply.content, pinned, own, number)}
+            self._offers = {number: checked_offer(reply.content, self.era.facts, pinned, own, number)}
         return self._offers[number]
 
     async def _stay_away(self, round_number: int) -> None:

@@ -4,17 +4,22 @@ The token is typed in, kept in this tab's session storage, and sent as a header 
 */
 
 import { Fault, saidOf } from "./faults.js";
+import { chartsOf } from "./operator/over_time.js";
 import { byId, element, fill, isOpen, table } from "./show/elements.js";
-import { number, say, short, told, together } from "./show/language.js";
-import { chart, joiningCode } from "./show/pictures.js";
+import { clock, number, say, short, told, together } from "./show/language.js";
+import { joiningCode } from "./show/pictures.js";
 import { prepareTexts } from "./show/texts.js";
 
 /** @import { Key } from "./faults.js" */
-/** @import { Point } from "./show/pictures.js" */
 
 /** A round as the operator sees it; what has not been counted is not there.
- * @typedef {{ number: number, state: string, granted?: number, reports?: number, dropouts?: number, bytes?: number,
- *   clipped?: number, drift?: number, seconds?: number, rejected?: Record<string, number> }} Round */
+ * @typedef {{ number: number, version: number, state: string, granted?: number, reports?: number, dropouts?: number, bytes?: number,
+ *   clipped?: number, drift?: number, seconds?: number, rejected?: Record<string, number>,
+ *   ended?: number | null, devices?: number | null, departures?: number | null }} Round */
+
+/** What devices have said of a version: a share and its interval; where ratings are held back, errors and theirs.
+ * @typedef {{ version: number, answers: number, share?: number, low?: number, high?: number, mae?: number, mae_low?: number,
+ *   mae_high?: number, rmse?: number, rmse_low?: number, rmse_high?: number }} Judged */
 
 /** How the federation is doing, for its operator.
  * @typedef {{ version: number, round: number, open: boolean, paused: boolean, reports: number, devices: number, left?: number,
@@ -24,11 +29,10 @@ import { prepareTexts } from "./show/texts.js";
  *   rounds?: Round[], rejected?: Record<string, number>, largest_move?: number,
  *   moved_most?: { item: string, move: number }[], held_rows?: number, capped_rows?: number,
  *   busiest_range_reports?: number,
- *   evaluation?: { version: number, answers: number, share: number, low: number, high: number }[],
+ *   limits?: { minimum: number, enough: number, deadline: number }, evaluation?: Judged[], trend?: Judged[],
  *   latency_ms?: Record<string, { requests: number, p50: number, p99: number }> }} Overview */
 
 const EVERY = 3000;
-const LATEST_ROUNDS = 10; // shown without being asked for
 const KEY = "federank-operator";
 /** @type {Record<string, Key>} */
 const REASONS = {
@@ -123,7 +127,7 @@ function show(overview) {
     ...numbers.map(([title, value]) => element("div", {}, element("dt", {}, title), element("dd", {}, short(value)))),
   );
   showJoining(overview);
-  showCharts(rounds.filter(({ state }) => state === "folded" || state === "abandoned"));
+  fill(byId("charts"), ...chartsOf(overview, rounds));
   showMoved(overview);
   showJudged(overview.evaluation ?? []);
   showRejected(overview.rejected ?? {});
@@ -143,34 +147,19 @@ function showJoining({ name, description, run_by: runBy, joining }) {
   );
 }
 
-/** @type {(rounds: Round[]) => void} */
-function showCharts(rounds) {
-  /** @type {(name: "reports" | "bytes" | "drift" | "seconds", bad?: "dropouts") => Point[]} */
-  const over = (name, bad) =>
-    rounds.map((round) => ({
-      label: round.number,
-      value: Number(round[name] ?? 0),
-      bad: bad ? Number(round[bad] ?? 0) : 0,
-    }));
-  const rejected = rounds.map((round) => ({
-    label: round.number,
-    value: 0,
-    bad: Object.values(round.rejected ?? {}).reduce((sum, count) => sum + count, 0),
-  }));
-  fill(
-    byId("charts"),
-    chart(say("chart.reports"), over("reports", "dropouts")),
-    chart(say("chart.rejected"), rejected),
-    chart(say("chart.bytes"), over("bytes"), { unit: " B" }),
-    chart(say("chart.drift"), over("drift"), { line: true }),
-    chart(say("chart.seconds"), over("seconds"), { line: true, unit: " s" }),
-  );
-}
-
 /** A table whose first column is text and whose others are numbers.
  * @type {(caption: string, columns: string[], rows: string[][]) => HTMLElement} */
 const numbersTable = (caption, [first, ...others], rows) =>
   table(caption, [[first], ...others.map((title) => /** @type {[string, string]} */ ([title, "number"]))], rows);
+
+/** The same, folded until it is asked for: a page of tables is not read.
+ * @type {(id: string, title: string, ...shown: Parameters<typeof numbersTable>) => HTMLElement} */
+const foldedTable = (id, title, ...shown) =>
+  element("details", { id, open: isOpen(id) }, element("summary", { "data-key": id }, title), numbersTable(...shown));
+
+/** An estimate of a share may lie beyond what a share can be; then the share is at that end.
+ * @type {(share: number) => string} */
+const asShare = (share) => number(Math.min(1, Math.max(0, share)), 2);
 
 /** What the newest version did to single items: a push shows here first.
  * @type {(overview: Overview) => void} */
@@ -190,29 +179,40 @@ function showMoved({ moved_most, held_rows = 0, capped_rows = 0, busiest_range_r
   );
 }
 
-/** What devices that evaluate have said, deniably: the share who would have been shown the item that they hold back.
- * @type {(judged: NonNullable<Overview["evaluation"]>) => void} */
+/** What devices that evaluate have said, deniably: the share who would have been shown the item that they hold back; or how far
+off the rating is predicted that they hold back.
+ * @type {(judged: Judged[]) => void} */
 function showJudged(judged) {
-  const rows = judged.map(({ version, answers, share, low, high }) => [
-    `${version}`,
-    short(answers),
-    number(share, 2),
-    say("admin.from-to", { low: number(low, 2), high: number(high, 2) }),
+  if (!judged.length) return fill(byId("judged"), element("p", { class: "quiet" }, say("admin.judged-none")));
+  const interval = say("admin.judged-interval");
+  /** @type {(shown: (value: number) => string, value?: number, low?: number, high?: number) => string[]} */
+  const cells = (shown, value, low, high) =>
+    value === undefined || low === undefined || high === undefined
+      ? ["–", "–"]
+      : [shown(value), say("admin.from-to", { low: shown(low), high: shown(high) })];
+  /** @type {(error: number) => string} */
+  const asError = (error) => number(error, 2);
+  const isRated = judged.some(({ mae, rmse }) => mae !== undefined || rmse !== undefined);
+  const measures = isRated ? ["MAE", interval, "RMSE", interval] : [say("admin.judged-share"), interval];
+  const rows = judged.map((entry) => [
+    `${entry.version}`,
+    short(entry.answers),
+    ...(isRated
+      ? [
+          ...cells(asError, entry.mae, entry.mae_low, entry.mae_high),
+          ...cells(asError, entry.rmse, entry.rmse_low, entry.rmse_high),
+        ]
+      : cells(asShare, entry.share, entry.low, entry.high)),
   ]);
-  fill(
+  return fill(
     byId("judged"),
-    rows.length
-      ? numbersTable(
-          say("admin.judged-caption"),
-          [
-            say("admin.judged-version"),
-            say("admin.judged-answers"),
-            say("admin.judged-share"),
-            say("admin.judged-interval"),
-          ],
-          rows,
-        )
-      : element("p", { class: "quiet" }, say("admin.judged-none")),
+    foldedTable(
+      "judged-table",
+      say("admin.judged-count", { count: rows.length }),
+      say(isRated ? "admin.judged-ratings" : "admin.judged-caption"),
+      [say("admin.judged-version"), say("admin.judged-answers"), ...measures],
+      rows,
+    ),
   );
 }
 
@@ -243,7 +243,9 @@ function showLatency(latency) {
     fill(
       byId("latency"),
       words,
-      numbersTable(
+      foldedTable(
+        "latency-table",
+        say("admin.latency-count", { count: rows.length }),
         say("admin.latency-caption"),
         [say("admin.route"), say("admin.requests"), say("admin.half"), say("admin.nearly-all")],
         rows,
@@ -261,6 +263,7 @@ function showRounds(rounds) {
       .join(", ") || "–";
   const rows = rounds.map((round) => [
     `${round.number}: ${Object.hasOwn(STATES, round.state) ? say(STATES[round.state]) : round.state}`,
+    round.ended ? clock(round.ended, "day") : "–",
     short(round.granted),
     short(round.reports),
     short(round.dropouts),
@@ -273,6 +276,7 @@ function showRounds(rounds) {
   /** @type {Key[]} */
   const titles = [
     "admin.round",
+    "admin.ended",
     "admin.tasks",
     "admin.reports-column",
     "admin.dropouts",
@@ -283,20 +287,12 @@ function showRounds(rounds) {
     "admin.seconds",
   ];
   const columns = titles.map((title) => say(title));
-  const earlier = rows.slice(LATEST_ROUNDS);
+  const title = say("admin.rounds-count", { count: rows.length });
   fill(
     byId("rounds"),
     rows.length
-      ? numbersTable(say("admin.rounds-caption"), columns, rows.slice(0, LATEST_ROUNDS))
+      ? foldedTable("rounds-table", title, say("admin.rounds-caption"), columns, rows)
       : element("p", { class: "quiet" }, say("admin.rounds-none")),
-    earlier.length
-      ? element(
-          "details",
-          { id: "earlier-rounds", open: isOpen("earlier-rounds") },
-          element("summary", { "data-key": "earlier-rounds" }, say("admin.earlier", { count: earlier.length })),
-          numbersTable(say("admin.earlier-caption"), columns, earlier),
-        )
-      : null,
   );
 }
 

@@ -22,6 +22,7 @@ from tests.service.server.sums.federations import (
 from federank.errors import SettingError
 from federank.protocol.squares.aggregation import first_shared
 from federank.protocol.squares.aggregation import fold as fold_summed
+from federank.protocol.squares.private.forecast import affordable
 from federank.protocol.squares.server_steps import SummedMessages
 from federank.protocol.sums.records import read_record
 from federank.protocol.sums.rounding import in_units
@@ -284,11 +285,13 @@ def test_nobody_keeps_uploads_of_sums_or_folds_them_as_they_come(tmp_path, sqlit
 
 def test_unless_named_the_noise_follows_the_size_of_a_round():
     asked = SumsDemand(helper="http://127.0.0.1:9")
-    assert asked.for_size(50, 1_500).sigma == 0, "so few people would pay for a promise with most of the accuracy"
-    large, larger = (asked.for_size(people, 1_500).epsilon for people in (50_000, 100_000))
+    assert asked.for_size(50, 1_500, affordable).sigma == 0, (
+        "so few people would pay for a promise with most of the accuracy"
+    )
+    large, larger = (asked.for_size(people, 1_500, affordable).epsilon for people in (50_000, 100_000))
     assert 0.3 < larger < large < 2
     named = SumsDemand(helper="http://127.0.0.1:9", epsilon=8.0)
-    assert named.for_size(50, 1_500) == named
+    assert named.for_size(50, 1_500, affordable) == named
 
 
 def _changed(demand, **changes):

@@ -6,8 +6,9 @@ round to round, and what a round leaves on the device before anything goes out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,6 +93,19 @@ def _likes(settings: Any) -> Scale | None:
     return None
 
 
+class Summed(NamedTuple):
+    """What a device must know of a method whose messages no single server reads, to check what the charter says."""
+
+    told: tuple[str, ...]
+    """Settings that the leader tells, and that must be those whose digest the charter has."""
+    shape: Callable[[Any], tuple[str, int, str]]
+    """(settings) -> the charter's recipe, numbers a row and longest message, as decimal text."""
+    digest: Callable[[Model], bytes]
+    """(model) -> what the round's offer must name it by."""
+    unsaid: Mapping[str, str] = MappingProxyType({})
+    """What a setting is where the charter's settings have none."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method:
     """What a device must know of a method."""
@@ -118,3 +132,5 @@ class Method:
     """Whether recommendations always come from the home vector."""
     scale: Callable[[Any], Scale | None] = _likes
     """(settings) -> what ratings there are; None where people like items, and rate none."""
+    summed: Summed | None = None
+    """Where its messages may be such that no single server reads one."""

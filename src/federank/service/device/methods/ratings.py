@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank.arrays import FloatVector
+from federank.arrays import FloatVector, IntVector
 from federank.errors import BadAnswer, BadMessage, SettingError
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
 from federank.protocol.ledger import Ledger
@@ -35,6 +35,7 @@ from federank.protocol.ratings.home import HOME_PULL, beside_of, solved_taste
 from federank.protocol.ratings.messages import (
     RatingBroadcast,
     RatingPrivate,
+    RatingUpdate,
     check_rating_update,
     encode_rating_message,
 )
@@ -73,14 +74,18 @@ def first_vector(settings: RatingFederationSettings, seed: int, user: int) -> Fl
     return vector
 
 
-def outward_policy(policy: Policy) -> Policy:
-    """Decisions for life, and virtual ratings in the place of decoys."""
+def refuse_other_sharing(policy: Policy, hidden: str = "", say: str = "") -> None:
+    """What may leave of ratings is decided once for life, and stands for the history."""
     if policy.sharing != "sticky" or policy.basis != "shared":
         raise SettingError(
-            "In a federation of ratings it is decided once for life which of your ratings may leave, and virtual "
-            "ratings hide them; choose --sharing sticky with the basis shared, or leave both out, and say --filling "
-            "and --rho."
+            f"In a federation of ratings it is decided once for life which of your ratings may leave{hidden}; choose "
+            f"--sharing sticky with the basis shared, or leave both out{say}."
         )
+
+
+def outward_policy(policy: Policy) -> Policy:
+    """Decisions for life, and virtual ratings in the place of decoys."""
+    refuse_other_sharing(policy, ", and virtual ratings hide them", ", and say --filling and --rho")
     if policy.filling is None:
         raise SettingError(
             "This federation is of ratings: say which virtual ratings go among yours, with --filling hybrid, average "
@@ -107,10 +112,25 @@ def recipe_of(settings: RatingFederationSettings, policy: Policy, n_items: int, 
     return rating_recipe(own, np.array([rated]), n_items)
 
 
+class Learnt(NamedTuple):
+    """What a device has learnt in a round, before anything of it goes out."""
+
+    vector: RoundVector
+    sampled: IntVector  # the items that got a virtual rating
+    update: RatingUpdate
+
+
 def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Played:
     """Play a round and record it in the ledger."""
+    recipe = recipe_of(person.settings, person.policy, person.n_items, person.seed, len(person.taken.profile))
+    vector, sampled, update = learn(person, recipe, model, ledger.sampled(), round_number)
+    ledger.record_ratings(round_number, person.taken.profile, sampled)
+    return Played(vector, encode_rating_message(update), len(update.items), update.items)
+
+
+def learn(person: Person, recipe: RatingRecipe, model: Model, sampled_before: IntVector, round_number: int) -> Learnt:
+    """A device's computation in a round, checked: nothing that is no number may leave."""
     settings, policy, profile = person.settings, person.policy, person.taken.profile
-    recipe = recipe_of(settings, policy, person.n_items, person.seed, len(profile))
     mean = np.float32(person.ratings.mean())
     private = RatingPrivate(
         person.user,
@@ -120,7 +140,7 @@ def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Pla
         mean,
         int(recipe.virtual[0]),
         0,
-        ledger.sampled(),
+        sampled_before,
     )
     broadcast = RatingBroadcast(round_number, model.vectors, model.implicit, model.iteration)
     with words_wrap_around(), np.errstate(invalid="ignore", over="ignore"):
@@ -134,9 +154,8 @@ def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Pla
         ) from reason
     if not np.isfinite(private.vector).all():
         raise BadAnswer("With this model and recipe the device's vector runs out of range; nothing was sent.")
-    ledger.record_ratings(round_number, profile, gradients.items[len(profile) :])
     learnt = RoundVector(private.vector.astype(np.float32), policy.basis, frozenset(profile.tolist()))
-    return Played(learnt, encode_rating_message(update), len(update.items), update.items)
+    return Learnt(learnt, gradients.items[len(profile) :], update)
 
 
 def _vector_of_round(person: Person, model: Model) -> FloatVector:
@@ -179,7 +198,8 @@ def scale(settings: RatingFederationSettings) -> Scale | None:
     return settings.scale
 
 
-def _method(kind: type[RatingFederationSettings]) -> Method:
+def rating_method(kind: type[RatingFederationSettings]) -> Method:
+    """PMF or SVD++, as its record of settings says."""
     of_kind: Callable[[dict[str, Any], int], Any] = partial(settings_of, kind)
     return Method(
         settings_of=of_kind,
@@ -196,4 +216,4 @@ def _method(kind: type[RatingFederationSettings]) -> Method:
     )
 
 
-PMF, SVDPP = _method(RatingFederationSettings), _method(SVDPlusPlusFederationSettings)
+PMF, SVDPP = rating_method(RatingFederationSettings), rating_method(SVDPlusPlusFederationSettings)

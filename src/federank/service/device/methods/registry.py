@@ -5,6 +5,9 @@ from __future__ import annotations
 from federank.service.device.methods.method import Method
 from federank.service.device.methods.pairs import PAIRS
 from federank.service.device.methods.ratings import PMF, SVDPP
+from federank.service.device.methods.ratings_in_sums import SUMMED_PMF, SUMMED_SVDPP
 from federank.service.device.methods.squares import SQUARES
 
 METHOD_OF: dict[str, Method] = {"frugal": SQUARES, "fpl": PAIRS, "pmf": PMF, "svdpp": SVDPP}
+SUMMED_OF: dict[str, Method] = {"frugal": SQUARES, "pmf": SUMMED_PMF, "svdpp": SUMMED_SVDPP}
+"""Those whose messages may be such that no single server reads one, as they are played there."""

@@ -30,8 +30,9 @@ from federank.protocol.squares.messages import (
 )
 from federank.protocol.squares.recipes import SquaresRecipe, squares_recipe
 from federank.protocol.squares.transmission import send
-from federank.protocol.sums.charter import PRIVATE
-from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows
+from federank.protocol.sums.charter import PRIVATE, SPECTRAL
+from federank.protocol.sums.offer import model_digest
+from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows, Summed
 from federank.service.device.methods.summed import private_message, spectral_message, split
 from federank.service.device.requests.answers import number, whole
 from federank.service.device.rules import MOST_FACTORS, MOST_MESSAGES
@@ -156,6 +157,18 @@ def _broadcast(model: Model, round_number: int) -> SquaresBroadcast:
     return SquaresBroadcast(*beginning, no_codes, _NO_BIASES, model.vectors)
 
 
+def _shape(settings: FrugalSettings) -> tuple[str, int, str]:
+    """The recipe, numbers a row and longest message that go with what the leader tells of its method."""
+    factors = int(settings.factors or 0)
+    if settings.clip is None:
+        return PRIVATE, factors - 1, repr(1.0)
+    return SPECTRAL, factors + 1, repr(settings.clip)
+
+
+def _digest(model: Model) -> bytes:
+    return model_digest(model.version, model.regulariser, model.weights, model.vectors)
+
+
 SQUARES = Method(
     settings_of=settings_of,
     model_bytes=model_bytes,
@@ -167,4 +180,10 @@ SQUARES = Method(
     home_vector=at_home,
     counts_messages=True,
     is_home_alone=True,
+    summed=Summed(
+        told=("factors", "messages", "alpha", "unobserved_weight", "activity", "clip"),
+        shape=_shape,
+        digest=_digest,
+        unsaid={"activity": "0.0"},  # where everybody weighs the same
+    ),
 )

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.arrays import FloatMatrix, FloatVector, IntVector, RealVector
 from federank.errors import BadAnswer, BadMessage
 from federank.protocol.accountant import epsilon_of_mu
 from federank.protocol.ledger import Ledger
@@ -47,7 +47,11 @@ def private_message(
 
 def spectral_message(terms: Terms, update: SquaresUpdate, random: Random = os.urandom) -> IntVector:
     """Frugal's own message in whole numbers, clipped to the charter's length."""
-    values = flat(dense(update))
+    return clipped_message(terms, flat(dense(update)), random)
+
+
+def clipped_message(terms: Terms, values: RealVector, random: Random = os.urandom) -> IntVector:
+    """A message in whole numbers, clipped to the charter's length."""
     return round_message(values, terms.charter.length_of_clip(), rounding_chances(len(values), random))
 
 

@@ -27,8 +27,8 @@ from urllib.parse import quote
 
 from federank.errors import BadAnswer, BadMessage, FedeRankError
 from federank.protocol.ratings.federations import Scale
-from federank.service.device.methods.method import Method, Model, Rows
-from federank.service.device.methods.registry import METHOD_OF
+from federank.service.device.methods.method import Method, Model, Rows, Summed
+from federank.service.device.methods.registry import METHOD_OF, SUMMED_OF
 from federank.service.device.requests.answers import json_object, number, shown, text, whole
 from federank.service.device.requests.client import Client
 from federank.service.device.rules import (
@@ -41,8 +41,10 @@ from federank.service.device.rules import (
     MOST_VERSION,
 )
 
-SUMMED = "frugal-sums"
-"""What a federation calls its method whose uploads no single server can read."""
+SUMS = "-sums"
+"""What a federation adds to the name of its method where no single server can read an upload."""
+WORDS = (*METHOD_OF, *(method + SUMS for method in SUMMED_OF))
+"""What a federation of a method that this device knows calls it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,13 @@ class Facts:
     @property
     def rules(self) -> Method:
         """What this device knows of the method."""
-        return METHOD_OF[self.method]
+        return (SUMMED_OF if self.is_summed else METHOD_OF)[self.method]
+
+    @property
+    def summed(self) -> Summed:
+        """What it knows of the charter of such a federation, where no single server reads a message."""
+        assert self.rules.summed is not None, "asked of federations of sums alone"
+        return self.rules.summed
 
     @property
     def scale(self) -> Scale | None:
@@ -184,20 +192,19 @@ def _task_path(ticket: str) -> str:
 def read_facts(content: bytes) -> Facts:
     """The answer to GET /federation."""
     answer = json_object(content, "about the federation")
-    if answer.get("api") != API or answer.get("method") not in (*METHOD_OF, SUMMED):
+    if answer.get("api") != API or answer.get("method") not in WORDS:
         raise BadAnswer(
             f"The server speaks version {answer.get('api')!r} of the interface and method {answer.get('method')!r}; "
-            f"this device speaks version {API} and {' or '.join(map(repr, (*METHOD_OF, SUMMED)))}. Another version may "
-            "be needed."
+            f"this device speaks version {API} and {' or '.join(map(repr, WORDS))}. Another version may be needed."
         )
     recipe = answer.get("recipe")
     if not isinstance(recipe, dict):
         raise BadAnswer("The server says nothing about its recipe; a federation's address is needed.")
     named = str(answer["method"])
-    method = "frugal" if named == SUMMED else named
+    method, is_summed = named.removesuffix(SUMS), named.endswith(SUMS)
     n_items = whole(answer.get("items"), 2, MOST_ITEMS)
     try:
-        settings = METHOD_OF[method].settings_of(recipe, n_items)
+        settings = (SUMMED_OF if is_summed else METHOD_OF)[method].settings_of(recipe, n_items)
     except FedeRankError as reason:
         raise BadAnswer(f"The server's recipe cannot be followed: {reason}") from reason
     suggested = answer.get("suggested_policy")
@@ -210,7 +217,7 @@ def read_facts(content: bytes) -> Facts:
     return Facts(
         name=shown(answer.get("name", "")),
         method=method,
-        is_summed=named == SUMMED,
+        is_summed=is_summed,
         settings=settings,
         n_items=n_items,
         catalogue=text(answer.get("catalogue")),

@@ -13,15 +13,15 @@ no less noise, no smaller cohorts. Messages that were sent count for life.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from federank.errors import BadAnswer, BadMessage
 from federank.protocol.sums.canonical import digest, hexadecimal, read_canonical
-from federank.protocol.sums.charter import PRIVATE, SPECTRAL, SumsCharter, charter_from
+from federank.protocol.sums.charter import SumsCharter, charter_from
 from federank.protocol.sums.identities import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow
-from federank.protocol.sums.offer import Offer, check_offer, model_digest, read_offer
+from federank.protocol.sums.offer import Offer, check_offer, read_offer
 from federank.service.device.methods.method import Model
 from federank.service.device.requests.answers import json_object
 from federank.service.device.requests.client import Client
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from federank.service.device.requests.federation import Facts
 
 _ATTEMPTS = 5
-_TOLD = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip")
 
 
 class Pinned(NamedTuple):
@@ -112,13 +111,15 @@ def helper_key(charter: SumsCharter, helper_ca: str | None) -> bytes:
     return now
 
 
-def fetch_offer(client: Client, pinned: Pinned, model: Model, round_number: int, deadline: float) -> Offer:
+def fetch_offer(
+    client: Client, facts: Facts, pinned: Pinned, model: Model, round_number: int, deadline: float
+) -> Offer:
     """The offer of a round, if the helper has signed it and it is about this charter and this very model."""
     content = client.request("GET", f"/sums/offer?round={round_number}", deadline=deadline).content
-    return checked_offer(content, pinned, model, round_number)
+    return checked_offer(content, facts, pinned, model, round_number)
 
 
-def checked_offer(content: bytes, pinned: Pinned, model: Model, round_number: int) -> Offer:
+def checked_offer(content: bytes, facts: Facts, pinned: Pinned, model: Model, round_number: int) -> Offer:
     """The same of bytes that have come."""
     charter = pinned.charter
     try:
@@ -126,7 +127,7 @@ def checked_offer(content: bytes, pinned: Pinned, model: Model, round_number: in
             offer = read_offer(content, charter.helper_public())
         except BadMessage:  # perhaps the helper has a new key by now
             offer = read_offer(content, helper_key(charter, pinned.helper_ca))
-        held = model_digest(model.version, model.regulariser, model.weights, model.vectors)
+        held = facts.summed.digest(model)
         check_offer(offer, charter, held, np.arange(charter.items, dtype=np.int32), time.time())
         if (offer.round, offer.version) != (round_number, model.version):
             raise BadMessage("The offer is of another round than the ticket; nothing is sent.")
@@ -143,24 +144,16 @@ def _agreed(client: Client, facts: Facts) -> SumsCharter:
         settings = read_canonical(content, "The settings of a federation")
     except BadMessage as reason:
         raise BadAnswer(f"The leader's charter of sums cannot be used: {reason}") from reason
-    told = {name: getattr(facts.settings, name) for name in _TOLD}
+    summed, told = facts.summed, {name: getattr(facts.settings, name) for name in facts.summed.told}
     promised = {name: repr(value) if isinstance(value, float) else value for name, value in told.items()}
-    if settings.get("activity") is None:  # where everybody weighs the same
-        settings = {**settings, "activity": "0.0"}
+    settings |= {name: value for name, value in summed.unsaid.items() if settings.get(name) is None}
     fits = (
         digest("settings", content).hex() == charter.settings
-        and {name: settings.get(name) for name in _TOLD} == promised
+        and {name: settings.get(name) for name in told} == promised
         and (charter.founding, charter.items, charter.messages) == (facts.founding, facts.n_items, told["messages"])
-        and (charter.recipe, charter.columns, charter.clip) == _shape(told)
+        and (charter.recipe, charter.columns, charter.clip) == summed.shape(facts.settings)
         and charter.blocks == 1
     )
     if not fits:
         raise BadAnswer("The leader's charter of sums is not of the federation that the leader says this is.")
     return charter
-
-
-def _shape(told: dict[str, Any]) -> tuple[str, int, str]:
-    """The recipe, numbers a row and longest message that go with what the leader tells of its method."""
-    if told["clip"] is None:
-        return PRIVATE, told["factors"] - 1, repr(1.0)
-    return SPECTRAL, told["factors"] + 1, repr(told["clip"])

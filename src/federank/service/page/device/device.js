@@ -9,7 +9,8 @@ import { reallyLiked } from "../protocol/ledger.js";
 import { scores, topN } from "../protocol/pairs/home.js";
 import { isPolicy, outward } from "../protocol/policy.js";
 import { BadAnswer } from "./client.js";
-import { fetchModel } from "./federation.js";
+import { fetchModel, isSummed } from "./federation.js";
+import { NOTHING_HIDDEN } from "./methods/ratings.js";
 import { StorageFull, readEverything, write } from "./store.js";
 import { lookedAt, varied } from "./variety.js";
 
@@ -46,7 +47,7 @@ export const emptyModel = ({ factors, items, method }) => ({
   biases: new Float32Array(items),
   weights: new Float32Array(items).fill(1),
   regulariser: 0,
-  implicit: new Float32Array(method.namesRated ? items * factors : 0),
+  implicit: new Float32Array(method.hasImplicit ? items * factors : 0),
   iteration: 0,
 });
 
@@ -217,6 +218,10 @@ export class Device {
    * @returns {Choice} */
   understood(choice) {
     const { messages, sharing, scale } = this.method;
+    const most = messages === null ? choice.messages : Math.min(choice.messages ?? messages, messages);
+    if (scale && isSummed(this.facts))
+      // nothing has to be hidden where no single server reads a message
+      return { ...choice, ...NOTHING_HIDDEN, sharing: "sticky", basis: "shared", epsilon: null, messages: most };
     if (scale) {
       const {
         filling = null,
@@ -228,7 +233,7 @@ export class Device {
     }
     if (messages === null) return choice;
     const kind = sharing.includes(choice.sharing) ? choice.sharing : "sticky";
-    return { ...choice, sharing: kind, basis: "shared", messages: Math.min(choice.messages ?? messages, messages) };
+    return { ...choice, sharing: kind, basis: "shared", messages: most };
   }
 
   /** How many messages of this device's life have been made, whether or not they arrived. */

@@ -12,7 +12,7 @@ import * as rules from "./rules.js";
 
 /** @import { Method } from "./methods/method.js" */
 
-const SUMMED = "frugal-sums"; // what a federation calls its method whose uploads no single server can read
+const SUMS = "-sums"; // what a federation adds to the name of its method where no single server can read an upload
 
 /** What a federation says it is; what is optional is only ever shown, or checked where it is used.
  * @typedef {{ api: number, method: string, name?: string, description?: any, run_by?: any, noun?: any, seen?: any, joining?: any, trained?: boolean | null, uploads?: string, items: number, recipe: any, catalogue: string, founding: string, version: number, suggested_policy?: any }} Facts */
@@ -38,7 +38,8 @@ const SUMMED = "frugal-sums"; // what a federation calls its method whose upload
  * @type {() => Promise<Facts>} */
 export async function fetchFacts() {
   const facts = await jsonOf(await request("federation"));
-  const isKnown = facts?.api === rules.API && [...rules.METHODS, SUMMED].includes(facts.method);
+  const known = [...rules.METHODS, ...rules.SUMMED_METHODS.map((method) => method + SUMS)];
+  const isKnown = facts?.api === rules.API && known.includes(facts.method);
   if (!isKnown) throw new BadAnswer(["fault.unknown-interface"]);
   needed(whole(facts.items, 2, rules.MOST_ITEMS), "items");
   return facts;
@@ -46,16 +47,16 @@ export async function fetchFacts() {
 
 /** Whether uploads are such that no single server can read one (sums.js).
  * @type {(facts: Facts) => boolean} */
-export const isSummed = ({ method, uploads }) => method === SUMMED && uploads === "sums";
+export const isSummed = ({ method, uploads }) => method.endsWith(SUMS) && uploads === "sums";
 
 /** Whether uploads are such that the server reads them. What is neither this nor summed is not for this page.
  * @type {(facts: Facts) => boolean} */
-export const isPlain = ({ method, uploads = "plain" }) => method !== SUMMED && uploads === "plain";
+export const isPlain = ({ method, uploads = "plain" }) => !method.endsWith(SUMS) && uploads === "plain";
 
 /** The shape of a federation's model, once its recipe is sure to be one.
  * @type {(facts: Facts) => Shape} */
 export function shapeOf({ method: name, recipe, items }) {
-  const method = methodOf(name === SUMMED ? "frugal" : name, recipe);
+  const method = methodOf(name.replace(SUMS, ""), recipe, name.endsWith(SUMS));
   return { factors: method.factors, items, method };
 }
 

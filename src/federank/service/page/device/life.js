@@ -77,7 +77,9 @@ export async function hurdleOf(device) {
     return ["hurdle.spent", { messages: ["messages", { count: messages }] }];
   if (!device.history.length) return [device.method.scale ? "hurdle.unrated" : "hurdle.empty"];
   if (pi === 0) return ["hurdle.nothing"];
-  if (device.history.length === device.shape.items) return [device.method.scale ? "hurdle.all-rated" : "hurdle.whole"];
+  const isAlone = device.method.scale !== undefined && isSummed(device.facts); // compared with nothing, hidden among nothing
+  if (device.history.length === device.shape.items && !isAlone)
+    return [device.method.scale ? "hurdle.all-rated" : "hurdle.whole"];
   if (sharing === "deniable" && device.kept.joined && device.kept.joined !== device.catalogue.digest)
     return ["hurdle.changed"];
   const { profile, allowed } = await device.outward();
@@ -88,7 +90,7 @@ export async function hurdleOf(device) {
     if (device.history.every((item) => never.has(item))) return ["hurdle.never"];
     return ["hurdle.used-up"];
   }
-  return profile.length < device.shape.items ? null : ["hurdle.covers"];
+  return isAlone || profile.length < device.shape.items ? null : ["hurdle.covers"];
 }
 
 /** @type {(device: Device, token: string, task: Task, signal: AbortSignal, leaving: AbortSignal, say: Say) => Promise<void>} */

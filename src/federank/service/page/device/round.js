@@ -21,7 +21,7 @@ import { isSummed } from "./federation.js";
 export async function play(device, task, signal) {
   const { facts, model, kept } = device;
   const sums = isSummed(facts) ? await import("./sums.js") : null;
-  const offer = sums && kept.sums && (await sums.fetchOffer(kept.sums, model, task, signal));
+  const offer = sums && kept.sums && (await sums.fetchOffer(kept.sums, facts, model, task, signal));
   const terms = offer && kept.sums ? { charter: kept.sums, offer } : null;
   if (sums && terms)
     sums.refuseBeyondPromise(

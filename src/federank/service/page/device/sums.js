@@ -9,8 +9,10 @@ A federation that is begun anew must name the same helper and promise no less: n
 */
 
 import { epsilonOfMu, muOfNoise } from "../protocol/accountant.js";
+import { columnsOfGradients } from "../protocol/ratings/sums.js";
 import { directionsOf, privateMessage } from "../protocol/squares/private/message.js";
 import {
+  GRADIENTS,
   PRIVATE,
   SPECTRAL,
   canonical,
@@ -25,6 +27,7 @@ import {
   modelDigest,
   mostTold,
   newSecrets,
+  ratingModelDigest,
   readCanonical,
   readOffer,
   roundMessage,
@@ -44,7 +47,14 @@ import { MOST_SMALL_BYTES } from "./rules.js";
 /** @import { Facts, Task } from "./federation.js" */
 
 const HERE = "localhost";
-const TOLD = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip"];
+const OF_SQUARES = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip"];
+const OF_RATINGS = [
+  ...["factors", "learning_rate", "decay", "regulariser", "initial_range", "t_predict", "t_local", "item_gradients"],
+  ...["filling_start", "local_training", "lowest", "highest", "step", "messages", "clip"],
+];
+
+/** What a charter of sums must say of a method, which of its settings the leader tells, and by what a round's offer names a model.
+ * @typedef {{ told: string[], recipe: string, columns: number, clip: number, digest: (model: Model) => Promise<Bytes> }} Summed */
 
 /** On what terms a round's messages are split.
  * @typedef {{ charter: SumsCharter, offer: Offer }} Terms */
@@ -52,6 +62,26 @@ const TOLD = ["factors", "messages", "alpha", "unobserved_weight", "activity", "
 /** Who the two servers are and what their noise is worth, as the page tells it.
  * @typedef {{ helper: string, fingerprint: string, together: "machine" | "host" | null, leastCohort: number,
  *   epsilon: number | null, delta: number }} Promised */
+
+/** @type {(model: Model) => Promise<Bytes>} */
+const squaresDigest = ({ version, regulariser, weights, vectors }) =>
+  modelDigest(version ?? 0, regulariser, weights, vectors);
+
+/** @type {(model: Model) => Promise<Bytes>} */
+const ratingsDigest = ({ version, iteration, weights, vectors, implicit }) =>
+  ratingModelDigest(version ?? 0, iteration, weights, vectors, implicit);
+
+/** What the charter must say of the federation's method.
+ * @type {(facts: Facts) => Summed} */
+function summedOf({ method, recipe: { factors, clip = null } }) {
+  if (method.startsWith("frugal"))
+    // Without a clip the plan's own messages are sent, of length 1; with one, Frugal's, clipped to it.
+    return clip === null
+      ? { told: OF_SQUARES, recipe: PRIVATE, columns: factors - 1, clip: 1, digest: squaresDigest }
+      : { told: OF_SQUARES, recipe: SPECTRAL, columns: factors + 1, clip, digest: squaresDigest };
+  const columns = columnsOfGradients(factors, method.startsWith("svdpp"));
+  return { told: OF_RATINGS, recipe: GRADIENTS, columns, clip, digest: ratingsDigest };
+}
 
 /** The leader's charter, if it is of the federation that the leader says this is; null where the browser cannot check it
 (WebCrypto is there on https and on this very machine alone), and then nothing is sent either.
@@ -64,20 +94,21 @@ export async function fetchCharter(facts) {
   const charter = await read(() => charterFrom(content));
   const settings = await read(async () => readCanonical(told, "settings"));
   const { recipe } = facts;
+  const summed = summedOf(facts);
   /** @type {(name: string) => unknown} */
   const promised = (name) =>
-    typeof settings[name] === "string" ? Number(settings[name]) : (settings[name] ?? (name === "activity" ? 0 : null));
-  // Without a clip the plan's own messages are sent, of length 1; with one, Frugal's, clipped to it.
-  const isPrivate = recipe.clip === null || recipe.clip === undefined;
+    typeof settings[name] === "string" && typeof recipe[name] === "number"
+      ? Number(settings[name])
+      : (settings[name] ?? (name === "activity" ? 0 : null));
   const fits =
     hexOf(await digest("settings", told)) === charter.settings &&
-    TOLD.every((name) => promised(name) === (recipe[name] ?? null)) &&
+    summed.told.every((name) => promised(name) === (recipe[name] ?? null)) &&
     charter.founding === facts.founding &&
     charter.items === facts.items &&
-    charter.recipe === (isPrivate ? PRIVATE : SPECTRAL) &&
-    charter.columns === recipe.factors + (isPrivate ? -1 : 1) &&
+    charter.recipe === summed.recipe &&
+    charter.columns === summed.columns &&
     charter.messages === recipe.messages &&
-    Number(charter.clip) === (isPrivate ? 1 : recipe.clip) &&
+    Number(charter.clip) === summed.clip &&
     charter.blocks === 1;
   if (!fits) throw new BadAnswer(["sums.another-federation"]);
   return charter;
@@ -143,13 +174,13 @@ async function identityAt(origin) {
 }
 
 /** The offer of a round, if the helper has signed it and it is about this charter and this very model.
- * @type {(charter: SumsCharter, model: Model, task: Task, signal: AbortSignal) => Promise<Offer>} */
-export async function fetchOffer(charter, model, { round, version }, signal) {
+ * @type {(charter: SumsCharter, facts: Facts, model: Model, task: Task, signal: AbortSignal) => Promise<Offer>} */
+export async function fetchOffer(charter, facts, model, { round, version }, signal) {
   const content = await bytesOf(await request(`sums/offer?round=${round}`, { signal }), MOST_SMALL_BYTES);
   return read(
     async () => {
       const offer = await signedOffer(content, charter);
-      const held = await modelDigest(model.version ?? 0, model.regulariser, model.weights, model.vectors);
+      const held = await summedOf(facts).digest(model);
       const everything = Int32Array.from({ length: charter.items }, (_, item) => item);
       await checkOffer(offer, charter, held, everything, Date.now() / 1000);
       if (offer.round !== round || offer.version !== version || model.version !== version)
@@ -171,7 +202,7 @@ async function signedOffer(content, charter) {
 }
 
 /** The upload of a message: rounded, split in two, sealed, with a proof of its norm where the charter asks for one. The message itself goes no further than this. `values` are all numbers
-of Frugal's own message; the plan's are made here, from what the owner lets out.
+of a message of Frugal's own recipe, or of ratings; the plan's are made here, from what the owner lets out.
  * @type {(terms: Terms, model: Model, profile: Int32Array, values: () => Float32Array) => Promise<Bytes>} */
 export const split = ({ charter, offer }, model, profile, values) =>
   read(

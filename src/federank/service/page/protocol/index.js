@@ -32,4 +32,5 @@ export * from "./squares/transmission.js";
 export * from "./ratings/codec.js";
 export * from "./ratings/computation.js";
 export * from "./ratings/home.js";
+export * from "./ratings/sums.js";
 export * from "./ratings/virtual.js";

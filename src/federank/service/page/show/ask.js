@@ -42,7 +42,7 @@ let pressed = null;
 const UNTIL_CLICK = 50; // ms; a touch becomes a click a moment after the finger is up
 
 addEventListener("pointerdown", ({ target }) => {
-  pressed = target instanceof Element ? target.closest("button, a, label, summary") : null;
+  pressed = target instanceof Element ? target.closest("button,a,label,summary") : null;
 });
 addEventListener("click", () => release(pressed));
 for (const end of ["pointerup", "pointercancel"])

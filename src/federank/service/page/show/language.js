@@ -112,6 +112,17 @@ export function short(value) {
   return new Intl.NumberFormat(language, { notation, maximumSignificantDigits: 3 }).format(value);
 }
 
+/** A moment, in seconds since 1970, as a clock on the wall shows it; with the day, or with its second, where that is needed.
+ * @type {(time: number, detail?: "day" | "second") => string} */
+export const clock = (time, detail) =>
+  new Intl.DateTimeFormat(language, {
+    ...(detail === "day" ? { day: "numeric", month: "short" } : {}),
+    ...(detail === "second" ? { second: "2-digit" } : {}),
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+  }).format(time * 1000);
+
 /** The word for so many of a federation's items.
  * @type {(count: number, noun: Noun) => string} */
 function nounFor(count, { one, many }) {

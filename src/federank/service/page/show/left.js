@@ -79,11 +79,11 @@ function showTables({ ledger, rounds, federation, messages, plain }) {
     byId("left-tables"),
     openable(
       "left-items",
-      say(isRated ? "left.rated-count" : plain ? "left.sent-count" : "left.in-messages-count", {
+      say(!plain ? "left.in-messages-count" : isRated ? "left.rated-count" : "left.sent-count", {
         counted: counted(sent.length, noun),
       }),
       table(
-        say(isRated ? "left.rated" : plain ? "left.sent" : "left.in-messages"),
+        say(!plain ? "left.in-messages" : isRated ? "left.rated" : "left.sent"),
         [[item], [say("column.times"), "number"], [say("column.rounds"), "number"], [say("column.yours")]],
         sent
           .slice(0, MOST_ROWS)
@@ -125,7 +125,7 @@ function showTables({ ledger, rounds, federation, messages, plain }) {
         say("left.rounds"),
         [
           [say("column.round"), "number"],
-          [say(isRated ? "column.rated" : plain ? "column.sent" : "column.made-from")],
+          [say(!plain ? "column.made-from" : isRated ? "column.rated" : "column.sent")],
           [say(messages ? "column.message" : isRated ? "column.sampled" : "column.compared"), "number"],
           [say("column.bytes"), "number"],
           [say("column.outcome")],

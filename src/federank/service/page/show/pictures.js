@@ -1,10 +1,7 @@
 /* Pictures: small drawings made of elements, each with its meaning in words for who does not see it. */
 
 import { drawn, element } from "./elements.js";
-import { say, short } from "./language.js";
-
-/** A value over rounds, with a second, bad kind on top.
- * @typedef {{ label: string | number, value: number, bad?: number }} Point */
+import { say } from "./language.js";
 
 const CELL = 14;
 const GAP = 4;
@@ -56,72 +53,6 @@ export function legend(meanings) {
       drawn("rect", { class: kind, x: 1, y: 1, width: 10, height: 10, rx: 2 }),
     );
   return element("ul", { class: "legend" }, ...meanings.map(([kind, words]) => element("li", {}, sample(kind), words)));
-}
-
-const WIDTH = 320;
-const HEIGHT = 130;
-const EDGE = 46;
-
-/** A chart of values over rounds: bars (with a second, bad kind on top) or a line.
- * @type {(title: string, points: Point[], how?: { line?: boolean, unit?: string }) => HTMLElement} */
-export function chart(title, points, { line = false, unit = "" } = {}) {
-  const figure = element("figure", {}, element("figcaption", {}, element("strong", {}, title)));
-  if (!points.length) {
-    figure.append(element("p", { class: "quiet" }, say("nothing-yet")));
-    return figure;
-  }
-  const highest = Math.max(...points.map(({ value, bad = 0 }) => value + bad)) || 1; // of nothing but zeros
-  /** @type {(index: number) => number} */
-  const across = (index) => EDGE + (index + 0.5) * ((WIDTH - EDGE) / points.length);
-  /** @type {(value: number) => number} */
-  const up = (value) => HEIGHT - 18 - (value / highest) * (HEIGHT - 36);
-  const wide = Math.max(1, ((WIDTH - EDGE) / points.length) * 0.7);
-  /** @type {(index: number, from: number, to: number, kind: string) => SVGElement} */
-  const bar = (index, from, to, kind) =>
-    drawn("rect", {
-      class: kind,
-      x: across(index) - wide / 2,
-      y: up(to),
-      width: wide,
-      height: Math.max(0, up(from) - up(to)),
-    });
-  const marks = line
-    ? [
-        drawn("polyline", {
-          class: "chart-line",
-          points: points.map(({ value }, index) => `${across(index)},${up(value)}`).join(" "),
-        }),
-      ]
-    : points.flatMap(({ value, bad = 0 }, index) => [
-        bar(index, 0, value, "chart-bar"),
-        bar(index, value, value + bad, "chart-bar bad"),
-      ]);
-  /** @type {(x: number, y: number, words: string, anchor?: string) => SVGElement} */
-  const text = (x, y, words, anchor = "start") =>
-    drawn("text", { class: "chart-text", x, y, "text-anchor": anchor }, words);
-  const latest = points[points.length - 1];
-  const [last, most] = [latest.value, highest].map((value) => `${short(value)}${unit}`);
-  const words = say("chart.words", { title, count: points.length, latest: last, highest: most });
-  figure.append(
-    drawn(
-      "svg",
-      { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
-      ...[0, 0.5, 1].flatMap((part) => [
-        drawn("line", {
-          class: part ? "chart-grid" : "chart-axis",
-          x1: EDGE,
-          x2: WIDTH,
-          y1: up(part * highest),
-          y2: up(part * highest),
-        }),
-        text(EDGE - 4, up(part * highest) + 4, `${short(part * highest)}${part === 1 ? unit : ""}`, "end"),
-      ]),
-      ...marks,
-      text(EDGE, HEIGHT - 4, say("chart.round", { number: String(points[0].label) })),
-      text(WIDTH, HEIGHT - 4, String(latest.label), "end"),
-    ),
-  );
-  return figure;
 }
 
 /** A code to scan, from its rows of 0 and 1; dark on light in either theme, as cameras want it.

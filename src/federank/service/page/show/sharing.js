@@ -212,7 +212,7 @@ function showFillings() {
 }
 
 function showKinds() {
-  if (view.federation.scale) return showFillings();
+  if (view.federation.scale && view.plain) return showFillings();
   const box = byId("kinds");
   const radios = KINDS.filter(([sharing]) => view.federation.sharing.includes(sharing)).map(
     ([sharing, title, words]) => {

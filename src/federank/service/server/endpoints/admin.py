@@ -17,7 +17,7 @@ from federank.service.server.metrics import CONTENT_TYPE
 from federank.service.server.service import Service
 from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection
-from federank.service.server.store.hits import judged_versions, told
+from federank.service.server.store.hits import ENOUGH, judged_versions, pooled, told
 from federank.service.server.store.overview import latest_rounds
 from federank.service.server.store.statements import ask_to_close, get_fact, put_fact
 from federank.service.server.store.writer import FACTS
@@ -47,13 +47,13 @@ async def metrics(service: Service, request: Request) -> Response:  # noqa: ARG0
 
 
 async def overview(service: Service, request: Request) -> Response:
-    """The latest rounds: reports, dropouts, refusals by reason, bytes, drift, duration; and latency."""
+    """The latest rounds: reports, dropouts, refusals by reason, bytes, drift, duration, devices; and latency."""
     await check_operator(service, request)
     rounds, rejected = await service.read(lambda connection: latest_rounds(connection, SHOWN_ROUNDS))
-    judged = await service.read(lambda connection: judged_versions(connection, SHOWN_JUDGED))
+    judged = await service.read(lambda connection: judged_versions(connection, SHOWN_ROUNDS))
     joining = await service.read(lambda connection: get_fact(connection, "joining"))
     tally = await service.read(lambda connection: connection.one("SELECT departures FROM tallies"))
-    charter = service.charter
+    charter, settings = service.charter, service.latest.rounds
     return json_response(
         status_of(service)
         | {
@@ -63,12 +63,14 @@ async def overview(service: Service, request: Request) -> Response:
             "joining": joining,
             "left": int(tally[0]) if tally else 0,
             "paused": service.latest.paused,
+            "limits": {"minimum": settings.minimum, "enough": settings.enough, "deadline": settings.deadline},
             "waiting": service.dispatcher.waiting,
             "leads": service.leader.leads,
             "rounds": rounds,
             "rejected": rejected,
             "latency_ms": service.metrics.latency(),
-            "evaluation": [told(version, service.charter.span) for version in judged],
+            "evaluation": [told(version, charter.span) for version in judged[:SHOWN_JUDGED]],
+            "trend": [told(version, charter.span) for version in pooled(judged, ENOUGH)],
             "largest_move": round(service.latest.signals.largest_move, 4),
             "moved_most": moved_most(service),
             "busiest_range_reports": service.ranges.busiest(),

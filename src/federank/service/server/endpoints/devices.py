@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from federank.errors import BadMessage
+from federank.protocol.randomised_response import ABSOLUTE, MEASURES, SQUARED
 from federank.service.server.dispatcher import Spent
 from federank.service.server.endpoints.public import newest, whole_number
 from federank.service.server.http.rate_limits import bucket_of, enforce_rate_limit, range_of, read_body
@@ -196,13 +197,16 @@ async def evaluate(service: Service, request: Request) -> Response:
     body = await read_body(request, SMALL_BODY, service.trust.body_seconds)
     try:
         told = json.loads(body)
-        version, hit = told["version"], told["hit"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        version = hit = None
+        version, hit, measure = told["version"], told["hit"], told.get("measure", ABSOLUTE)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        version = hit = measure = None
     if type(version) is not int or not isinstance(hit, bool) or not 0 <= version <= newest(service).version:
         raise Refusal(422, "malformed", 'Say of which version: {"version": 12, "hit": true}.')
+    if measure not in (MEASURES if service.charter.span is not None else (ABSOLUTE,)):
+        raise Refusal(422, "malformed", "A measure is absolute or squared, and only where ratings are predicted.")
     reporter = use_of(service.charter.ticket_key, f"hit {device}", version)
-    is_first = await service.writer.write(lambda connection: keep_hit(connection, version, reporter, hit))
+    is_squared = measure == SQUARED
+    is_first = await service.writer.write(lambda connection: keep_hit(connection, version, reporter, hit, is_squared))
     return json_response({"counted": is_first}, 201 if is_first else 200)
 
 

@@ -51,6 +51,14 @@ class Kind(NamedTuple):
     """What an accepted upload adds to its round's sum. It was judged when it arrived, and is not checked again."""
 
 
+class Promise(NamedTuple):
+    """What sums promise of all messages of a life, said in one of two ways."""
+
+    sigma: float | None  # each server's noise, in longest messages; 0: none
+    epsilon: float | None
+    delta: float
+
+
 class SumsPlan(NamedTuple):
     """What a charter of sums says about messages."""
 
@@ -62,17 +70,33 @@ class SumsPlan(NamedTuple):
     power: float
 
 
+def _no_forecast(people: int, items: int, delta: float) -> float | None:
+    """What noise costs was never measured for this method, so none is chosen without being asked for."""
+    del people, items, delta
+    return None
+
+
 class SumsOf(NamedTuple):
     """What a server must know of a method whose messages may be sent as sums that no single server can open."""
 
-    plan: Callable[[Any, int, int, float | None, float], SumsPlan]
-    """(settings, number of items, people a round, sigma or None, epsilon) -> the plan of a new federation."""
+    settings: Callable[[Any, Promise], Any]
+    """(settings, promise) -> the settings of a federation of sums that makes it."""
+    plan: Callable[[Any, int, int, Promise], SumsPlan]
+    """(settings, number of items, people a round, promise) -> the plan of a new federation."""
     stage: Callable[[Published], int]
     """(model) -> which of a life's messages a round on it asks for."""
     digest: Callable[[Any, Published], bytes]
     """(settings, model) -> the digest of the model as devices read it."""
     fold: Callable[[Any, SumsCharter, Published, int, IntVector, int], Content]
     """(settings, charter, model, people, the noisy sum of all messages, how many they are) -> the next version."""
+    is_drawn: Callable[[Content], bool]
+    """(first content) -> whether a federation's seed has drawn it, and it is no trained model."""
+    affordable: Callable[[int, int, float], float | None] = _no_forecast
+    """(people a round, items, delta) -> the epsilon of a federation that names none; None: no noise."""
+    idle: tuple[str, ...] = ()
+    """Settings that mean nothing where messages are sums."""
+    only: tuple[str, ...] = ()
+    """Settings that mean nothing elsewhere."""
 
 
 def _never(settings: Any, model: Published, body: bytes) -> str | None:

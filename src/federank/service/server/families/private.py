@@ -8,13 +8,12 @@ spectral    Frugal's own message, clipped to a length, with one noise for all of
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from federank.arrays import FloatMatrix, IntVector
-from federank.protocol.accountant import mu_for
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.squares.private.cohorts import PrivateModel, fold_of_cohort
 from federank.protocol.squares.private.fold import PULL
@@ -22,16 +21,23 @@ from federank.protocol.squares.private.joined import heard_from
 from federank.protocol.squares.private.plan import PrivatePlan, planned
 from federank.protocol.squares.recipes import shrinkage_for
 from federank.protocol.sums.charter import PRIVATE, SPECTRAL, SumsCharter
-from federank.protocol.sums.rounding import C_INT, in_units
-from federank.service.server.families.family import SumsPlan
+from federank.protocol.sums.rounding import in_units
+from federank.service.server.families.family import Promise, SumsPlan
+from federank.service.server.families.sealed import one_noise
 from federank.service.server.federation.published import Content, Published
 
 
-def plan_of(settings: FrugalSettings, n_items: int, people: int, sigma: float | None, epsilon: float) -> SumsPlan:
-    """The plan of a new federation whose rounds are to be of so many people; a sigma counts before an epsilon."""
+def promising(settings: FrugalSettings, promise: Promise) -> FrugalSettings:
+    """The settings with the promise among them; where a clip is named, its recipe knows of none."""
     if settings.clip is not None:
-        each = sigma if sigma is not None else math.sqrt(settings.messages) / mu_for(epsilon, settings.delta)
-        noises = (math.ceil(each * C_INT),) * settings.messages
+        return replace(settings, delta=promise.delta)
+    return replace(settings, **promise._asdict())
+
+
+def plan_of(settings: FrugalSettings, n_items: int, people: int, promise: Promise) -> SumsPlan:
+    """The plan of a new federation whose rounds are to be of so many people."""
+    if settings.clip is not None:
+        noises = one_noise(promise, settings.messages)
         return SumsPlan(
             SPECTRAL, int(settings.factors or 0), int(settings.factors or 0) + 1, settings.clip, noises, 0.0
         )

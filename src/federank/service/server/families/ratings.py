@@ -37,14 +37,18 @@ from federank.protocol.ratings.first_values import uniform_rows
 from federank.protocol.ratings.messages import RatingUpdate, rating_update_bytes
 from federank.protocol.ratings.plausibility import why_implausible_ratings
 from federank.protocol.ratings.recipes import RatingRecipe, rating_recipe
+from federank.protocol.ratings.sums import columns_of_gradients, fold_sum_of_gradients
+from federank.protocol.sums.charter import GRADIENTS, SumsCharter
+from federank.protocol.sums.offer import rating_model_digest
 from federank.recommenders.predicting import refuse_bad_ratings
-from federank.service.server.families.family import Family, Form, Kind
+from federank.service.server.families.family import Family, Form, Kind, Promise, SumsOf, SumsPlan
 from federank.service.server.families.pairs import HEADER_ROOM, known_items
+from federank.service.server.families.sealed import SEALED, one_noise
 from federank.service.server.federation.published import Content, Published
 
 DEVICE_SETTINGS = (
     *("factors", "learning_rate", "decay", "regulariser", "initial_range", "t_predict", "t_local"),
-    *("item_gradients", "filling_start", "local_training", "lowest", "highest", "step"),
+    *("item_gradients", "filling_start", "local_training", "lowest", "highest", "step", "messages", "clip"),
 )
 """What a device must be told to follow the recipe and to know the scale; the iteration comes with each Broadcast."""
 FEDERATION_SETTINGS = (*DEVICE_SETTINGS, "filling", "rho", "sampling", "seed")
@@ -109,16 +113,41 @@ def _recipe_alone(settings: RatingFederationSettings, n_items: int) -> RatingRec
 def fold(recipe: RatingRecipe, model: Published, round_number: int, updates: Iterable[RatingUpdate]) -> Content:
     """The next version, by the aggregation of the simulation, at the rate of the iteration."""
     del round_number
-    tables, overall, _ = model.content
-    reports, heard = list(updates), tables["heard"].copy()
+    reports, heard = list(updates), model.content.tables["heard"].copy()
     for update in reports:
         heard[update.items] = 1
-    none = np.zeros((0, recipe.factors), dtype=np.float32)
-    shared = SharedFactors(tables["vectors"], tables.get("implicit", none), iteration_of(model))
+    shared = _shared(recipe, model)
     shared.aggregate(recipe, reports)
+    return _next(recipe, model, shared, heard, len(reports))
+
+
+def fold_sum(
+    settings: RatingFederationSettings,
+    charter: SumsCharter,
+    model: Published,
+    people: int,
+    total: IntVector,
+    messages: int,
+) -> Content:
+    """The next version, from the sum of messages that nobody has read, with the noise of both servers."""
+    now = recipe(settings, charter.items, people)
+    shared = _shared(now, model)
+    stepped = fold_sum_of_gradients(now, shared, total, charter.length_of_clip(), charter.noises[0])
+    heard = np.maximum(model.content.tables["heard"], stepped.astype(np.int8))
+    return _next(now, model, shared, heard, messages)
+
+
+def _shared(recipe: RatingRecipe, model: Published) -> SharedFactors:
+    """What a fold works on."""
+    tables, none = model.content.tables, np.zeros((0, recipe.factors), dtype=np.float32)
+    return SharedFactors(tables["vectors"], tables.get("implicit", none), iteration_of(model))
+
+
+def _next(recipe: RatingRecipe, model: Published, shared: SharedFactors, heard: Any, reports: int) -> Content:
+    """What follows from a fold of so many reports."""
     implicit = {"implicit": shared.implicit_vectors} if recipe.implicit else {}
-    everybody = max(len(recipe.participants), len(reports), 1)
-    passed = float(overall["iteration"][0]) + len(reports) / everybody
+    everybody = max(len(recipe.participants), reports, 1)
+    passed = float(model.content.overall["iteration"][0]) + reports / everybody
     return Content({"vectors": shared.vectors, **implicit, "heard": heard}, {"iteration": np.array([passed])})
 
 
@@ -190,6 +219,51 @@ def suggests(settings: RatingFederationSettings) -> dict[str, Any]:
     }
 
 
+def summed_settings(settings: RatingFederationSettings, promise: Promise) -> RatingFederationSettings:
+    """The settings of a federation of sums: no virtual ratings, a number of messages, and the bound of each."""
+    noisy = bool(promise.sigma) or promise.epsilon is not None
+    messages, clip = (20, 8.0) if noisy else (50, 64.0)
+    return replace(
+        settings,
+        filling="none",
+        rho=0.0,
+        messages=messages if settings.messages is None else settings.messages,
+        clip=clip if settings.clip is None else float(settings.clip),
+    )
+
+
+def plan_of(settings: RatingFederationSettings, n_items: int, people: int, promise: Promise) -> SumsPlan:
+    """One kind of message, with one noise, as often as was promised."""
+    del n_items, people
+    assert settings.messages is not None, "a federation of sums has a number of messages"
+    assert settings.clip is not None, "and a bound of each"
+    columns = columns_of_gradients(settings.factors, implicit=settings.implicit)
+    noises = one_noise(promise, settings.messages)
+    return SumsPlan(GRADIENTS, settings.factors, columns, settings.clip, noises, 0.0)
+
+
+def digest_of_model(settings: RatingFederationSettings, model: Published) -> bytes:
+    """The digest of the model as devices read it."""
+    tables = model.content.tables
+    W = tables.get("implicit", np.zeros((0, settings.factors), dtype=np.float32))
+    return rating_model_digest(model.version, iteration_of(model), tables["heard"], tables["vectors"], W)
+
+
+def _every_message_alike(model: Published) -> int:
+    """Which of a life's messages a round asks for: all are of one kind."""
+    del model
+    return 0
+
+
+def _is_drawn(first: Content) -> bool:
+    return float(first.overall["iteration"][0]) == 0
+
+
+def invitations(settings: RatingFederationSettings) -> int | None:
+    """How often a device is invited in its life: without end, or as many messages as were promised."""
+    return settings.messages
+
+
 PMF = Family(
     method="pmf",
     settings=RatingFederationSettings,
@@ -202,7 +276,18 @@ PMF = Family(
     recipe=recipe,
     fold=fold,
     encode=encode_rows,
-    kinds={"plain": Kind(judge, summand)},
+    kinds={"plain": Kind(judge, summand), "sums": SEALED},
+    sums=SumsOf(
+        settings=summed_settings,
+        plan=plan_of,
+        stage=_every_message_alike,
+        digest=digest_of_model,
+        fold=fold_sum,
+        is_drawn=_is_drawn,
+        idle=("filling", "rho", "sampling"),
+        only=("messages", "clip"),
+    ),
+    invitations=invitations,
     implausible=implausible,
     suggests=suggests,
     sharing=("sticky",),
@@ -213,6 +298,6 @@ SVDPP = replace(
     PMF,
     method="svdpp",
     settings=SVDPlusPlusFederationSettings,
-    kinds={"plain": Kind(judge_implicit, summand)},
+    kinds={"plain": Kind(judge_implicit, summand), "sums": SEALED},
     implausible=Family.implausible,
 )

@@ -30,17 +30,18 @@ from federank.protocol.squares.codec import decode_squares_update, encode_square
 from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
 from federank.protocol.squares.messages import SquaresUpdate
 from federank.protocol.squares.plausibility import why_implausible_squares
+from federank.protocol.squares.private.forecast import affordable
 from federank.protocol.squares.recipes import SquaresRecipe, factors_for, shrinkage_for, squares_recipe
 from federank.protocol.squares.server_steps import SummedMessages, item_weights
 from federank.protocol.squares.transmission import message_norm
 from federank.protocol.sums.charter import PRIVATE, SumsCharter
-from federank.protocol.sums.forms import upload_from
 from federank.protocol.sums.offer import model_digest
 from federank.protocol.sums.rounding import in_units
 from federank.protocol.wire import Array
 from federank.service.server.families.family import Family, Form, Kind, SumsOf
 from federank.service.server.families.pairs import HEADER_ROOM, known_items
-from federank.service.server.families.private import first_private, fold_private, plan_of, stage_of
+from federank.service.server.families.private import first_private, fold_private, plan_of, promising, stage_of
+from federank.service.server.families.sealed import SEALED
 from federank.service.server.federation.published import Content, Published, lowest_rows
 
 DEVICE_SETTINGS = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip")
@@ -237,19 +238,6 @@ def _length(update: SquaresUpdate) -> float:
     return float(update.scale) * message_norm(update.strengths, update.vector)
 
 
-def judge_sealed(body: bytes, form: Form) -> int:
-    """Refuse an upload of sums that has not the one form of them; what is in it nobody can tell."""
-    if form.numbers:
-        upload_from(form.check, body, form.numbers)
-    return 0
-
-
-def _unread(body: bytes, form: Form) -> SquaresUpdate:
-    """An upload of sums adds nothing by itself: only with the helper's word does its share count."""
-    del body, form
-    raise AssertionError("uploads of sums are added up by service/server/sums")
-
-
 def implausible(settings: FrugalSettings, model: Published, body: bytes) -> str | None:
     """Why no device can have sent this message: it is not what a history gives with this model."""
     tables, overall, _ = model.content
@@ -308,8 +296,16 @@ SQUARES = Family(
     recipe=recipe,
     fold=fold,
     encode=encode_rows,
-    kinds={"plain": Kind(judge, summand), "sums": Kind(judge_sealed, _unread)},
-    sums=SumsOf(plan_of, stage_of, digest_of_model, fold_sum),
+    kinds={"plain": Kind(judge, summand), "sums": SEALED},
+    sums=SumsOf(
+        settings=promising,
+        plan=plan_of,
+        stage=stage_of,
+        digest=digest_of_model,
+        fold=fold_sum,
+        is_drawn=lambda first: int(first.state["before"][0]) == 0,
+        affordable=affordable,
+    ),
     invitations=invitations,
     defences=SQUARES_DEFENCES,
     implausible=implausible,

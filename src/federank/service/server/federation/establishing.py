@@ -21,7 +21,7 @@ from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_fact, lock_facts, put_content, put_fact
 from federank.service.server.store.versions import put_whole
-from federank.service.server.sums.agreeing import SumsDemand, agree, planned_sums, put_agreement
+from federank.service.server.sums.agreeing import SumsDemand, agree, put_agreement, summable
 from federank.service.server.tickets import hash_of_token, new_token
 
 
@@ -49,9 +49,10 @@ def establish(
         )
     plan = None
     if sums is not None:
-        sums = sums.for_size(rounds.target, data.n_items)
-        settings = family.settle(sums.settings(settings) if family.sums else settings, data, trained)
-        plan = planned_sums(sums, family, settings, data.n_items, rounds.target)
+        method = summable(family)
+        sums = sums.for_size(rounds.target, data.n_items, method.affordable)
+        settings = family.settle(method.settings(settings, sums.promise), data, trained)
+        plan = method.plan(settings, data.n_items, rounds.target, sums.promise)
         settings = replace(settings, factors=plan.factors)
     else:
         settings = family.settle(settings, data, trained)

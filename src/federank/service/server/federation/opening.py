@@ -120,6 +120,7 @@ def _chosen(demand: Demand, learnt_by: str) -> tuple[Family, Any, RoundSettings]
     """The method of a new federation, its settings and those of its rounds, or a refusal."""
     family = FAMILIES[demand.method or (learnt_by if learnt_by in FAMILIES else DEFAULT_METHOD)]
     _refuse_settings_of_others(family, demand)
+    _refuse_idle_settings(family, demand)
     _refuse_sharing(family, demand)
     settings = family.settings(**{**family.defaults, **demand.settings})
     wanted = {**family.rounds, **(rounds_of_sums(demand.sums, demand.rounds) if demand.sums else demand.rounds)}
@@ -170,6 +171,20 @@ def _refuse_settings_of_others(family: Family, demand: Demand) -> None:
             f"The federation's method is {family.method}, which has no {flags}; leave it out, or name another --method "
             "for a new federation."
         )
+
+
+def _refuse_idle_settings(family: Family, demand: Demand) -> None:
+    """What means nothing with a helper, or nothing without one, is refused too."""
+    if family.sums is None:
+        return
+    idle, why = (
+        (family.sums.only, "means something only where messages are sums: name a --helper, or leave it out")
+        if demand.sums is None
+        else (family.sums.idle, "hides nothing where no single server reads a message; leave it out, or the --helper")
+    )
+    for name in idle:
+        if name in demand.settings:
+            raise SettingError(f"--{name.replace('_', '-')} {demand.settings[name]} {why}.")
 
 
 def _refuse_sharing(family: Family, demand: Demand) -> None:

@@ -13,15 +13,13 @@ from federank.service.server.http.middleware import Middleware, Table
 from federank.service.server.service import Service
 
 PAGE = Path(__file__).parents[2] / "page"
-OPERATORS = tuple(f"admin.{kind}" for kind in ("html", "js"))
-"""The operator's page, which devices and browsers do not get."""
+OPERATORS = ("admin.", "operator/")
+"""How the names of the operator's files begin: devices and browsers do not get them."""
 
 
 def public_app(service: Service) -> Middleware:
     """What devices and browsers talk to."""
-    assets = read_assets(PAGE)
-    for name in OPERATORS:
-        assets.pop(name, None)
+    assets = {name: asset for name, asset in read_assets(PAGE).items() if not name.startswith(OPERATORS)}
     assets["files.json"] = listed(assets)
     return Middleware(service, Table(PUBLIC_ROUTES, "FedeRank federation"), _files(assets))
 
@@ -29,8 +27,8 @@ def public_app(service: Service) -> Middleware:
 def admin_app(service: Service) -> Middleware:
     """What the operator talks to."""
     assets = read_assets(PAGE)
-    if OPERATORS[0] in assets:
-        assets["admin"] = assets[OPERATORS[0]]
+    if "admin.html" in assets:
+        assets["admin"] = assets["admin.html"]
     return Middleware(service, Table(ADMIN_ROUTES, "FedeRank operator"), _files(assets))
 
 

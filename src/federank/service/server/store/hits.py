@@ -1,11 +1,13 @@
 """Federated evaluation: answers of devices on whether an item that they hold back was among their first ten.
 
 Each answer is randomised on its device (protocol/randomised_response.py), and counted once for a device and version. A
-device is in the table by a word that is another for every version, so its answers are not linked here.
+device is in the table by a word that is another for every version, so its answers are not linked here. Where ratings
+are held back an answer is about how far off the prediction is, or about the square of that: MAE and RMSE follow.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from federank.protocol.randomised_response import Estimate, estimate
@@ -16,6 +18,8 @@ from federank.service.server.store.statements import get_fact, put_fact
 
 WINDOW = 200
 """Answers that make one side of a comparison."""
+ENOUGH = 50
+"""Answers that make one point of a trend: with fewer, an estimate is mostly chance."""
 _JUDGED_FROM = "judged from"  # the version with which the comparison began anew
 
 
@@ -25,16 +29,19 @@ class Judged(NamedTuple):
     version: int
     answers: int
     yes: int
+    squared_answers: int = 0
+    squared_yes: int = 0
 
 
-def keep_hit(connection: Connection, version: int, reporter: bytes, hit: bool) -> bool:
+def keep_hit(connection: Connection, version: int, reporter: bytes, hit: bool, is_squared: bool = False) -> bool:
     """Count an answer, within the caller's transaction; whether it is the device's first about this version."""
     return bool(
         connection.run(
-            "INSERT INTO hits (version, reporter, hit) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO hits (version, reporter, hit, squared) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
             version,
             reporter,
             int(hit),
+            int(is_squared),
         )
     )
 
@@ -42,23 +49,37 @@ def keep_hit(connection: Connection, version: int, reporter: bytes, hit: bool) -
 def judged_versions(connection: Connection, most: int, since: int = 0) -> list[Judged]:
     """The newest versions that devices have said something about, newest first."""
     rows = connection.all(
-        "SELECT version, COUNT(*), SUM(hit) FROM hits WHERE version >= ? GROUP BY version"
+        "SELECT version, SUM(1 - squared), SUM((1 - squared) * hit), SUM(squared), SUM(squared * hit) FROM hits"
+        " WHERE version >= ? GROUP BY version"
         " ORDER BY version DESC LIMIT ?",
         since,
         most,
     )
-    return [Judged(int(version), int(answers), int(yes)) for version, answers, yes in rows]
+    return [Judged(*map(int, row)) for row in rows]
 
 
 def told(judged: Judged, span: float | None = None) -> dict[str, Any]:
     """A version's estimate as the operator reads it; where ratings are judged, `span` is how far the scale reaches.
 
-    A yes is then a rating that was met, rounded at random, so the share that is missing is the mean absolute error.
+    A yes is then a rating that was met, rounded at random, so the share that is missing is the mean absolute error, or
+    the mean of squares.
     """
-    found = estimate(judged.answers, judged.yes)
-    numbers = {name: round(value, 4) for name, value in found._asdict().items()}
-    errors = {} if span is None else {"mae": round(span * (1 - found.share), 4)}
-    return {"version": judged.version, "answers": judged.answers, **numbers, **errors}
+    entry: dict[str, Any] = {"version": judged.version, "answers": judged.answers + judged.squared_answers}
+    if judged.answers:
+        found = estimate(judged.answers, judged.yes)
+        entry |= {name: round(value, 4) for name, value in found._asdict().items()}
+        if span is not None:
+            entry |= _errors("mae", [span * (1 - share) for share in found])
+    if judged.squared_answers and span is not None:
+        found = estimate(judged.squared_answers, judged.squared_yes)
+        entry |= _errors("rmse", [span * math.sqrt(max(0.0, 1 - share)) for share in found])
+    return entry
+
+
+def _errors(name: str, values: list[float]) -> dict[str, float]:
+    """An error and its 95 % interval, from what they are of a share and its own, whose ends change places."""
+    error, high, low = (round(max(0.0, value), 4) for value in values)
+    return {name: error, f"{name}_low": low, f"{name}_high": high}
 
 
 class Fall(NamedTuple):
@@ -72,22 +93,27 @@ class Fall(NamedTuple):
 def fallen(connection: Connection) -> Fall | None:
     """Whether the latest answers are worse than those before, beyond what chance explains: the intervals are apart."""
     judged = judged_versions(connection, 4 * WINDOW, int(get_fact(connection, _JUDGED_FROM) or 0))
-    after, rest = _window(judged)
-    before, _ = _window(rest)
-    if after is None or before is None:
+    windows = pooled(judged, WINDOW)
+    if len(windows) < 2:
         return None
+    after, before = windows[:2]
     later, earlier = estimate(after.answers, after.yes), estimate(before.answers, before.yes)
     return Fall(before.version, earlier, later) if later.high < earlier.low else None
 
 
-def _window(judged: list[Judged]) -> tuple[Judged | None, list[Judged]]:
-    """So many of the newest versions as have `WINDOW` answers together, as one, and the versions before them."""
-    answers = yes = 0
-    for place, version in enumerate(judged):
-        answers, yes = answers + version.answers, yes + version.yes
-        if answers >= WINDOW:
-            return Judged(judged[0].version, answers, yes), judged[place + 1 :]
-    return None, []
+def pooled(judged: list[Judged], least: int) -> list[Judged]:
+    """Neighbouring versions taken together, newest first, so that each group has `least` answers; named by its newest.
+
+    The oldest versions, if they have fewer together, are in no group.
+    """
+    groups: list[Judged] = []
+    newest, answers, yes = -1, 0, 0
+    for version in judged:
+        newest, answers, yes = max(newest, version.version), answers + version.answers, yes + version.yes
+        if answers >= least:
+            groups.append(Judged(newest, answers, yes))
+            newest, answers, yes = -1, 0, 0
+    return groups
 
 
 def undo_fall(connection: Connection, extend: Extend) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What the operator sees of the rounds: reports, dropouts, refusals by reason, bytes, drift, duration."""
+"""What the operator sees of the rounds: reports, dropouts, refusals, bytes, drift, seconds, and when they ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from federank.service.server.store.database import Connection
 def latest_rounds(connection: Connection, most: int) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """The latest rounds, newest first, at most so many; and how many uploads were ever refused, by reason."""
     rows = connection.all(
-        "SELECT r.number, r.version, r.state, r.reports, r.bytes, r.clipped, r.drift, r.seconds, g.granted"
+        "SELECT r.number, r.version, r.state, r.reports, r.bytes, r.clipped, r.drift, r.seconds, g.granted,"
+        " r.ended, r.devices, r.departures"
         " FROM rounds r LEFT JOIN grants g ON g.round = r.number ORDER BY r.number DESC LIMIT ?",
         most,
     )
@@ -22,7 +23,7 @@ def latest_rounds(connection: Connection, most: int) -> tuple[list[dict[str, Any
         refused.setdefault(int(number), {})[str(reason)] = int(count)
     totals = connection.all("SELECT reason, SUM(count) FROM refusals GROUP BY reason ORDER BY reason")
     shown = []
-    for number, version, state, reports, size, clipped, drift, seconds, granted in rows:
+    for number, version, state, reports, size, clipped, drift, seconds, granted, ended, devices, departures in rows:
         if state in ("open", "closed"):
             row = connection.one(
                 "SELECT COUNT(*), COALESCE(SUM(size), 0), COALESCE(SUM(clipped), 0) FROM uploads WHERE round = ?",
@@ -43,6 +44,10 @@ def latest_rounds(connection: Connection, most: int) -> tuple[list[dict[str, Any
                 "clipped": int(clipped),
                 "drift": float(drift),
                 "seconds": round(float(seconds), 3),
+                # What earlier versions of FedeRank did not note is not known.
+                "ended": None if ended is None else round(float(ended), 3),
+                "devices": None if devices is None else int(devices),
+                "departures": None if departures is None else int(departures),
             }
         )
     return shown, {str(reason): int(count) for reason, count in totals}

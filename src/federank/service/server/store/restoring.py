@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from federank.service.server.store.database import Connection
+from federank.service.server.store.ending import note_end
 from federank.service.server.store.statements import get_fact, put_fact
 from federank.service.server.store.versions import model_to_fold, put_whole
 
@@ -24,6 +25,7 @@ def jump_ahead(connection: Connection) -> int:
     with connection.transaction():
         row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")
         number = (int(row[0]) if row else 0) + LEAP
+        note_end(connection)
         abandoned = connection.run("UPDATE rounds SET state = 'abandoned' WHERE state IN ('open', 'closed')")
         connection.run("UPDATE tallies SET abandoned = abandoned + ?", abandoned)
         connection.run(

@@ -12,6 +12,7 @@ from typing import Any
 
 from federank.service.server.federation.published import Content, Published
 from federank.service.server.store.database import Connection
+from federank.service.server.store.ending import note_end
 from federank.service.server.store.statements import get_fact, put_fact
 from federank.service.server.store.versions import model_at, model_to_fold, put_whole
 
@@ -61,6 +62,7 @@ def roll_back(connection: Connection, version: int, extend: Extend) -> Published
 def publish_between(connection: Connection, newest: Published, model: Published) -> Published:
     """Publish a version that no round has made, and give up the rounds that are under way."""
     row = connection.one("SELECT COALESCE(MAX(number), 0) FROM rounds")
+    note_end(connection)
     given_up = connection.run(
         "UPDATE rounds SET state = 'abandoned',"
         " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number) WHERE state IN ('open', 'closed')"

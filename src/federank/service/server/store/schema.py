@@ -3,7 +3,8 @@
     facts      what the federation is: recipe, catalogue, round settings, key of the tickets, hash of the admin token
     devices    a random id and the hash of its token; where messages are counted, how often it was invited and to which
                round last; nothing else is known of anybody
-    rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup
+    rounds     one row each: open -> closed -> folded, or open -> abandoned; `skipped` after a restored backup; when it
+               ended, and how many devices there were and had left by then (ending.py)
     grants     how many devices have been given a round's task
     uploads    one row per ticket used, and per device and fold: the digest, and until it is folded the bytes (any kind:
                see families/family.py); where only sums are read, whether it was counted or why not (sums/store.py)
@@ -73,6 +74,12 @@ MIGRATIONS: list[list[str]] = [
         " PRIMARY KEY (version, reporter))",
     ],
     ["ALTER TABLE uploads ADD COLUMN outcome TEXT NOT NULL DEFAULT ''"],
+    [
+        "ALTER TABLE rounds ADD COLUMN ended {real}",
+        "ALTER TABLE rounds ADD COLUMN devices {whole}",
+        "ALTER TABLE rounds ADD COLUMN departures {whole}",
+    ],
+    ["ALTER TABLE hits ADD COLUMN squared {whole} NOT NULL DEFAULT 0"],
 ]
 """Each migration's statements, in order; the first is number 1."""
 

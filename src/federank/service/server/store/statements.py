@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from federank.service.server.store.database import Connection, StoreAway
+from federank.service.server.store.ending import note_end
 from federank.service.server.tickets import Ticket, use_of
 
 Outcome = Literal["stored", "again", "repeated", "reported", "late", "gone", "banned"]
@@ -373,6 +374,7 @@ def close_round(connection: Connection, number: int, minimum: int, *, opens_next
         reports = count_reports(connection, number)
         if reports >= minimum:
             return reports
+        note_end(connection, number)
         connection.run("UPDATE rounds SET state = 'abandoned', reports = ? WHERE number = ?", reports, number)
         connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
         connection.run("UPDATE tallies SET abandoned = abandoned + 1")

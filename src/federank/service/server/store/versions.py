@@ -16,6 +16,7 @@ from federank.errors import Overtaken as Overtaken
 from federank.protocol.wire import encode_parts
 from federank.service.server.federation.published import Published, whole_model
 from federank.service.server.store.database import Connection
+from federank.service.server.store.ending import note_end
 
 WHOLE_EVERY = 64
 """Every so many versions the whole model is stored; what lies between whole ones is dropped behind the last but one."""
@@ -38,6 +39,7 @@ def publish(
 ) -> None:
     """Write the version that a closed round has led to, and end the round; all at once, with what `also` writes."""
     with connection.transaction():
+        note_end(connection, number)
         folded = connection.run(
             "UPDATE rounds SET state = 'folded', drift = ?, seconds = ?,"
             " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number),"

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federank.errors import BadMessage, SettingError
-from federank.protocol.squares.private.forecast import affordable
 from federank.protocol.sums.canonical import canonical, digest
 from federank.protocol.sums.charter import SumsCharter, charter_from, fields_of_check
 from federank.protocol.sums.identities import new_private_key, public_key_of
 from federank.protocol.sums.norm_check.parameters import USUAL_PROJECTIONS
 from federank.protocol.sums.rounding import C_INT
-from federank.service.server.families.family import Family, SumsPlan
+from federank.service.server.families.family import Family, Promise, SumsOf, SumsPlan
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements import get_content, put_content
 
@@ -63,7 +63,7 @@ class SumsDemand:
             raise SettingError(f"delta is {self.delta}; a probability above 0 and below 1 is needed.")
         fields_of_check(self.projections or 0)
 
-    def for_size(self, people: int, items: int) -> SumsDemand:
+    def for_size(self, people: int, items: int, affordable: Callable[[int, int, float], float | None]) -> SumsDemand:
         """The same with noise by the size, where neither sigma nor epsilon was named: none until it costs little."""
         if (self.sigma, self.epsilon) != (None, None):
             return self
@@ -73,15 +73,14 @@ class SumsDemand:
         return replace(self, epsilon=math.ceil(100 * epsilon) / 100)
 
     @property
+    def promise(self) -> Promise:
+        """What is promised of all messages of a life."""
+        return Promise(self.sigma, self.epsilon, self.delta)
+
+    @property
     def chosen_projections(self) -> int:
         """How a new federation's messages are checked: as the operator says, or as is usual."""
         return USUAL_PROJECTIONS if self.projections is None else self.projections
-
-    def settings(self, settings: Any) -> Any:
-        """A method's settings with the promise among them; where a clip is named, its recipe knows of none."""
-        if settings.clip is not None:
-            return replace(settings, delta=self.delta)
-        return replace(settings, sigma=self.sigma, epsilon=self.epsilon, delta=self.delta)
 
 
 def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]:
@@ -110,8 +109,8 @@ def refuse_another_agreement(kept: Agreement | None, demand: SumsDemand, family:
     assert family.sums is not None, "a method with a charter of sums can be summed"
     same_noise, silent = True, (demand.sigma, demand.epsilon) == (None, None)
     if not silent:
-        asked = demand.settings(replace(settings, sigma=None, epsilon=None))
-        plan = family.sums.plan(asked, charter.items, 2, demand.sigma, demand.epsilon or 0.0)
+        asked = family.sums.settings(settings, demand.promise)
+        plan = family.sums.plan(asked, charter.items, 2, demand.promise)
         same_noise = plan.noises == charter.noises
     told = ", ".join(f"{noise / C_INT:.3g}" for noise in charter.noises)
     for name, is_same, now in (
@@ -150,14 +149,14 @@ class Agreement(NamedTuple):
         return HelperLine(self.charter.helper_origin, self.private, self.authority)
 
 
-def planned_sums(demand: SumsDemand, family: Family, settings: Any, n_items: int, people: int) -> SumsPlan:
-    """The plan of a new federation whose rounds are to be of so many people."""
+def summable(family: Family) -> SumsOf:
+    """What must be known of a method to send its messages as sums, or a refusal."""
     if family.sums is None:
         raise SettingError(
             f"The federation's method is {family.method}, whose messages cannot be sent as sums; --helper goes with "
-            "--method frugal."
+            "--method frugal, pmf or svdpp."
         )
-    return family.sums.plan(settings, n_items, people, demand.sigma, demand.epsilon or 0.0)
+    return family.sums
 
 
 def refuse_absent_helper(demand: SumsDemand) -> None:
@@ -199,8 +198,8 @@ def agree(
             clip=repr(float(plan.clip)),
             noises=plan.noises,
             power=repr(float(plan.power)),
-            delta=repr(float(settings.delta)),
-            messages=settings.messages,
+            delta=repr(float(demand.delta)),
+            messages=len(plan.noises),
             least_cohort=demand.least_cohort,
             largest_cohort=LARGEST_COHORT,
             helper_origin=identity.origin,

@@ -21,6 +21,7 @@ from federank.protocol.sums.asking import decode_reports
 from federank.protocol.sums.masks import RingVector, ring_bytes, ring_from
 from federank.protocol.sums.upload import Report
 from federank.service.server.store.database import Connection, StoreAway
+from federank.service.server.store.ending import note_end
 from federank.service.server.store.statements import count_refusals
 
 COUNTED, UNOPENED, TOO_LOUD, COPIED, MALFORMED = "counted", "unopened", "too-loud", "copied", "malformed"
@@ -158,7 +159,14 @@ def rounds_with_records(connection: Connection, first: int, most: int) -> list[i
 def abandon_closed(connection: Connection, number: int, record: bytes) -> None:
     """End a closed round without a fold: its uploads' bytes and its sum go."""
     with connection.transaction():
-        if connection.run("UPDATE rounds SET state = 'abandoned' WHERE number = ? AND state = 'closed'", number):
+        note_end(connection, number)
+        abandoned = connection.run(
+            "UPDATE rounds SET state = 'abandoned',"
+            " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number)"
+            " WHERE number = ? AND state = 'closed'",
+            number,
+        )
+        if abandoned:
             connection.run("UPDATE tallies SET abandoned = abandoned + 1")
         connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
         put_record(connection, number, record, b"", b"")

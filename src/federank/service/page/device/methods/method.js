@@ -2,7 +2,8 @@
 
     pairs     fpl: gradients of the items it shares and of others they are compared with, round after round
     squares   frugal: a vector solved for at home, and a handful of whole messages in a life
-    ratings   pmf, svdpp: gradients of what was rated, and of items sampled among it with virtual ratings
+    ratings   pmf, svdpp: gradients of what was rated, and of items sampled among it with virtual ratings; or of every item, where
+              no single server reads a message
 
 A method is made from what `GET /federation` says of its recipe, once that is sure to be one.
 */
@@ -31,15 +32,16 @@ the ledger's lines that change, and all its numbers where only sums of messages 
  * @property {(model: Model) => Float32Array} popularity which items are the better known ones
  * @property {{ lowest: number, highest: number, step: number }} [scale] what ratings there are, where items are rated
  * @property {boolean} [namesRated] whether messages name what was rated, whatever hides it
+ * @property {boolean} [hasImplicit] whether items have a second vector (SVD++)
  * @property {(identity: Identity, history: Int32Array, model: Model, stars: Float32Array) => Float32Array} home
  * @property {(device: Device, task: Task, identity: Identity, outward: Outward) => Promise<Message>} message */
 
-/** @type {Record<string, (recipe: any) => Method>} */
+/** @type {Record<string, (recipe: any, isSummed: boolean) => Method>} */
 const METHOD_OF = { fpl: pairs, frugal: squares, pmf, svdpp };
 
-/** A method by its name, with a federation's recipe.
- * @type {(name: string, recipe: any) => Method} */
-export function methodOf(name, recipe) {
+/** A method by its name, with a federation's recipe, as it is played where no single server reads a message or where one does.
+ * @type {(name: string, recipe: any, isSummed?: boolean) => Method} */
+export function methodOf(name, recipe, isSummed = false) {
   needed(recipe !== null && typeof recipe === "object", "recipe");
-  return METHOD_OF[name](recipe);
+  return METHOD_OF[name](recipe, isSummed);
 }

@@ -19,6 +19,8 @@ const TEXT = [
 ];
 export const PRIVATE = "private"; // the plan's own messages: what is popular first, then directions
 export const SPECTRAL = "spectral"; // Frugal's message, the same at every stage
+export const GRADIENTS = "gradients"; // ratings: gradients and a count for every item, the same at every stage
+const RECIPES = [PRIVATE, SPECTRAL, GRADIENTS];
 const FIXED = { bound: C_INT, ring: 32, suite: SUITE, format: "federank sums 1" };
 const FARTHEST = 9.1;
 const LEAST_DEVIATION = 64;
@@ -59,7 +61,7 @@ export async function charterFrom(bytes) {
   for (const name of ["items", "columns", "blocks", "messages"])
     if (told[name] < 1) throw new BadMessage(["charter.least", { name }]);
   if (!(2 <= told.least_cohort && told.least_cohort <= told.largest_cohort)) throw new BadMessage(["charter.cohort"]);
-  if (told.recipe !== PRIVATE && told.recipe !== SPECTRAL) throw new BadMessage(["charter.recipe"]);
+  if (!RECIPES.includes(told.recipe)) throw new BadMessage(["charter.recipe"]);
   checkNoises(told);
   const [clip, power, delta] = [told.clip, told.power, told.delta].map(numberOf);
   if (!(clip > 0 && clip < 1e30 && Math.abs(power) <= 1 && delta > 0 && delta < 1))
@@ -92,7 +94,7 @@ export const columnsOf = ({ recipe, columns }, stage) => (stage === 0 && recipe 
  * @type {(charter: SumsCharter, stage: number, block: number) => number} */
 export function lengthOf(charter, stage, block) {
   const columns = columnsOf(charter, stage);
-  return charter.recipe === PRIVATE ? block * columns : (block + columns) * columns;
+  return charter.recipe === SPECTRAL ? (block + columns) * columns : block * columns;
 }
 
 /** What all messages of a life may tell together, squared; infinite where there is no noise.

@@ -77,6 +77,21 @@ export function modelDigest(version, regulariser, weights, vectors) {
   return digest("model", joined(new Uint8Array(about.buffer)), inMemory(weights), inMemory(vectors));
 }
 
+/** The same where ratings are learnt: every row, which items were heard of, and the iteration, which sets rates.
+ * @type {(version: number, iteration: number, heard: Float32Array, vectors: Float32Array, implicit: Float32Array) => Promise<Bytes>} */
+export function ratingModelDigest(version, iteration, heard, vectors, implicit) {
+  const about = new DataView(new ArrayBuffer(16));
+  about.setBigUint64(0, BigInt(version), true);
+  about.setBigUint64(8, BigInt(iteration), true);
+  return digest(
+    "rating-model",
+    joined(new Uint8Array(about.buffer)),
+    inMemory(Int8Array.from(heard)),
+    inMemory(vectors),
+    inMemory(implicit),
+  );
+}
+
 /** Refuse an offer that is not about this charter, this model and this block, or that has expired.
  * @type {(offer: Offer, charter: SumsCharter, model: Uint8Array, block: Int32Array, now: number) => Promise<void>} */
 export async function checkOffer(offer, charter, model, block, now) {

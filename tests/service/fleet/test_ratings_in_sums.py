@@ -1,0 +1,78 @@
+"""A federation of ratings whose messages no single server reads: a fleet learns the simulation's model from sums."""
+
+import numpy as np
+import pytest
+from tests.service.device.worlds import served
+from tests.service.fleet.test_ratings import ITEMS, PEOPLE, ROUND, people, play, written
+from tests.service.helper.helpers import ThreadedHelper
+
+from federank.engines.ratings import reference
+from federank.engines.ratings.federation import RatingFederation
+from federank.errors import SettingError
+from federank.protocol.ratings.federations import RatingFederationSettings, SVDPlusPlusFederationSettings
+from federank.service.fleet.processes import Rehearsal, rehearse
+from federank.service.fleet.rehearsal import Plan
+from federank.service.verifying import Servers, verify
+
+SETTINGS = {"factors": 4, "initial_range": 0.5, "seed": 3}
+FLAGS = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+ROUNDS = 4
+CLIP = 32.0
+# Rounding moves a number by at most a unit of CLIP / 4096 a person; rounds of steps at most double that.
+TOLERANCE = 4 * CLIP / 4096
+
+
+@pytest.fixture
+def helper(tmp_path):
+    with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as running:
+        yield running
+
+
+def serving(folder, helper, method, *flags):
+    cohort = ["--helper", helper.origin, "--least-cohort", "20"]
+    return served(folder, "--data", written(folder), "--method", method, *FLAGS, *ROUND, *cohort, *flags)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "kind"), [("pmf", RatingFederationSettings), ("svdpp", SVDPlusPlusFederationSettings)]
+)
+def test_without_noise_the_sums_give_the_model_of_the_simulation(tmp_path, helper, method, kind):
+    with serving(tmp_path, helper, method, "--sigma", "0", "--clip", CLIP) as address:
+        played, federation, model = play(address, ROUNDS)
+        found = verify(Servers(address, helper.origin))
+    simulated = RatingFederation.established(kind(**SETTINGS, filling="none", rho=0), people())
+    reference.play(simulated, ROUNDS)
+    np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :4], atol=TOLERANCE)
+    np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :4], atol=TOLERANCE)
+    np.testing.assert_allclose(model.implicit, simulated.implicit_vectors[:, :4], atol=TOLERANCE)
+    assert (model.iteration, federation.facts.settings.messages) == (ROUNDS, 50)
+    assert played.tally.report()["not_counted"] == {}
+    assert (found.versions, found.messages, found.abandoned) == (ROUNDS, ROUNDS * PEOPLE, 0)
+
+
+@pytest.mark.slow
+def test_with_noise_versions_are_recomputed_and_nobody_sends_more_than_was_promised(tmp_path, helper):
+    with serving(tmp_path, helper, "pmf", "--sigma", "0.5", "--clip", "8", "--messages", "2") as address:
+        rehearsal = Rehearsal(plan=Plan(address=address), data=people(), seed=3, wishes={})
+        played = rehearse(rehearsal)  # ends because nobody has a message left
+        found = verify(Servers(address, helper.origin))
+    assert (found.versions, found.messages, played.tally.interactions) == (2, 2 * PEOPLE, 2 * PEOPLE)
+
+
+def test_virtual_ratings_and_sums_are_not_asked_for_together(tmp_path):
+    from federank.service.server.federation.opening import Demand, open_store
+    from federank.service.server.sums.agreeing import SumsDemand
+
+    store, away = f"sqlite:///{tmp_path / 'f.sqlite'}", SumsDemand(helper="http://127.0.0.1:9")
+    for settings, sums, sentence in (
+        ({"rho": 2.0}, away, "--rho 2.0 hides nothing"),
+        ({"filling": "hybrid"}, away, "--filling hybrid hides nothing"),
+        ({"messages": 5}, None, "--messages 5 means something only where messages are sums"),
+        ({"clip": 5.0}, None, "--clip 5.0 means something only"),
+    ):
+        demand = Demand(data=people, source="two", method="pmf", accepts_few=True, settings=settings, sums=sums)
+        with pytest.raises(SettingError, match=sentence):
+            open_store(store, demand)
+    assert not list(tmp_path.glob("f.sqlite*"))
+    assert people().n_items == ITEMS
