@@ -9,7 +9,7 @@ import uvloop
 
 import federank.cli.fleet
 import federank.cli.helper
-import federank.cli.serve
+import federank.cli.serve.command
 import federank.service.fleet.devices
 import federank.service.helper.app
 import federank.service.server.http.connections
