@@ -12,6 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 _FORKS = get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.preloaded"])
@@ -27,7 +28,7 @@ class Forked:
             self.stderr, complaining = _pipe()
         else:
             complaining = Connection(os.dup(2 if stderr is None else stderr.fileno()), readable=False)
-        whole = (str(cwd or os.getcwd()), dict(os.environ), printing, complaining, function, arguments)  # noqa: PTH109
+        whole = (str(cwd or Path.cwd()), dict(os.environ), printing, complaining, function, arguments)
         self._process = _FORKS.Process(target=_run, args=whole, daemon=True)
         self._process.start()
         self.pid = self._process.pid
