@@ -10,14 +10,13 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from contextlib import asynccontextmanager
 from functools import wraps
 
 import httpx
 import numpy as np
+from tests.forked import typed
 
 from federank.data.interactions import Interactions
 from federank.protocol.messages import Update, decode_update, encode
@@ -244,10 +243,9 @@ class Served:
         self.start()
 
     def start(self):
-        command = [sys.executable, "-m", "federank", "serve", "--store", self.store, *self.flags]
-        command += ["--port", self._ports[0], "--admin-port", self._ports[1]]
+        words = ("serve", "--store", self.store, *self.flags, "--port", self._ports[0], "--admin-port", self._ports[1])
         self.log = (self.folder / "server.log").open("ab")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, cwd=self.folder, text=True)
+        self.process = typed(*words, cwd=self.folder, stderr=self.log)
         told = {}
         while "store" not in told:
             line = self.process.stdout.readline()

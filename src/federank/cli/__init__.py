@@ -37,7 +37,7 @@ COMMANDS = {
         "federank.cli.study.command",
         "Studies: the papers' tables and figures, or your own, from one file each.",
     ),
-    "serve": ("federank.cli.serve", "A federation in the world: a server for devices and browsers."),
+    "serve": ("federank.cli.serve.command", "A federation in the world: a server for devices and browsers."),
     "helper": ("federank.cli.helper", "The second server of sums: opens seeds, adds masks up, reads no message."),
     "verify": ("federank.cli.verify", "Recompute every version of a federation of sums from what was published."),
     "admin": ("federank.cli.admin", "What an operator does to a running federation: versions, rollback, ban, export."),

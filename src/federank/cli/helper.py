@@ -85,7 +85,7 @@ def _help(
     quiet: bool,
     **values: Any,
 ) -> int:
-    from federank.cli.serve import certificate_of, refuse_names
+    from federank.cli.serve.command import certificate_of, refuse_names
     from federank.cli.settings_flags import given_settings
     from federank.protocol.sums.identities import fingerprint
     from federank.service.helper.process import HelperServing, open_service, serve

@@ -66,6 +66,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     return _bisected(lambda epsilon: delta_of_mu(mu, epsilon) > delta, 0.0, high)
 
 
+@cache
 def mu_for(epsilon: float, delta: float) -> float:
     """The largest mu of which epsilon is true at delta: how much all messages together may tell."""
     high = 1.0

@@ -10,11 +10,13 @@ The generator is Threefry-4x32 with 20 rounds (Salmon et al., Parallel random nu
 keyed by (seed, user, purpose, 0) and counts (round, counter, 0, 0).
 """
 
+# ruff: noqa: ARG001 (Numba prescribes the parameters)
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numba.extending import overload
 
 from federank.models.rows import inlined
 
@@ -42,6 +44,7 @@ SUM_NOISE = 20  # one of two servers: noise on a sum
 SERVER = 0xFFFFFFFF  # stands for the user in choices that no user makes
 HELPER = 0xFFFFFFFE  # stands for the user in choices of the second server
 WORDS = 2.0**32
+_ONES = 0xFFFFFFFF
 
 
 def words_wrap_around() -> np.errstate:
@@ -49,17 +52,42 @@ def words_wrap_around() -> np.errstate:
     return np.errstate(over="ignore")
 
 
-@inlined
+def _word(number: Any) -> Any:
+    """A number's lowest 32 bits.
+
+    Interpreted, a word is a plain int, which Python adds several times faster than NumPy's scalars, or an array of
+    words; compiled, it is the processor's own.
+    """
+    return number & _ONES
+
+
 def _rotated(word: Any, by: int) -> Any:
-    return np.uint32(np.uint32(word << np.uint32(by)) | (word >> np.uint32(32 - by)))
+    return ((word << by) | (word >> (32 - by))) & _ONES
+
+
+def _given(number: Any) -> Any:
+    """A part of a choice's name as a word."""
+    word = np.uint32(number)
+    return int(word) if word.ndim == 0 else word
+
+
+@overload(_word, jit_options={"forceinline": True}, strict=False)
+@overload(_given, jit_options={"forceinline": True}, strict=False)
+def _compiled_word(number: Any) -> Any:
+    return lambda number: np.uint32(number)
+
+
+@overload(_rotated, jit_options={"forceinline": True}, strict=False)
+def _compiled_rotated(word: Any, by: Any) -> Any:
+    return lambda word, by: np.uint32(np.uint32(word << np.uint32(by)) | (word >> np.uint32(32 - by)))
 
 
 @inlined
 def _mixed(a: Any, b: Any, c: Any, d: Any, first: int, second: int) -> Any:
     """One round: mix the words in two pairs, (a, b) and (c, d)."""
-    a = np.uint32(a + b)
-    c = np.uint32(c + d)
-    return a, np.uint32(_rotated(b, first) ^ a), c, np.uint32(_rotated(d, second) ^ c)
+    a = _word(a + b)
+    c = _word(c + d)
+    return a, _word(_rotated(b, first) ^ a), c, _word(_rotated(d, second) ^ c)
 
 
 @inlined
@@ -83,13 +111,13 @@ def _even_four_rounds(a: Any, b: Any, c: Any, d: Any) -> Any:
 @inlined
 def _keyed(a: Any, b: Any, c: Any, d: Any, k0: Any, k1: Any, k2: Any, k3: Any, turn: int) -> Any:
     """Add the key to the words, and the number of the turn to the last."""
-    return np.uint32(a + k0), np.uint32(b + k1), np.uint32(c + k2), np.uint32(np.uint32(d + k3) + np.uint32(turn))
+    return _word(a + k0), _word(b + k1), _word(c + k2), _word(_word(d + k3) + _word(turn))
 
 
 @inlined
 def threefry(k0: Any, k1: Any, k2: Any, k3: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:
     """Threefry-4x32-20: four words from a key and a counter of four words each."""
-    k4 = np.uint32(np.uint32(0x1BD11BDA) ^ k0 ^ k1 ^ k2 ^ k3)
+    k4 = _word(_word(0x1BD11BDA) ^ k0 ^ k1 ^ k2 ^ k3)
     a, b, c, d = _keyed(c0, c1, c2, c3, k0, k1, k2, k3, 0)
     a, b, c, d = _odd_four_rounds(a, b, c, d)
     a, b, c, d = _keyed(a, b, c, d, k1, k2, k3, k4, 1)
@@ -106,17 +134,11 @@ def threefry(k0: Any, k1: Any, k2: Any, k3: Any, c0: Any, c1: Any, c2: Any, c3: 
 @inlined
 def words(seed: Any, user: Any, purpose: int, round_number: Any, counter: Any) -> Any:
     """The four random words of one choice."""
-    zero = np.uint32(0)
-    return threefry(
-        np.uint32(seed),
-        np.uint32(user),
-        np.uint32(purpose),
-        zero,
-        np.uint32(round_number),
-        np.uint32(counter),
-        zero,
-        zero,
+    zero = _word(0)
+    a, b, c, d = threefry(
+        _given(seed), _given(user), _given(purpose), zero, _given(round_number), _given(counter), zero, zero
     )
+    return np.uint32(a), np.uint32(b), np.uint32(c), np.uint32(d)
 
 
 @inlined

@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 from safetensors.numpy import save
+from tests.forked import typed
 
 FACTORS, ITEMS = 4, 12
 TITLES = [f"Place {number}" for number in range(ITEMS)]
@@ -241,10 +240,10 @@ def served(folder, *options):
 
     It is of the published protocol where no method is named.
     """
-    command = [sys.executable, "-m", "federank", "serve", "--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
+    words = ["serve", "--port", "0", "--admin-port", "0", "--rehearsal", "--quiet"]
     store = f"sqlite:///{folder / 'federation.sqlite'}"
-    command += ["--store", store, *([] if "--method" in options else ["--method", "fpl"]), *map(str, options)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as server:
+    words += ["--store", store, *([] if "--method" in options else ["--method", "fpl"]), *options]
+    with typed(*words, cwd=folder) as server:
         try:
             for line in server.stdout:
                 if line.startswith("federation"):

@@ -127,6 +127,7 @@ def test_people_who_come_in_small_cohorts_teach_the_model_nearly_as_much(tmp_pat
     simulated = fr.Frugal(messages=2, factors=16).fit(split.train)
     expected = fr.evaluate(simulated, split, at=10).means["precision@10"]
     popular = fr.evaluate(fr.MostPopular().fit(split.train), split, at=10).means["precision@10"]
-    assert played.tally.interactions == 2 * len(played.users)
+    late = played.tally.counts["late 410"]  # more are asked than a round waits for
+    assert played.tally.interactions + late == 2 * len(played.users)
     assert found > 0.85 * expected
     assert found > 1.1 * popular

@@ -1,16 +1,15 @@
 """Helpers for tests: in this process or in one of their own, asked by a leader that signs what it asks."""
 
 import asyncio
-import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from contextlib import asynccontextmanager
 
 import httpx
 import numpy as np
+from tests.forked import typed
 from tests.protocol.sums.worlds import BLOCK, LEADER, LENGTH, MODEL, STAGE, charter, messages, uploads
 
 from federank.protocol.sums.asking import SIGNATURE_HEADER, Terms, encode_reports, sign_request
@@ -109,11 +108,8 @@ class HelperProcess:
         self.process = None
 
     def start(self):
-        command = [sys.executable, "-m", "federank", "helper", "--port", str(self.port), "--store", "helper.db"]
-        command += ["--keys", str(self.keys), "--address-rate", "0", *self.flags]
-        self.process = subprocess.Popen(
-            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
-        )
+        words = ("helper", "--port", self.port, "--store", "helper.db", "--keys", self.keys, "--address-rate", 0)
+        self.process = typed(*words, *self.flags, cwd=self.folder, stderr=subprocess.PIPE)
         self.said = [self.process.stdout.readline() for _ in range(4)]
         self.address = re.search(r"helper\s+(\S+)", self.said[0]).group(1)
         self.port = int(self.address.rpartition(":")[2])

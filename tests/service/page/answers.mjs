@@ -169,11 +169,10 @@ export function answers(protocol, questions, told = String) {
   return questions.map((question) => kinds[question.kind](question));
 }
 
-// Under node: `node answers.mjs PROTOCOL.JS QUESTIONS.JSON` prints the answers.
+// Under node: `node answers.mjs PROTOCOL.JS` answers lists of questions.
 if (typeof process !== "undefined" && process.argv[2]) {
-  const { readFileSync } = await import("node:fs");
+  const { converse } = await import("./conversing.mjs");
   const protocol = await import(process.argv[2]);
   const { told } = await import(new URL("../show/language.js", process.argv[2]).href);
-  const questions = JSON.parse(readFileSync(process.argv[3], "utf8"));
-  process.stdout.write(JSON.stringify(answers(protocol, questions, told)));
+  await converse((questions) => answers(protocol, questions, told));
 }

@@ -7,13 +7,13 @@ notes every request and every complaint of the browser.
 import json
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 from playwright.sync_api import expect, sync_playwright
+from tests.forked import Forked
+from tests.service.page.server import main
 
 from federank.protocol.messages import decode_update
 
@@ -28,12 +28,7 @@ class Server:
         self.process = None
 
     def start(self):
-        program = Path(__file__).with_name("server.py")
-        self.process = subprocess.Popen(
-            [sys.executable, str(program), str(self.folder), json.dumps(self.options)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self.process = Forked(main, self.folder, self.options)
         told = json.loads(self.process.stdout.readline())
         self.public, self.admin = told["public"], told["admin"]
         self.token = told["token"] or self.token

@@ -6,24 +6,17 @@ from pathlib import Path
 
 import pytest
 from tests.service.page.browsing import Visitor, browsing, serving
+from tests.service.page.conversing import conversing
 
 PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "page"
 LANGUAGES = sorted(file.stem for file in (PAGE / "words").glob("*.js"))
 
 
-@pytest.fixture(scope="module")
-def ask(node, tmp_path_factory):
+@pytest.fixture(scope="session")
+def ask(node):
     """Questions to the page's protocol under node."""
-    asked = tmp_path_factory.mktemp("page") / "questions.json"
-    program, protocol = Path(__file__).with_name("answers.mjs"), (PAGE / "protocol" / "index.js").as_uri()
-
-    def answers(*questions):
-        asked.write_text(json.dumps(questions))
-        done = subprocess.run([node, program, protocol, asked], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return answers
+    with conversing(node, "answers.mjs", PAGE / "protocol" / "index.js") as ask:
+        yield lambda *questions: ask(questions)
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,10 @@
-"""A real server for the page's tests, as a process of its own: `python server.py FOLDER '{"people": 60, ...}'`.
+"""A real server for the page's tests: `main(FOLDER, {"people": 60, ...})` in a process of its own (tests/forked.py).
 
 It founds a federation on a small synthetic city (or on made-up items), binds free ports, prints one line of JSON with
 its addresses and the operator's token, and serves until it is told to stop.
 """
 
 import json
-import sys
 from pathlib import Path
 
 from federank.data.city.city import city
@@ -88,7 +87,3 @@ def main(folder, options):
     print(json.dumps(addresses | {"token": token}), flush=True)  # noqa: T201
     trust = TrustSettings(device_rate=0, address_rate=0, enrolment_rate=0, keep_updates="sums" not in options)
     return serve(Serving(store=store, trust=trust, quiet=True), public, admin)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], json.loads(sys.argv[2])))

@@ -1,9 +1,9 @@
 /* What JavaScript makes of questions about sums that Python asks. Bytes travel as hexadecimal digits.
 
-`node sums.mjs SUMS/INDEX.JS QUESTIONS.JSON` prints the answers; a refusal is an answer too.
+`node sums.mjs SUMS/INDEX.JS` answers lists of questions; a refusal is an answer too.
 */
 
-import { readFileSync } from "node:fs";
+import { converse } from "./conversing.mjs";
 
 const sums = await import(process.argv[2]);
 const check = await import(new URL("norm_check/index.js", process.argv[2]).href);
@@ -108,13 +108,15 @@ const kinds = {
   chances: ({ length }) => [...sums.roundingChances(length)],
 };
 
-const answers = [];
-for (const question of JSON.parse(readFileSync(process.argv[3], "utf8"))) {
-  try {
-    answers.push(await kinds[question.kind](question));
-  } catch (fault) {
-    if (!(fault instanceof BadMessage)) throw fault;
-    answers.push({ refused: told(fault.said) });
+await converse(async (questions) => {
+  const answers = [];
+  for (const question of questions) {
+    try {
+      answers.push(await kinds[question.kind](question));
+    } catch (fault) {
+      if (!(fault instanceof BadMessage)) throw fault;
+      answers.push({ refused: told(fault.said) });
+    }
   }
-}
-process.stdout.write(JSON.stringify(answers));
+  return answers;
+});

@@ -1,11 +1,8 @@
 """Searching by name finds what people mean: articles moved, words in any order, one slip of the finger."""
 
-import json
-import subprocess
-from pathlib import Path
-
 import pytest
 from tests.service.page.conftest import PAGE
+from tests.service.page.conversing import conversing
 
 TITLES = [
     "Matrix, The (1999)",
@@ -21,17 +18,9 @@ TITLES = [
 
 
 @pytest.fixture(scope="module")
-def search(node, tmp_path_factory):
-    asked = tmp_path_factory.mktemp("search") / "question.json"
-
-    def search(*searches, names=()):
-        asked.write_text(json.dumps({"titles": TITLES, "searches": searches, "names": names}))
-        program, module = Path(__file__).with_name("searching.mjs"), (PAGE / "device" / "catalogue.js").as_uri()
-        done = subprocess.run([node, program, module, asked], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return search
+def search(node):
+    with conversing(node, "searching.mjs", PAGE / "device" / "catalogue.js") as ask:
+        yield lambda *searches, names=(): ask({"titles": TITLES, "searches": searches, "names": names})
 
 
 def test_a_search_finds_what_is_meant(search):

@@ -1,12 +1,10 @@
 """What the page says is true in every state that it can be said in."""
 
 import itertools
-import json
-import subprocess
-from pathlib import Path
 
 import pytest
 from tests.service.page.conftest import LANGUAGES, PAGE
+from tests.service.page.conversing import conversing
 
 NOUN = {"one": "place", "many": "places"}
 OWN = {"mayLeave": True, "left": False, "waits": False}
@@ -15,19 +13,10 @@ POLICY = {"sharing": "sticky", "pi": 0.3, "basis": "shared"}
 
 
 @pytest.fixture(scope="module")
-def said(node, tmp_path_factory):
+def said(node):
     """What the page's functions say: a list of [name, arguments ...] gives a list of sentences."""
-    asked = tmp_path_factory.mktemp("sentences") / "questions.json"
-    program = Path(__file__).with_name("sentences.mjs")
-
-    def said(*questions, language="en"):
-        asked.write_text(json.dumps(questions))
-        module = (PAGE / "show" / "sentences.js").as_uri()
-        done = subprocess.run([node, program, module, asked, language], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return said
+    with conversing(node, "sentences.mjs", PAGE / "show" / "sentences.js") as ask:
+        yield lambda *questions, language="en": ask({"language": language, "questions": questions})
 
 
 def view(*, taking=False, pi=0.3, own=3, fresh=False, pending=0, messages=None, hurdle=None, **choice):

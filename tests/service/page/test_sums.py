@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from tests.protocol.sums.worlds import (
     sealed_with,
 )
 from tests.service.page.conftest import PAGE
+from tests.service.page.conversing import conversing
 
 from federank.errors import BadMessage
 from federank.protocol.accountant import epsilon_of_mu, mu_of_noise
@@ -50,18 +50,10 @@ from federank.protocol.sums.upload import decode_upload, encode_upload, make_upl
 
 
 @pytest.fixture(scope="module")
-def ask(node, tmp_path_factory):
+def ask(node):
     """Questions to the page's sums under node."""
-    asked = tmp_path_factory.mktemp("sums") / "questions.json"
-    program, sums = Path(__file__).with_name("sums.mjs"), (PAGE / "protocol" / "sums" / "index.js").as_uri()
-
-    def answers(*questions):
-        asked.write_text(json.dumps(questions))
-        done = subprocess.run([node, program, sums, asked], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return answers
+    with conversing(node, "sums.mjs", PAGE / "protocol" / "sums" / "index.js") as ask:
+        yield lambda *questions: ask(questions)
 
 
 def pair(private):

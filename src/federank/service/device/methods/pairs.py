@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from federank.arrays import FloatVector, IntVector
-from federank.errors import BadAnswer, BadMessage, SettingError
+from federank.errors import BadAnswer, BadMessage
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
 from federank.protocol.initial import normal_rows
 from federank.protocol.ledger import Ledger
@@ -27,6 +27,7 @@ from federank.protocol.pairs.home import home_vector
 from federank.protocol.pairs.recipes import FPLSettings, Recipe, own_triples, recipe_for
 from federank.protocol.pairs.transmission import share
 from federank.protocol.policy import Policy
+from federank.service.device.methods.every_round import refuse_counting
 from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows
 from federank.service.device.requests.answers import number, whole
 from federank.service.device.rules import MOST_FACTORS, MOST_TRIPLES
@@ -70,11 +71,7 @@ def first_vector(settings: FPLSettings, seed: int, user: int) -> FloatVector:
 
 def outward_policy(policy: Policy) -> Policy:
     """As its owner chose it."""
-    if policy.messages is not None:
-        raise SettingError(
-            "This federation's devices speak in every round, and count no messages; leave --messages out. A bound on "
-            "items is --budget."
-        )
+    refuse_counting(policy)
     return policy
 
 

@@ -41,6 +41,7 @@ from federank.protocol.ratings.messages import (
 )
 from federank.protocol.ratings.recipes import RatingRecipe, rating_recipe
 from federank.protocol.ratings.transmission import share_ratings
+from federank.service.device.methods.every_round import refuse_counting
 from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows
 from federank.service.device.requests.answers import number, whole
 from federank.service.device.rules import MOST_FACTORS, MOST_PASSES
@@ -91,11 +92,7 @@ def outward_policy(policy: Policy) -> Policy:
             "This federation is of ratings: say which virtual ratings go among yours, with --filling hybrid, average "
             "or none, and --rho, how many for each of your own."
         )
-    if policy.messages is not None:
-        raise SettingError(
-            "This federation's devices speak in every round, and count no messages; leave --messages out. A bound on "
-            "items is --budget."
-        )
+    refuse_counting(policy)
     return policy
 
 

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import mimetypes
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,7 +51,9 @@ def _asset(file: Path) -> Asset:
     return _made(file.read_bytes(), known)
 
 
+@cache
 def _made(content: bytes, known: str) -> Asset:
+    """Compressed once in a process, however many servers of it have the file: one has two, for people and operators."""
     return Asset(content, gzip.compress(content, 9, mtime=0), known, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 

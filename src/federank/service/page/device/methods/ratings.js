@@ -1,6 +1,7 @@
 /* Ratings on a device (pmf, svdpp): the items that may leave and sampled ones among them, with virtual ratings; predictions are made at
 home, from the vector that explains all stars best. Where no single server reads a message there are no virtual ratings: a message
-names every item, and a life has so many of them. The twins of this file are service/device/methods/ratings.py and ratings_in_sums.py.
+names every item, and a life has so many of them. The twins of this file are service/device/methods/ratings.py and, there too,
+methods/ratings_in_sums.py.
 */
 
 import { recordMessage, recordRatings, sampledEver } from "../../protocol/ledger.js";
