@@ -95,10 +95,10 @@ def test_a_simulation_plays_the_bound_and_shows_the_most_shown_item_to_fewer(tow
 
 @pytest.mark.parametrize("noise", [{"sigma": 0.0}, {"epsilon": 8.0}])
 def test_a_simulation_of_sums_with_noise_plays_the_bound_too(town, noise):
-    free, held = (fr.Frugal(messages=2, most_shown=most, **noise).fit(town) for most in (None, 0.1))
+    free, held = (fr.Frugal(messages=2, most_shown=most, **noise).fit(town) for most in (None, 0.2))
     lengths = [np.linalg.norm(model.item_vectors, axis=1) for model in (free, held)]
     shortened = lengths[1] < 0.99 * lengths[0]
-    assert 0 < shortened.sum() < 0.2 * town.n_items
+    assert 0 < shortened.sum() < 0.3 * town.n_items
 
 
 def lists_of(model, town):
