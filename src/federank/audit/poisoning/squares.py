@@ -30,7 +30,7 @@ from federank.protocol.squares.aggregation import SquaresShared, first_shared, f
 from federank.protocol.squares.distribution import block_of, published
 from federank.protocol.squares.recipes import SquaresRecipe, squares_recipe
 from federank.protocol.squares.server_steps import SummedMessages
-from federank.protocol.squares.shown import USUAL_SPECTRAL, bound_rows, hold_back, spectral_tastes
+from federank.protocol.squares.shown import USUAL_SPECTRAL, bound_rows, hold_back, spectral_tastes, usual_length
 
 
 def play_squares(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
@@ -72,7 +72,8 @@ def _fold_bounded(
     if bounds != "rows":
         weight = float(sums.squares[-1, -1]) / sums.messages * shared.heard
         model, having = (shared.vectors, shared.weights, shared.regulariser), shared.counts / shared.heard
-        shared.vectors = hold_back(shared.vectors, spectral_tastes(*model, having, weight), USUAL_SPECTRAL)
+        tastes, least = spectral_tastes(*model, having, weight), usual_length(shared.vectors)
+        shared.vectors = hold_back(shared.vectors, tastes, USUAL_SPECTRAL, least=least)
 
 
 def _sums(

@@ -42,7 +42,13 @@ from federank.protocol.squares.server_steps import (
     spectrum_of,
     strongest,
 )
-from federank.protocol.squares.shown import bound_rows, hold_back, private_tastes, spectral_tastes
+from federank.protocol.squares.shown import (
+    bound_rows,
+    hold_back,
+    private_tastes,
+    spectral_tastes,
+    usual_length,
+)
 from federank.protocol.sums.rounding import in_ring
 
 _LITTLE = 1e-5
@@ -213,7 +219,8 @@ def _fold_spectral(
     if recipe.most_shown < 1:
         model, having = (shared.vectors, weights, shared.regulariser), shared.counts / shared.heard
         tastes = spectral_tastes(*model, having, mean_weight * shared.heard, threads)
-        shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown, threads)
+        least = usual_length(shared.vectors)
+        shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown, threads, least=least)
 
 
 def _fold_solved(

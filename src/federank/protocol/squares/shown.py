@@ -37,6 +37,8 @@ LEAST_ITEMS = 200
 """Below this many items nothing is bounded."""
 ROW_QUANTILE = 0.95
 """Rows of a sum may be as long, for each person who has the item, as so many of the rows of well-known items are."""
+LENGTH_QUANTILE = 0.9
+"""So many vectors are shorter than one is ever made."""
 POPULAR_PART = 0.1
 """Sums with noise: the part of a history's length that lies in the direction of popularity; .05 to .17 as measured."""
 USUAL_SPECTRAL, USUAL_PRIVATE, USUAL_JOINED = 0.15, 0.2, 0.3
@@ -100,8 +102,22 @@ def private_tastes(vectors: FloatMatrix, weights: FloatVector, threads: int = 1)
     return Tastes(mean, np.diag(np.append(unit * tasted, 0.0)))
 
 
-def hold_back(vectors: FloatMatrix, tastes: Tastes, most: float, threads: int = 1) -> FloatMatrix:
-    """The vectors, with those shortened that would be shown to a larger share of people than `most`."""
+def usual_length(vectors: FloatMatrix) -> float:
+    """The length that most vectors stay below: no vector of Frugal's own recipe need be held back to less.
+
+    Liars who turn many well-liked rows around make a model look as if people lay far apart in that direction, so that
+    all that they like would be shortened to nothing.
+    """
+    return float(np.quantile(np.sqrt(np.einsum("ij,ij->i", vectors, vectors)), LENGTH_QUANTILE))
+
+
+def hold_back(
+    vectors: FloatMatrix, tastes: Tastes, most: float, threads: int = 1, *, least: float = 0.0
+) -> FloatMatrix:
+    """The vectors, with those shortened that would be shown to a larger share of people than `most`.
+
+    None is shortened below the length `least`.
+    """
     from scipy.special import ndtr, ndtri  # a server that bounds nothing need not load it
 
     if most >= 1 or len(vectors) < LEAST_ITEMS or len(vectors) * most < 2 * LIST:
@@ -118,6 +134,8 @@ def hold_back(vectors: FloatMatrix, tastes: Tastes, most: float, threads: int = 
     reach = means - spreads * float(ndtri(most))
     if high <= 0:
         return vectors
-    kept = np.where(reach > high, high / np.maximum(reach, _LITTLE), 1.0)
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    enough = np.minimum(least / np.maximum(lengths, _LITTLE), 1.0)
+    kept = np.where(reach > high, np.maximum(high / np.maximum(reach, _LITTLE), enough), 1.0)
     held: FloatMatrix = (vectors * kept[:, None]).astype(np.float32)
     return held
