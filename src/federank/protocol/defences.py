@@ -30,7 +30,7 @@ class Defences(NamedTuple):
     """How much a fold may do; 1 is no bound."""
 
     row_quantile: float = 0.8
-    move_quantile: float = 0.9
+    move_quantile: float = 0.88
 
     @property
     def are_off(self) -> bool:

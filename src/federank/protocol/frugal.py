@@ -32,6 +32,7 @@ _OF_SQUARES = (
     "sigma",
     "delta",
     "rounding",
+    "most_shown",
 )
 _OF_PAIRS = ("triples", "item_pull")
 

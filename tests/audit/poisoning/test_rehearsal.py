@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from federank.audit.poisoning.checked import bound_rows
 from federank.audit.poisoning.measure import measured
 from federank.audit.poisoning.pairs import LIES, Lie
 from federank.audit.poisoning.rehearsal import rehearse_poisoning
@@ -18,6 +17,7 @@ from federank.errors import SettingError
 from federank.protocol.pairs.plausibility import why_implausible
 from federank.protocol.pairs.recipes import FPLSettings, recipe_for
 from federank.protocol.squares.server_steps import SummedMessages
+from federank.protocol.squares.shown import bound_rows
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,8 @@ def test_settings_that_cannot_be_are_refused(wrong):
 
 
 def test_every_attack_but_histories_has_a_lie_for_each_aim():
-    assert set(LIES) == {(attack, aim) for attack in ATTACKS if attack != "histories" for aim in ("push", "sabotage")}
+    told = [attack for attack in ATTACKS if attack not in ("histories", "twin")]
+    assert set(LIES) == {(attack, aim) for attack in told for aim in ("push", "sabotage")}
 
 
 @pytest.mark.slow
@@ -117,16 +118,34 @@ def test_a_norm_is_checked_of_messages_that_are_summed():
         PoisonSettings(method="fpl", sees="checked")
     with pytest.raises(SettingError, match="checked sums"):
         PoisonSettings(method="frugal", sees="sums", bounds="rows")
+    with pytest.raises(SettingError, match="say recipe private"):
+        PoisonSettings(method="frugal", sees="checked", epsilon=4.0)
+    with pytest.raises(SettingError, match="of checked sums"):
+        PoisonSettings(method="frugal", recipe="private")
+    with pytest.raises(SettingError, match="twin"):
+        PoisonSettings(method="frugal", attack="twin")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sums", [{}, {"recipe": "private"}, {"recipe": "private", "epsilon": 8.0}])
+@pytest.mark.parametrize("attack", ["adaptive", "twin"])
+def test_bounds_on_sums_hold_back_who_knows_of_them_though_they_cannot_stop_a_twin(attack, sums):
+    settings = PoisonSettings(method="frugal", attack=attack, sees="checked", share=0.05, **sums)
+    found = rehearse_poisoning(split_random(city(), 0.2, seed=1), settings)
+    if attack == "adaptive":
+        assert found.defended.exposure < 0.7 * found.undefended.exposure
+    assert found.defended.exposure < 0.5
+    assert found.honest_defended.precision > 0.98 * found.honest.precision
 
 
 def test_a_row_of_a_sum_is_no_longer_than_the_people_who_have_the_item_make_it():
     rng = np.random.default_rng(2)
-    has, tastes = rng.random((200, 30)) < 0.3, rng.normal(size=(200, 3))
+    has, tastes = rng.random((200, 300)) < 0.3, rng.normal(size=(200, 3))
     vectors = np.column_stack((tastes + 1.0, np.ones(200)))
     sums = SummedMessages(has.T.astype(float) @ vectors, vectors.T @ vectors, 200)
-    told = np.zeros((30, 3), dtype=np.float32)
+    told = np.zeros((300, 3), dtype=np.float32)
     calm = bound_rows(sums, told)
-    assert np.allclose(np.sort(np.abs(calm.pulls - sums.pulls).sum(axis=1))[:25], 0.0), "most rows are left alone"
+    assert np.allclose(np.sort(np.abs(calm.pulls - sums.pulls).sum(axis=1))[:250], 0.0), "most rows are left alone"
     pushed = sums.pulls.copy()
     pushed[7, :-1] *= 100
     bounded = bound_rows(sums._replace(pulls=pushed), told).pulls

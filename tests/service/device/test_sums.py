@@ -23,6 +23,7 @@ from federank.cli import federank
 from federank.cli.device.looks import _bound
 from federank.errors import BadAnswer, NoAnswer
 from federank.protocol.policy import Policy
+from federank.protocol.squares.shown import USUAL_PRIVATE
 from federank.protocol.sums.charter import charter_from
 from federank.protocol.sums.norm_check.parameters import FULL
 from federank.protocol.sums.norm_check.upload import decode_checked, encode_checked
@@ -314,14 +315,16 @@ def many_people():
     return fr.load(rows + [("person 0", f"item-{item:02d}") for item in range(ITEMS) if item % 4 == 0])
 
 
-def test_without_noise_two_servers_publish_the_simulations_model_to_the_last_bit(tmp_path):
-    """`serve --helper URL --sigma 0` with a fleet, and `train frugal --sigma 0`."""
-    data = many_people()
+@pytest.mark.parametrize("recipe", ["few items", "bounded", "bounded by the operator", "not bounded"])
+def test_without_noise_two_servers_publish_the_simulations_model_to_the_last_bit(tmp_path, recipe):
+    """`serve --helper URL --sigma 0` with a fleet, and `train frugal --sigma 0`; with bounds, and `--most-shown`."""
+    data = many_people() if recipe == "few items" else fr.load(town_rows())
     store = f"sqlite:///{tmp_path / 'leader.sqlite'}"
     asked = {"factors": 6, "messages": 3}
+    own = {"bounded by the operator": {"most_shown": 0.1}, "not bounded": {"most_shown": 1.0}}.get(recipe, {})
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         rounds = {"target": data.n_users, "minimum": 12}
-        establish_sums(store, helper.origin, rounds, least=12, data=data, clip=None, **asked)
+        establish_sums(store, helper.origin, rounds, least=12, data=data, clip=None, **asked, **own)
         leader = Leader(store)
         try:
             plan = Plan(address=leader.address, seconds=60)
@@ -338,10 +341,19 @@ def test_without_noise_two_servers_publish_the_simulations_model_to_the_last_bit
             assert (found.versions, found.messages) == (3, 3 * data.n_users)
         finally:
             leader.stop()
-    expected = fr.Frugal(sigma=0.0, **asked).fit(data)
+    played_as = own or {"most_shown": USUAL_PRIVATE}
+    expected, free = (fr.Frugal(sigma=0.0, **asked, most_shown=most).fit(data) for most in (*played_as.values(), None))
+    bites = recipe.startswith("bounded")
+    assert np.array_equal(expected.item_vectors, free.item_vectors) != bites, "a bound that changes nothing is no test"
     assert np.array_equal(model.vectors, expected.item_vectors)
     assert np.array_equal(model.weights, expected.item_weights)
     assert (model.version, model.regulariser) == (3, expected.regulariser)
+
+
+def town_rows():
+    """People and items enough for bounds to be kept."""
+    data = fr.city(people=60, places=260, checkins=3000)
+    return [(f"person {user}", f"place-{item:03d}") for user, item in zip(data.users, data.items, strict=True)]
 
 
 def test_every_message_of_a_life_has_its_noise_and_the_device_counts_it(tmp_path):

@@ -17,9 +17,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from federank.arrays import FloatMatrix, RealMatrix
-from federank.audit.poisoning.checked import bound_rows, checked_sums
+from federank.arrays import FloatMatrix, IntVector, RealMatrix
+from federank.audit.poisoning.checked import checked_sums
 from federank.audit.poisoning.measure import Measured, measured
+from federank.audit.poisoning.private import play_private
 from federank.audit.poisoning.world import PoisonSettings, World
 from federank.data.interactions import Profiles
 from federank.models.squares import gram_matrix
@@ -29,14 +30,18 @@ from federank.protocol.squares.aggregation import SquaresShared, first_shared, f
 from federank.protocol.squares.distribution import block_of, published
 from federank.protocol.squares.recipes import SquaresRecipe, squares_recipe
 from federank.protocol.squares.server_steps import SummedMessages
+from federank.protocol.squares.shown import USUAL_SPECTRAL, bound_rows, hold_back, spectral_tastes, usual_length
 
 
 def play_squares(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
     """A whole federation of few messages; without `defences` the server folds in whatever comes."""
+    has = _matrix(world.profiles, world.n_items)
+    if settings.recipe == "private":
+        return play_private(world, settings, has, is_defended=defences is not None)
     method = FrugalSettings(seed=settings.seed)
     recipe = squares_recipe(method, world.profiles.sizes, world.n_items)
     shared = first_shared(recipe, method.initial_scale)
-    has = _matrix(world.profiles, world.n_items)
+    is_bounded = settings.sees == "checked" and defences is not None
     for _ in range(recipe.rounds):
         told = published(recipe, shared.vectors)
         before = Rows(shared.vectors)
@@ -44,16 +49,31 @@ def play_squares(world: World, settings: PoisonSettings, defences: Defences | No
         if settings.sees == "checked":
             tastes = _solve(recipe, shared, told, has)
             sums = checked_sums(world, settings, recipe, shared.round_number, told, tastes, has)
-            if defences is not None and settings.bounds != "caps":
-                sums = bound_rows(sums, told)
         else:
             sums = _sums(world, settings, recipe, shared, told, has, defences is not None)
+        if is_bounded:
+            _fold_bounded(recipe, shared, block, sums, settings.bounds)
+            continue
         fold(recipe, shared, block, sums)
-        if defences is not None and settings.bounds != "rows":
+        if defences is not None:
             shared.vectors = defend(defences, before, Rows(shared.vectors)).rows.vectors
     told = published(recipe, shared.vectors)
     honest = _solve(recipe, shared, told, has)[: world.honest]
     return measured(world, (honest @ told.T).astype(np.float32))
+
+
+def _fold_bounded(
+    recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages, bounds: str
+) -> None:
+    """A fold with the bounds that a federation of sums has by default, or with one of the two alone."""
+    if bounds != "caps":
+        sums = bound_rows(sums, published(recipe, shared.vectors))
+    fold(recipe, shared, block, sums)
+    if bounds != "rows":
+        weight = float(sums.squares[-1, -1]) / sums.messages * shared.heard
+        model, having = (shared.vectors, shared.weights, shared.regulariser), shared.counts / shared.heard
+        tastes, least = spectral_tastes(*model, having, weight), usual_length(shared.vectors)
+        shared.vectors = hold_back(shared.vectors, tastes, USUAL_SPECTRAL, least=least)
 
 
 def _sums(

@@ -17,8 +17,8 @@ from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.errors import SettingError
 
-ATTACKS = ("loud", "histories", "noise", "adaptive")
-Attack = Literal["loud", "histories", "noise", "adaptive"]
+ATTACKS = ("loud", "histories", "noise", "adaptive", "twin")
+Attack = Literal["loud", "histories", "noise", "adaptive", "twin"]
 Aim = Literal["push", "sabotage"]
 SHORT = 4
 """What an adaptive liar of frugal likes beside the target."""
@@ -32,7 +32,8 @@ class PoisonSettings:
     """What the federation learns by."""
     attack: Attack = "adaptive"
     """How the liars go about it: one row as loud as can be (loud), the protocol with made-up histories (histories),
-    noise at the largest norm (noise), or what the defences let through (adaptive)."""
+    noise at the largest norm (noise), what the defences let through (adaptive), or, for checked sums, what is true of
+    the most popular item (twin)."""
     aim: Aim = "push"
     """Show an item that nobody likes to everybody (push), or spoil everybody's lists (sabotage)."""
     share: float = 0.05
@@ -45,9 +46,16 @@ class PoisonSettings:
     """What the server can read: single Updates, of which it refuses what no device can have sent; only sums; or only
     sums of messages that were checked to be no louder than the norm check lets pass (frugal)."""
     bounds: Literal["all", "rows", "caps"] = "all"
-    """Checked sums only: what else defends, bounds on rows of the sum (rows), caps on the model (caps), or both."""
-    clip: float = 4.0
-    """Checked sums only: the length that honest messages are scaled down to where they are longer."""
+    """Checked sums only: what else defends, bounds on rows of the sum (rows), caps on how many people an item is shown
+    to (caps), or both, as `federank serve --helper` has them."""
+    recipe: Literal["spectral", "private"] = "spectral"
+    """Checked sums only: Frugal's own recipe (spectral), or that of sums with noise (private), which has no rows to
+    bound."""
+    epsilon: float | None = None
+    """Recipe private only: the promise of noise.  [default: none]"""
+    clip: float = 1.0
+    """Checked sums only: the length that honest messages are scaled down to where they are longer; of the recipe
+    private all are of length 1."""
     most_norm: float = 100.0
     """Longest row, or message of frugal, that a server takes as it is."""
     seed: int = 1
@@ -59,17 +67,34 @@ class PoisonSettings:
         one_of("aim", self.aim, ("push", "sabotage"))
         one_of("sees", self.sees, ("updates", "sums", "checked"))
         one_of("bounds", self.bounds, ("all", "rows", "caps"))
+        one_of("recipe", self.recipe, ("spectral", "private"))
         positive("clip", self.clip)
+        self._refuse_of_other_sums()
         if self.sees == "checked" and self.method != "frugal":
             raise SettingError("Messages of frugal are checked where only sums are read; fpl has none. Say sees sums.")
         if self.sees != "checked" and self.bounds != "all":
             raise SettingError(
                 f"bounds is {self.bounds}, which is for checked sums; leave it out, or say sees checked."
             )
+        if self.attack == "twin" and (self.sees, self.aim) != ("checked", "push"):
+            raise SettingError("A twin is pushed where sums are checked; say sees checked and aim push.")
         share("share", self.share)
         whole("rounds", self.rounds, 1)
         whole("reports", self.reports, 1)
         whole("seed", self.seed, 0, 2**32 - 1)
+
+    def _refuse_of_other_sums(self) -> None:
+        """Refuse what belongs to sums of another kind."""
+        if self.epsilon is not None:
+            positive("epsilon", self.epsilon)
+            if self.recipe != "private":
+                raise SettingError(
+                    f"epsilon is {self.epsilon:g}, but Frugal's own recipe has no noise; say recipe private."
+                )
+        if self.recipe == "private" and (self.sees, self.bounds) != ("checked", "all"):
+            raise SettingError(
+                "The recipe private is of checked sums, with one bound; say sees checked, and no bounds."
+            )
 
 
 @dataclass(frozen=True, eq=False)

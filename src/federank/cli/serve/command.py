@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,6 +209,13 @@ def _tell_of_sums(store: str) -> None:
     else:
         hint = "--epsilon asks for some" if charter.recipe == GRADIENTS else _PLAN_HINT
         click.echo(f"promise      none: sums carry no noise ({hint})")
+    most_shown = json.loads(agreed.settings).get("most_shown")
+    if most_shown is None or float(most_shown) >= 1:
+        click.echo("bounds       none: devices that lie together may show everybody what they like")
+    else:
+        click.echo(
+            f"bounds       no item is to be shown to more than {float(most_shown):.0%} of people, as far as sums tell"
+        )
     if agreed.charter.projections:
         click.echo(f"norm check   {agreed.charter.projections} projections (not reviewed from outside)")
     else:

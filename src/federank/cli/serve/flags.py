@@ -54,6 +54,9 @@ _HELP = {
         "messages": "How many messages a device is ever invited to send; it counts them too.  [default: 5]",
         "clip": "Scale every message down to this length at most. With --helper: Frugal's own recipe with one noise "
         "for all messages, instead of the one that `train --epsilon` plays.",
+        "most_shown": "No item is shown to a larger share of people than this, as far as the model tells, and rows of "
+        "sums are bounded: what lying devices can push. 1: no bound.  [default: none; with --helper 0.15 where there "
+        "is a clip, else 0.2, or 0.3 under much noise]",
     },
 }
 """Where a federation's setting says more, or less, than a simulation's."""

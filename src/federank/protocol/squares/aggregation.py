@@ -42,6 +42,13 @@ from federank.protocol.squares.server_steps import (
     spectrum_of,
     strongest,
 )
+from federank.protocol.squares.shown import (
+    bound_rows,
+    hold_back,
+    private_tastes,
+    spectral_tastes,
+    usual_length,
+)
 from federank.protocol.sums.rounding import in_ring
 
 _LITTLE = 1e-5
@@ -121,7 +128,8 @@ def fold(
     elif sums.messages and sums.squares[-1, -1] > 0 and np.any(sums.squares[:-1, :-1]):
         told = published(recipe, shared.vectors)
         if recipe.step == "spectral":
-            _fold_spectral(recipe, shared, told, sums, threads)
+            bounded = bound_rows(sums, told, threads) if recipe.most_shown < 1 else sums
+            _fold_spectral(recipe, shared, told, bounded, threads)
         elif recipe.step == "solve":
             _fold_solved(recipe, shared, told, block, sums)
         else:
@@ -172,6 +180,9 @@ def _fold_private(
         shared.vectors, _, heard = folded
         if plan.joined:
             shared.sketch = heard.stored()
+        if recipe.most_shown < 1:
+            tastes = private_tastes(shared.vectors, shared.weights)
+            shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown)
 
 
 def _fold_spectral(
@@ -205,6 +216,11 @@ def _fold_spectral(
         scale = float(np.sqrt(LEAST * spectrum.singular_values[~unknown][-1] / recipe.n_items))
         drawn = normal_columns(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=scale)
         shared.vectors[:, unknown] = drawn[:, unknown]
+    if recipe.most_shown < 1:
+        model, having = (shared.vectors, weights, shared.regulariser), shared.counts / shared.heard
+        tastes = spectral_tastes(*model, having, mean_weight * shared.heard, threads)
+        least = usual_length(shared.vectors)
+        shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown, threads, least=least)
 
 
 def _fold_solved(

@@ -38,7 +38,7 @@ Step = Literal["spectral", "solve", "adam", "private"]
 class SquaresSettings(OutwardSettings):
     """What can be chosen about learning squares from few messages."""
 
-    later: ClassVar = ("rounding",)
+    later: ClassVar = ("rounding", "most_shown")
     """Added since models and studies of few messages are kept."""
 
     messages: int = 5
@@ -98,6 +98,9 @@ class SquaresSettings(OutwardSettings):
     rounding: Literal["drawn", "mean"] = "drawn"
     """Where there is noise: each number of each message is rounded by a draw of its own, as devices do it (drawn), or
     counts as what it is on average (mean): far faster, to rehearse large federations."""
+    most_shown: float | None = None
+    """Against devices that lie: no item is shown to a larger share of people than this, as far as the model tells, and
+    rows of sums are bounded.  [default: no bound; a federation with a helper has one]"""
     seed: int = 1
     """Names the run: the same seed gives the same model."""
 
@@ -125,7 +128,7 @@ class SquaresSettings(OutwardSettings):
         for name in ("activity", "popularity"):
             if getattr(self, name) is not None:
                 within(name, getattr(self, name), 0, 1)
-                if getattr(self, name) and _step(self) != "spectral":
+                if getattr(self, name) and squares_step(self) != "spectral":
                     raise SettingError(
                         f"{name} is {getattr(self, name):g}, but weights need a server that solves, alpha 0, damping 1 "
                         "and messages that cover the whole catalogue; leave it out."
@@ -147,10 +150,24 @@ class SquaresSettings(OutwardSettings):
         if not 0 < number("delta", self.delta, "a probability") < 1:
             raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
         one_of("rounding", self.rounding, ("drawn", "mean"))
+        self._check_most_shown()
         if self.rounding == "mean" and not self.promises:
             raise SettingError("rounding is mean, but only messages of sums with noise are rounded; leave it out.")
         if self.promises:
             _refuse_beside_noise(self)
+
+    def _check_most_shown(self) -> None:
+        if self.most_shown is None:
+            return
+        if not 0 < number("most_shown", self.most_shown, "a share of people") <= 1:
+            raise SettingError(
+                f"most_shown is {self.most_shown!r}; a share of people above 0 is needed, and at most 1 (no bound)."
+            )
+        if self.most_shown < 1 and squares_step(self) not in ("spectral", "private"):
+            raise SettingError(
+                f"most_shown is {self.most_shown:g}, but what people are shown follows from the model only where a "
+                "server solves, alpha is 0, damping 1, and messages cover the whole catalogue; leave it out."
+            )
 
     @property
     def promises(self) -> bool:
@@ -201,6 +218,7 @@ class SquaresRecipe(NamedTuple):
     dropout: float
     private: PrivatePlan | None = None  # the noise of each round, where sums carry any
     rounds_on_average: bool = False  # messages of sums with noise count as what their rounding is on average
+    most_shown: float = 1.0  # the share of people to whom one item may be shown (shown.py); 1: no bound
 
 
 def squares_recipe(
@@ -234,7 +252,7 @@ def squares_recipe(
         objective=Objective(np.float32(1 + settings.alpha), np.float32(settings.unobserved_weight)),
         regulariser=-1.0 if settings.regulariser is None else settings.regulariser,
         shrinkage=shrinkage_for(settings),
-        step=_step(settings),
+        step=squares_step(settings),
         activity=_weight(settings, settings.activity, DEFAULT_ACTIVITY),
         popularity=_weight(settings, settings.popularity, DEFAULT_POPULARITY),
         damping=settings.damping,
@@ -255,6 +273,7 @@ def squares_recipe(
         dropout=settings.dropout,
         private=plan,
         rounds_on_average=settings.rounding == "mean",
+        most_shown=1.0 if settings.most_shown is None else settings.most_shown,
     )
 
 
@@ -276,7 +295,7 @@ def shrinkage_for(settings: SquaresSettings) -> float:
     return PRIVATE_SHRINKAGE if settings.promises else DEFAULT_SHRINKAGE
 
 
-def _step(settings: SquaresSettings) -> Step:
+def squares_step(settings: SquaresSettings) -> Step:
     """From the spectrum of the sums where all confidences are alike and messages cover the catalogue."""
     if settings.promises:
         return "private"
@@ -289,7 +308,7 @@ def _step(settings: SquaresSettings) -> Step:
 def _weight(settings: SquaresSettings, chosen: float | None, usual: float) -> float:
     if chosen is not None:
         return chosen
-    return usual if _step(settings) == "spectral" else 0.0
+    return usual if squares_step(settings) == "spectral" else 0.0
 
 
 def cohorts_of(run_seed: int, participants: IntVector, cohorts: int, n_users: int) -> IntVector:

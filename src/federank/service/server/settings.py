@@ -85,7 +85,7 @@ class TrustSettings:
     """After a fold no row that it moved is longer, and no bias higher, than this share of the catalogue (1: no bound).
     By default 0.8 for fpl and 0.98 for frugal; catalogues below 100 items are left alone."""
     move_quantile: float | None = None
-    """A fold moves no row farther than this share of the rows that it moves (1: no bound). By default 0.9 for fpl."""
+    """A fold moves no row farther than this share of the rows that it moves (1: no bound). By default 0.88 for fpl."""
     refuse_implausible: bool = True
     """Refuse an Update that no device can have sent, whatever its history: its numbers are not those of the
     equations."""

@@ -17,7 +17,7 @@ from typing import Any
 from federank.errors import SettingError
 from federank.studies.plan.vocabulary import as_table, refuse_unknown
 
-KEYS = ("attack", "aim", "shares", "sees", "bounds", "rounds", "reports")
+KEYS = ("attack", "aim", "shares", "sees", "bounds", "recipe", "epsilon", "clip", "rounds", "reports")
 METHODS = ("fpl", "frugal")
 
 
@@ -30,19 +30,25 @@ class Poison:
     shares: tuple[float, ...]
     sees: str = "updates"
     bounds: str = "all"
+    recipe: str = "spectral"
+    epsilon: float | None = None
+    clip: float = 1.0
     rounds: int = 200
     reports: int = 100
 
     def content(self) -> dict[str, Any]:
         """What names a run; what was not there when earlier runs were made is left out where it says nothing."""
-        return {name: value for name, value in asdict(self).items() if (name, value) != ("bounds", "all")}
+        silent: dict[str, Any] = {"bounds": "all", "recipe": "spectral", "epsilon": None}
+        if self.sees != "checked":
+            silent["clip"] = self.clip  # of others it says nothing
+        return {name: value for name, value in asdict(self).items() if name not in silent or value != silent[name]}
 
     def settings(self, method: str, share: float, seed: int) -> Any:
         """The rehearsal of one share of liars."""
         from federank.audit.poisoning.world import PoisonSettings
 
         words: dict[str, Any] = {"method": method, "attack": self.attack, "aim": self.aim, "sees": self.sees}
-        words |= {"bounds": self.bounds}
+        words |= {"bounds": self.bounds, "recipe": self.recipe, "epsilon": self.epsilon, "clip": self.clip}
         return PoisonSettings(share=share, rounds=self.rounds, reports=self.reports, seed=seed, **words)
 
 

@@ -86,7 +86,7 @@ KNOWN = {
             digits,
             better,
         )
-        for percent in ("0.1", "1", "5", "10")
+        for percent in ("0.1", "0.3", "1", "5", "10")
         for undefended in ("_undefended", "")
         for name, short, axis, digits, better in POISONED
     },

@@ -19,6 +19,7 @@ from federank.protocol.squares.private.fold import fold_histories, fold_populari
 from federank.protocol.squares.private.joined import Heard, heard_from
 from federank.protocol.squares.private.message import directions_of
 from federank.protocol.squares.private.plan import PrivatePlan
+from federank.protocol.squares.shown import hold_back, private_tastes
 
 
 class PrivateModel(NamedTuple):
@@ -34,9 +35,28 @@ class PrivateModel(NamedTuple):
 
 
 def fold_of_cohort(
+    plan: PrivatePlan,
+    seed: int,
+    shrinkage: float,
+    folds: int,
+    model: PrivateModel,
+    told: FloatMatrix,
+    sums: RealMatrix,
+    most_shown: float = 1.0,
+) -> PrivateModel:
+    """The model after one more fold; `folds` have been before, and `told` are the vectors as devices had them.
+
+    No item is shown to a larger share of people than `most_shown`, as soon as there is more than popularity to show.
+    """
+    after = _folded(plan, seed, shrinkage, folds, model, told, sums)
+    if folds == 0 or most_shown >= 1:
+        return after
+    return after._replace(vectors=hold_back(after.vectors, private_tastes(after.vectors, after.weights), most_shown))
+
+
+def _folded(
     plan: PrivatePlan, seed: int, shrinkage: float, folds: int, model: PrivateModel, told: FloatMatrix, sums: RealMatrix
 ) -> PrivateModel:
-    """The model after one more fold; `folds` have been before, and `told` are the vectors as devices had them."""
     cohort, stage = divmod(folds, len(plan.deviations))
     if stage == 0:
         return _after_popularity(plan, seed, shrinkage, cohort, model, sums[:, 0])

@@ -68,6 +68,8 @@ class SumsPlan(NamedTuple):
     clip: float
     noises: tuple[int, ...]
     power: float
+    most_shown: float | None = None
+    """The share of people to whom one item may be shown where the operator names none; None: the recipe has no bound."""
 
 
 def _no_forecast(people: int, items: int, delta: float) -> float | None:

@@ -19,7 +19,8 @@ from federank.protocol.squares.private.cohorts import PrivateModel, fold_of_coho
 from federank.protocol.squares.private.fold import PULL
 from federank.protocol.squares.private.joined import heard_from
 from federank.protocol.squares.private.plan import PrivatePlan, planned
-from federank.protocol.squares.recipes import shrinkage_for
+from federank.protocol.squares.recipes import shrinkage_for, squares_step
+from federank.protocol.squares.shown import USUAL_JOINED, USUAL_PRIVATE, USUAL_SPECTRAL
 from federank.protocol.sums.charter import PRIVATE, SPECTRAL, SumsCharter
 from federank.protocol.sums.rounding import in_units
 from federank.service.server.families.family import Promise, SumsPlan
@@ -39,10 +40,17 @@ def plan_of(settings: FrugalSettings, n_items: int, people: int, promise: Promis
     if settings.clip is not None:
         noises = one_noise(promise, settings.messages)
         return SumsPlan(
-            SPECTRAL, int(settings.factors or 0), int(settings.factors or 0) + 1, settings.clip, noises, 0.0
+            SPECTRAL,
+            int(settings.factors or 0),
+            int(settings.factors or 0) + 1,
+            settings.clip,
+            noises,
+            0.0,
+            USUAL_SPECTRAL if squares_step(settings) == "spectral" else 1.0,
         )
     plan = planned(settings.mu, settings.messages, people, n_items, settings.factors)
-    return SumsPlan(PRIVATE, plan.factors, plan.factors - 1, 1.0, plan.deviations, plan.power)
+    most_shown = USUAL_JOINED if plan.joined else USUAL_PRIVATE
+    return SumsPlan(PRIVATE, plan.factors, plan.factors - 1, 1.0, plan.deviations, plan.power, most_shown)
 
 
 def stage_of(model: Published) -> int:
@@ -71,7 +79,8 @@ def fold_private(
     joined = state.get("joined", np.zeros((len(tables["vectors"]), 0)))  # stores of earlier versions have none
     popularity, summed, earlier, newest = (state[name] for name in ("counts", "summed", "earlier", "newest"))
     known = PrivateModel(tables["vectors"], tables["weights"], popularity, summed, earlier, newest, heard_from(joined))
-    now = fold_of_cohort(plan, settings.seed, shrinkage_for(settings), folds, known, told, values)
+    most_shown = 1.0 if settings.most_shown is None else settings.most_shown  # federations of before have no bound
+    now = fold_of_cohort(plan, settings.seed, shrinkage_for(settings), folds, known, told, values, most_shown)
     return Content(
         {"vectors": now.vectors, "weights": now.weights},
         {"regulariser": np.array([PULL]), "stage": np.array([(folds + 1) % charter.messages])},

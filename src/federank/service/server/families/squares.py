@@ -48,7 +48,7 @@ DEVICE_SETTINGS = ("factors", "messages", "alpha", "unobserved_weight", "activit
 """What a device must be told to follow the recipe; lambda and the items' weights come with each Broadcast."""
 FEDERATION_SETTINGS = (
     *("factors", "messages", "alpha", "unobserved_weight", "regulariser", "shrinkage", "activity", "popularity"),
-    *("damping", "broadcast", "clip", "initial_scale", "seed"),
+    *("damping", "broadcast", "clip", "initial_scale", "most_shown", "seed"),
 )
 COHORTS = 10
 """Where the server averages, it does as in a simulation with so many cohorts: max(1/t, 1.5/COHORTS)."""

@@ -54,6 +54,8 @@ def establish(
         settings = family.settle(method.settings(settings, sums.promise), data, trained)
         plan = method.plan(settings, data.n_items, rounds.target, sums.promise)
         settings = replace(settings, factors=plan.factors)
+        if plan.most_shown is not None and settings.most_shown is None:
+            settings = replace(settings, most_shown=plan.most_shown)
     else:
         settings = family.settle(settings, data, trained)
     model = first_model(family.first_content(settings, data, trained))

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from federank.service.server.sums.helper_line import HelperLine
 
 LARGEST_COHORT = 100_000
-USUAL_CLIP = 4.0
-"""A longest message that shortens next to none, where few people play Frugal's own recipe without noise."""
+USUAL_CLIP = 1.0
+"""A longest message, where few people play Frugal's own recipe without noise: nearly all are of that length then, so
+that nobody is louder than others. It costs at most .6 % of P@10, and leaves liars a quarter of what 4 would."""
 
 
 @dataclass(frozen=True, kw_only=True)
