@@ -34,7 +34,7 @@ export function prepare(actions) {
 export async function show(given) {
   view = given;
   showAnswered();
-  const lead = leadOfRecommendations(view, seenWord(view.federation));
+  const lead = leadOfRecommendations(view);
   byId("variety", HTMLSelectElement).value = String(view.variety);
   byId("variety-wish").hidden = !view.history.length || view.fresh;
   const depends = JSON.stringify([
