@@ -70,6 +70,12 @@ export default {
   "file.summary": "Oder eine Datei mit deinem Verlauf laden",
   "file.lead":
     "Eine CSV- oder JSON-Datei mit Kennungen oder Titeln, wie Letterboxd, IMDb, Netflix, Goodreads oder Google (gespeicherte Orte) sie ausgeben. Sie wird hier, auf dieser Seite, gelesen und nie gesendet; was du daraus hinzufügst, kommt auf deine Liste.",
+  "file.lead-stars":
+    "Eine CSV- oder JSON-Datei mit Bewertungen, wie Letterboxd, IMDb oder Goodreads sie ausgeben. Sie wird hier, in dieser Seite, gelesen und nie gesendet; was du daraus hinzufügst, kommt auf deine Liste.",
+  "file.stars": "★ {stars}",
+  "file.without-rating": { one: "{count} ohne Bewertung bleibt weg.", other: "{count} ohne Bewertung bleiben weg." },
+  "file.unrated":
+    "In dieser Datei ist nichts bewertet; hier ist eine Spalte namens rating nötig, neben einer namens item oder title.",
   "file.choose": "Datei wählen",
   "file.reading": "Wird gelesen…",
   "file.add": "{counted} hinzufügen",
@@ -103,6 +109,7 @@ export default {
   "for-you.may-leave": "Was du hinzufügst, darf dieses Gerät verlassen wie der Rest deiner Liste. „Nein“ bleibt hier.",
   "for-you.empty": "Wähle {items}, die du magst, und weitere erscheinen sofort hier.",
   "for-you.through": "Du hast alle {items} durchgesehen, die es hier gibt.",
+  "for-you.news": { one: "Neu hier: {first}.", other: "{count} neue Empfehlungen, zuerst {first}." },
   "for-you.near": "passt zu {title}",
   "variety.label": "Vielfalt",
   "variety.none": "was am besten passt",

@@ -69,6 +69,15 @@ export default {
   "file.summary": "Load a history file instead",
   "file.lead":
     "A CSV or JSON file with ids or titles, as Letterboxd, IMDb, Netflix, Goodreads or Google (saved places) export it. It is read here, in this page, and is never sent; what you add from it joins your list.",
+  "file.lead-stars":
+    "A CSV or JSON file with ratings, as Letterboxd, IMDb or Goodreads export it. It is read here, in this page, and is never sent; what you add from it joins your list.",
+  "file.stars": "★ {stars}",
+  "file.without-rating": {
+    one: "{count} without a rating is left out.",
+    other: "{count} without a rating are left out.",
+  },
+  "file.unrated":
+    "Nothing in this file is rated; a column called rating is needed here, beside one called item or title.",
   "file.choose": "Choose a file",
   "file.reading": "Reading…",
   "file.add": "Add {counted}",
@@ -100,6 +109,7 @@ export default {
   "for-you.may-leave": "What you add may leave as the rest of your list may. No stays here.",
   "for-you.empty": "Pick {items} you like, and others appear here at once.",
   "for-you.through": "You have been through all {items} there are.",
+  "for-you.news": { one: "New here: {first}.", other: "{count} new recommendations, first {first}." },
   "for-you.near": "goes with {title}",
   "variety.label": "Variety",
   "variety.none": "what fits best",

@@ -70,6 +70,12 @@ export default {
   "file.summary": "Oppure carica un file con la tua storia",
   "file.lead":
     "Un file CSV o JSON con identificativi o titoli, come lo esportano Letterboxd, IMDb, Netflix, Goodreads o Google (luoghi salvati). Viene letto qui, in questa pagina, e non viene mai inviato; ciò che ne aggiungi entra nel tuo elenco.",
+  "file.lead-stars":
+    "Un file CSV o JSON con voti, come lo esportano Letterboxd, IMDb o Goodreads. Viene letto qui, in questa pagina, e non viene mai inviato; ciò che ne aggiungi entra nel tuo elenco.",
+  "file.stars": "★ {stars}",
+  "file.without-rating": { one: "{count} senza voto è tralasciato.", other: "{count} senza voto sono tralasciati." },
+  "file.unrated":
+    "In questo file niente ha un voto; qui serve una colonna chiamata rating, accanto a una chiamata item o title.",
   "file.choose": "Scegli un file",
   "file.reading": "Lettura in corso…",
   "file.add": "Aggiungi {counted}",
@@ -104,6 +110,7 @@ export default {
   "for-you.may-leave": "Ciò che aggiungi può uscire come il resto del tuo elenco. No resta qui.",
   "for-you.empty": "Scegli {items} che ti piacciono, e i consigli appaiono subito qui.",
   "for-you.through": "Hai passato in rassegna tutto il catalogo: non ci sono più {items} da proporre.",
+  "for-you.news": { one: "Nuovo qui: {first}.", other: "{count} nuovi consigli, primo {first}." },
   "for-you.near": "va d'accordo con {title}",
   "variety.label": "Varietà",
   "variety.none": "ciò che si adatta meglio",
