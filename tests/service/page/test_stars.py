@@ -105,6 +105,10 @@ def test_two_browsers_and_fifty_devices_play_ten_rounds_through_a_crash(browser,
         best, stars = predicted(one.stored()["model"], kept["history"])
         expect(first).to_have_attribute("data-item", str(best), timeout=PATIENCE)
         expect(first).to_contain_text(f"We think you would give it {stars:.1f}")
+        reasons = " ".join(page.locator("#recommended .quiet").all_inner_texts())
+        assert "goes with Film number" in reasons
+        assert not any(reasons.count(f"goes with Film number {film} ") for film in (1, 3)), "they were given one star"
+        assert ". ·" not in reasons
         first.get_by_role("button", name="4 stars for").click()
         expect(page.locator("#yours-title")).to_have_text("Your 6 films")
         page.get_by_text("Other ways to share").click()

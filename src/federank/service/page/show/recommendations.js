@@ -138,7 +138,7 @@ function card(item) {
     );
   const { scale } = view.federation;
   const near = item.near && say("for-you.near", { title: item.near });
-  const about = [wouldGive(item), item.categories.map(capital).join(", "), near];
+  const about = [wouldGive(item).replace(/\.$/, ""), item.categories.map(capital).join(", "), near];
   const rate = (/** @type {number | null} */ rating) => {
     last = { id: item.id, title, added: true };
     return act("rate", { id: item.id, rating, how: "yes" });
