@@ -143,6 +143,7 @@ def _operator(browser, server, folder):
     operator.page.get_by_label("Operator's token").fill(server.token)
     operator.page.get_by_role("button", name="Sign in").click()
     operator.page.locator("#charts svg").first.wait_for()
+    operator.page.evaluate("() => document.querySelector('#charts').closest('section').scrollIntoView()")
     picture = _picture(operator.page, folder, "page-operator")
     operator.close()
     return picture

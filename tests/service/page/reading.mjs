@@ -1,12 +1,15 @@
-/* What a history file says: `node reading.mjs HISTORY FILE...` prints what is read from each file, or the sentence of its fault. */
+/* What a history file says: `node reading.mjs HISTORY SCALE FILE...` prints what is read from each file, or the sentence of its fault;
+with a scale (JSON), what it gives stars to, and without (null) what it likes. */
 
 import { readFile } from "node:fs/promises";
 
-const { namesInFile } = await import(process.argv[2]);
+const { namesInFile, starsInFile } = await import(process.argv[2]);
 const { told } = await import(new URL("../show/language.js", process.argv[2]).href);
+const scale = JSON.parse(process.argv[3]);
 const answers = [];
-for (const path of process.argv.slice(3)) {
+for (const path of process.argv.slice(4)) {
   const file = new File([await readFile(path)], path);
-  answers.push(await namesInFile(file).catch((fault) => ({ fault: told(fault.said) })));
+  const reading = scale ? starsInFile(file, scale) : namesInFile(file);
+  answers.push(await reading.catch((fault) => ({ fault: told(fault.said) })));
 }
 console.log(JSON.stringify(answers));

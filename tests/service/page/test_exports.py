@@ -66,12 +66,14 @@ EXPORTS = {
 def read(node, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exports")
 
-    def read(files):
+    def read(files, scale=None):
         for name, text in files.items():
             (folder / name).write_text(text)
         program, module = Path(__file__).with_name("reading.mjs"), (PAGE / "device" / "history.js").as_uri()
         paths = [folder / name for name in files]
-        done = subprocess.run([node, program, module, *paths], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [node, program, module, json.dumps(scale), *paths], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         return dict(zip(files, json.loads(done.stdout), strict=True))
 
@@ -86,3 +88,31 @@ def test_exports_are_read_and_what_was_rated_low_is_no_like(read):
 def test_a_file_of_nothing_but_low_ratings_gets_a_sentence(read):
     told = read({"low.csv": "Title,Rating\nCats,1\n"})
     assert told["low.csv"] == {"fault": "Everything in this file is rated low, so nothing of it is a like."}
+
+
+WHOLE, HALVES = {"lowest": 1, "highest": 5, "step": 1}, {"lowest": 0.5, "highest": 5, "step": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "stars", "unrated"),
+    [
+        ("letterboxd.csv", HALVES, [["Heat (1995)", 4.5], ["Cats (2019)", 0.5]], 1),
+        ("letterboxd.csv", WHOLE, [["Heat (1995)", 5], ["Cats (2019)", 1]], 1),
+        ("imdb.csv", HALVES, [["Heat (1995)", 4.5], ["Cats (2019)", 2.5]], 0),
+        ("imdb.csv", {"lowest": 1, "highest": 10, "step": 1}, [["Heat (1995)", 9], ["Cats (2019)", 5]], 0),
+        ("goodreads.csv", WHOLE, [["Dune", 5], ["Emma", 2]], 1),
+    ],
+)
+def test_where_items_are_rated_stars_become_stars_of_its_scale(read, name, scale, stars, unrated):
+    assert read({name: EXPORTS[name][0]}, scale)[name] == {"stars": stars, "unrated": unrated}
+
+
+def test_ratings_beside_ids_are_of_the_federations_own_scale_and_the_last_line_counts(read):
+    ten = {"lowest": 0, "highest": 10, "step": 0}
+    told = read({"own.csv": "item,rating\n17,3\n18,4.25\n17,2\n"}, ten)["own.csv"]
+    assert told == {"stars": [["17", 2], ["18", 4.25]], "unrated": 0}
+
+
+def test_a_file_without_ratings_gets_a_sentence_where_items_are_rated(read):
+    told = read({"netflix.csv": EXPORTS["netflix.csv"][0]}, WHOLE)["netflix.csv"]
+    assert told["fault"].startswith("Nothing in this file is rated; a column called rating is needed")

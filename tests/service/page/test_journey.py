@@ -18,6 +18,16 @@ TOO_SMALL = """() => [...document.querySelectorAll("button, nav a, input:not(.un
   .map((made) => [made.textContent || made.id, made.getBoundingClientRect()])
   .filter(([, { width, height }]) => width < 24 || height < 24)
   .map(([words]) => words)"""
+OWN_WORDS = """() => {
+  const page = document.body.cloneNode(true);
+  const names = "#found, #recommended, #yours, select";
+  const unseen = ".unseen, details > :not(summary), [hidden], dialog, noscript, script";
+  for (const part of page.querySelectorAll(`${names}, ${unseen}`)) part.remove();
+  return page.innerText.split(/\\s+/).filter((word) => /\\p{L}/u.test(word)).length;
+}"""
+"""How many words the page says itself, beside names of items, what can be chosen and what is folded."""
+MOST_WORDS = {"first": 300, "part": 360}
+"""Once they were 740, and nobody read them."""
 
 
 FORMS = [("phone", "light", "it"), ("phone", "dark", "de"), ("desk", "light", "de"), ("desk", "dark", "en")]
@@ -49,10 +59,14 @@ def test_a_person_can_go_all_the_way(films, browser, words, screen, scheme, lang
     visitor = Visitor(browser, films.public, service_workers="allow", **look).open()
     page = visitor.page
 
-    # Pick, and recommendations with a reason stand there at once.
+    # Pick, and recommendations with a reason stand there at once, and are read out.
     expect(page.locator("#standing")).to_have_text(told["standing.away"])
+    assert page.evaluate(OWN_WORDS) < MOST_WORDS["first"]
     visitor.pick(3)
     expect(page.locator("#recommended li")).to_have_count(10)
+    first = page.locator("#recommended .title").first.inner_text()
+    news = told["for-you.news"]["other"].format(count=10, first=first)
+    expect(page.get_by_role("status").filter(has_text=news)).to_have_count(1)
     expect(page.locator("#recommended li").first.get_by_role("button").last).to_have_text(told["seen.seen-it"])
     reasons = " ".join(page.locator("#recommended .quiet").all_inner_texts())
     assert told["for-you.near"].split("{title}")[0] in reasons
@@ -67,14 +81,16 @@ def test_a_person_can_go_all_the_way(films, browser, words, screen, scheme, lang
     assert len(named) == 2
     visitor.take_part()
     sent = told["lifetime.sent"].format(messages=told["messages"]["other"].format(count=3), made=3)
-    expect(page.locator("#left-sentence")).to_contain_text(sent, timeout=PATIENCE)
+    expect(page.locator("#promise p").first).to_contain_text(sent, timeout=PATIENCE)
+    assert page.evaluate(OWN_WORDS) < MOST_WORDS["part"]
     visitor.wait_until(lambda kept: kept["pending"] == [])
     kept = visitor.stored()
     assert {entry["title"] for entry in kept["ledger"]} == named
 
     # Once all messages are made, nothing is said to leave any more, whatever is added.
     spent = told["hurdle.spent"].format(messages=told["messages"]["other"].format(count=3))
-    expect(page.locator("#standing")).to_have_text(spent)
+    expect(page.locator("#standing")).to_have_text(told["standing.spent"])
+    expect(page.locator("#progress")).to_have_text(spent)
     page.locator("#recommended li").first.get_by_role("button").first.click()
     expect(page.locator("#yours-title")).to_contain_text(counted(told, 4))
     expect(page.locator("#share-sentence")).to_have_text(told["share.sealed"])

@@ -105,6 +105,10 @@ def test_two_browsers_and_fifty_devices_play_ten_rounds_through_a_crash(browser,
         best, stars = predicted(one.stored()["model"], kept["history"])
         expect(first).to_have_attribute("data-item", str(best), timeout=PATIENCE)
         expect(first).to_contain_text(f"We think you would give it {stars:.1f}")
+        reasons = " ".join(page.locator("#recommended .quiet").all_inner_texts())
+        assert "goes with Film number" in reasons
+        assert not any(reasons.count(f"goes with Film number {film} ") for film in (1, 3)), "they were given one star"
+        assert ". ·" not in reasons
         first.get_by_role("button", name="4 stars for").click()
         expect(page.locator("#yours-title")).to_have_text("Your 6 films")
         page.get_by_text("Other ways to share").click()
@@ -113,3 +117,24 @@ def test_two_browsers_and_fifty_devices_play_ten_rounds_through_a_crash(browser,
         assert one.complaints == [text for text in one.complaints if "Failed to load" in text], "but for the crash"
         one.close()
         other.close()
+
+
+def test_a_history_file_is_loaded_with_its_stars_and_sent_nowhere(browser, tmp_path):
+    lines = ("Name,Year,Rating", "Film number 3,,4", "Film number 4,,0.5", "Film number 5,,")
+    (tmp_path / "ratings.csv").write_text("\n".join(lines))
+    with serving(tmp_path, method="pmf", opinions=FILMS, noun=NOUN) as server:
+        visitor = Visitor(browser, server.public).open()
+        page = visitor.page
+        page.get_by_text("Load a history file instead").click()
+        expect(page.locator("#file-lead")).to_contain_text("with ratings")
+        page.locator("#file").set_input_files(tmp_path / "ratings.csv")
+        expect(page.locator("#file-result")).to_contain_text("2 of 2 lines matched. 1 without a rating is left out.")
+        page.get_by_text("Look through what was matched").click()
+        expect(page.locator("#file-result")).to_contain_text("Film number 4 ★ 1")
+        page.get_by_role("button", name="Add 2 films").click()
+        expect(page.locator("#yours-title")).to_have_text("Your 2 films")
+        given = {owned["id"]: owned["rating"] for owned in visitor.stored()["history"]}
+        assert given == {"3": 4, "4": 1}
+        assert not [request for request in visitor.requests if request.method == "POST"]
+        assert visitor.complaints == []
+        visitor.close()

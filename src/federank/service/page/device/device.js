@@ -337,7 +337,7 @@ export class Device {
   }
 
   /** Of the person's own items the one whose vector points most the way of this one's; null where none does at all, or where
-  nothing is known of either.
+  nothing is known of either. Where items are rated, what was given less than the person's own mean recommends nothing.
    * @param {number} number */
   nearest(number) {
     if (this.isFresh) return null;
@@ -346,7 +346,9 @@ export class Device {
     const row = (/** @type {number} */ item) => vectors.subarray(item * factors, (item + 1) * factors);
     const mine = row(number);
     let [best, closest] = [/** @type {number | null} */ (null), 0];
-    for (const item of this.history) {
+    const stars = this.starsOf(this.history);
+    const mean = stars.reduce((sum, star) => sum + star, 0) / stars.length;
+    for (const item of this.method.scale ? this.history.filter((_, place) => stars[place] >= mean) : this.history) {
       const own = row(item);
       let [product, length] = [0, 0];
       for (let f = 0; f < factors; f++) {

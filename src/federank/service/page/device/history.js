@@ -2,8 +2,9 @@
 
 JSON: a list of ids or titles, or of tables that have one; or a table with such a list. CSV (or tabs, or semicolons): a column
 called item, id, title, name, place, film, ... with a header, or else the first column. So the exports of Letterboxd, IMDb,
-Netflix, Goodreads and Google (saved places) are understood. A year beside a title goes with it, and a rating in the lower part of
-its scale is not a like. What is not such a file gets a sentence.
+Netflix, Goodreads and Google (saved places) are understood. A year beside a title goes with it. Where things are liked, a rating in
+the lower part of its scale is not a like; where they are rated, it becomes as many stars of the federation's own scale, and what has
+no rating says nothing. What is not such a file gets a sentence.
 */
 
 import { Fault, saidOf } from "../faults.js";
@@ -31,12 +32,56 @@ const COLUMNS = [
 const RATINGS = ["rating", "your rating", "my rating", "stars", "star rating"];
 const LEAST_LIKED = 0.6; // of the best rating there is: three stars of five, six points of ten
 
-/** A line of a file: what it names, how it was rated (0: not at all), and of how much where the column's name says it.
- * @typedef {{ name: string, rating: number, best?: number }} Line */
+/** A line of a file: what it names, how it was rated (0: not at all), and of how much where a column's name says it; by an id (and
+ * not by a title) it is of the federation's own making, and so is its scale.
+ * @typedef {{ name: string, rating: number, best?: number, byId?: boolean }} Line */
+
+/** The best rating of a file's scale: five stars or ten points.
+ * @type {(lines: Line[]) => number} */
+const bestOf = (lines) => (lines.some(({ rating, best = 5 }) => rating > 5 || best > 5) ? 10 : 5);
 
 /** The ids or titles that a file holds, each once, in its order; and how many were left out because they were rated low.
  * @type {(file: File) => Promise<{ names: string[], low: number }>} */
 export async function namesInFile(file) {
+  const lines = await linesInFile(file);
+  const least = LEAST_LIKED * bestOf(lines);
+  const isLow = (/** @type {Line} */ { rating }) => rating > 0 && rating < least;
+  const once = [...new Set(lines.filter((line) => !isLow(line)).map(({ name }) => name))];
+  const low = new Set(lines.filter(isLow).map(({ name }) => name)).size;
+  if (!once.length && low) throw new BadFile(["file.all-low"]);
+  return { names: fewEnough(once), low };
+}
+
+/** What a file gives the ids or titles that it rates, in stars of a federation's scale, the last line of each; and how many it names
+ * without a rating.
+ * @type {(file: File, scale: { lowest: number, highest: number, step: number }) =>
+ *   Promise<{ stars: [name: string, rating: number][], unrated: number }>} */
+export async function starsInFile(file, { lowest, highest, step }) {
+  const lines = await linesInFile(file);
+  const best = bestOf(lines);
+  /** @type {(line: Line) => number} */
+  const onScale = ({ rating, byId }) => {
+    const wanted = byId ? rating : (rating * highest) / best;
+    const near = step ? lowest + Math.round((wanted - lowest) / step) * step : wanted;
+    return Math.min(highest, Math.max(lowest, near));
+  };
+  const stars = new Map(lines.filter(({ rating }) => rating > 0).map((line) => [line.name, onScale(line)]));
+  const names = new Set(lines.map(({ name }) => name));
+  if (names.size && !stars.size) throw new BadFile(["file.unrated"]);
+  fewEnough([...stars.keys()]);
+  return { stars: [...stars], unrated: names.size - stars.size };
+}
+
+/** @type {(names: string[]) => string[]} */
+function fewEnough(names) {
+  if (!names.length) throw new BadFile(["file.no-items"]);
+  if (names.length > MOST_NAMES) throw new BadFile(["file.too-many", { count: names.length, most: MOST_NAMES }]);
+  return names;
+}
+
+/** Every line of a file that names something.
+ * @type {(file: File) => Promise<Line[]>} */
+async function linesInFile(file) {
   if (file.size > LARGEST)
     throw new BadFile(["file.too-large", { size: Math.round(file.size / 2 ** 20), most: LARGEST / 2 ** 20 }]);
   if (file.size === 0) throw new BadFile(["file.empty"]);
@@ -48,15 +93,7 @@ export async function namesInFile(file) {
   }
   if (text.includes("\0")) throw new BadFile(["file.not-text"]);
   const lines = /^\s*[[{]/.test(text) ? linesInJson(text) : linesInTable(text);
-  const best = lines.some(({ rating, best: stated = 5 }) => rating > 5 || stated > 5) ? 10 : 5;
-  const isLow = (/** @type {Line} */ { rating }) => rating > 0 && rating < LEAST_LIKED * best;
-  const named = lines.map(({ name, rating }) => ({ name: name.trim(), rating })).filter(({ name }) => name);
-  const once = [...new Set(named.filter((line) => !isLow(line)).map(({ name }) => name))];
-  const low = new Set(named.filter(isLow).map(({ name }) => name)).size;
-  if (!once.length && low) throw new BadFile(["file.all-low"]);
-  if (!once.length) throw new BadFile(["file.no-items"]);
-  if (once.length > MOST_NAMES) throw new BadFile(["file.too-many", { count: once.length, most: MOST_NAMES }]);
-  return { names: once, low };
+  return lines.map((line) => ({ ...line, name: line.name.trim() })).filter(({ name }) => name);
 }
 
 /** @type {(text: string) => Line[]} */
@@ -103,6 +140,7 @@ function lineFrom(text) {
     name: `${name}${year && !name.endsWith(year) ? year : ""}`,
     rating: Number.isFinite(rating) ? rating : 0,
     best: rated === "your rating" ? 10 : 5,
+    byId: !isTitle,
   };
 }
 

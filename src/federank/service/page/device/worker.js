@@ -10,7 +10,7 @@ import { find, matched } from "./catalogue.js";
 import { leave, meetAgain, wake } from "./enrolment.js";
 import { fetchStatus } from "./federation.js";
 import { guesses } from "./guesses.js";
-import { namesInFile } from "./history.js";
+import { namesInFile, starsInFile } from "./history.js";
 import { hurdleOf, takePart } from "./life.js";
 import { noteShown, read, write } from "./store.js";
 import { described, viewOf } from "./view.js";
@@ -163,18 +163,31 @@ const calls = {
   },
   /** @param {{ file: File }} given */
   async readFile({ file }) {
-    const { names, low } = await namesInFile(file);
+    const { scale } = device.method;
+    const { stars, unrated } = scale ? await starsInFile(file, scale) : { stars: null, unrated: 0 };
+    const { names, low } = stars ? { names: stars.map(([name]) => name), low: 0 } : await namesInFile(file);
     const { numbers, unmatched, meant } = matched(device.catalogue, names);
+    const given = new Map(stars);
+    const items = numbers.map((number) => ({ ...described(device, number), name: meant.get(number) ?? "" }));
     return {
       named: names.length,
       low,
-      items: numbers.map((number) => ({ ...described(device, number), name: meant.get(number) ?? "" })),
+      unrated,
+      items: items.map((item) => ({ ...item, given: given.get(item.name) ?? null })),
       unmatched: unmatched.slice(0, 200),
       unmatchedCount: unmatched.length,
     };
   },
   /** @param {{ ids: string[], how: string }} given */
   add: ({ ids, how }) => choose({ history: recordsOf(ids, { how }), dismissed: nothing(ids) }),
+  /** The same with stars, as a file gave them.
+   * @param {{ ratings: { id: string, rating: number }[], how: string }} given */
+  addRated({ ratings, how }) {
+    const ids = ratings.map(({ id }) => id);
+    const records = recordsOf(ids, { how });
+    const rated = ratings.map(({ id, rating }) => [id, { ...records[id], rating }]);
+    return choose({ history: Object.fromEntries(rated), dismissed: nothing(ids) });
+  },
   /** What waits has been shown to its owner: from now on it waits no longer than half a minute.
    * @param {{ ids: string[] }} given */
   async shown({ ids }) {

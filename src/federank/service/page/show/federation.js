@@ -23,19 +23,10 @@ export function show(status, { name, items }) {
     ([key, value]) => key !== "version" && Number.isFinite(value),
   );
   for (const [metric, value] of accuracy) numbers.push([metric, value]);
-  const shown = numbers.map(([title, value]) =>
-    element("div", {}, element("dt", {}, title), element("dd", {}, short(value))),
+  fill(
+    byId("status"),
+    ...numbers.map(([title, value]) => element("div", {}, element("dt", {}, title), element("dd", {}, short(value)))),
   );
-  if (!accuracy.length)
-    shown.push(
-      element(
-        "div",
-        {},
-        element("dt", {}, say("federation.accuracy")),
-        element("dd", { class: "quiet" }, say("federation.unpublished")),
-      ),
-    );
-  fill(byId("status"), ...shown);
   if (name) document.title = `${name} · FedeRank`;
 }
 

@@ -4,7 +4,7 @@ import { ask } from "./ask.js";
 import { byId, element, fill, isOpen, table } from "./elements.js";
 import { disclosedPicture, legend } from "./pictures.js";
 import { counted, language, named, number, say, together } from "./language.js";
-import { bound, lifetime, whatHasLeft } from "./sentences.js";
+import { bound, whatHasLeft } from "./sentences.js";
 
 /** @import { Key } from "../faults.js" */
 /** @import { Guesses } from "../device/guesses.js" */
@@ -34,7 +34,7 @@ export async function show(view) {
   const decoys = history.filter(isDecoy).length;
   const mayLeave = history.filter((item) => item.mayLeave && !item.left).length + decoys;
   const stays = history.length - left - mayLeave;
-  const sentence = together(whatHasLeft(view), lifetime(view));
+  const sentence = whatHasLeft(view);
   byId("left-sentence").textContent = sentence;
   if (history.length)
     fill(
@@ -233,7 +233,7 @@ async function showGuesses(view) {
   fill(
     byId("guesses"),
     element("p", { id: "guess-sentence", class: "sentence" }, guessed(view, found)),
-    element("p", { class: "quiet" }, `${together(inGeneral(view), say("told.cleverer"))} `, more),
+    element("p", { class: "quiet" }, `${together(...inGeneral(view, found))} `, more),
   );
 }
 
@@ -259,12 +259,16 @@ function guessed({ plain, promised, federation, history }, found) {
   return together(alone, say("told.both", { played }));
 }
 
-/** What was measured of this way of sharing (docs/privacy.md), in a sentence.
- * @type {(view: View) => string} */
-function inGeneral({ choice: { sharing, basis }, plain, federation }) {
-  if (federation.scale && plain) return say("general.ratings");
-  if (sharing === "as-published") return say("general.as-published");
-  if (sharing === "deniable") return say("general.deniable");
-  if (basis === "history") return say("general.history");
-  return say(plain ? "general.plain" : "general.sums");
+/** What was measured of this way of sharing (docs/privacy.md), in a sentence. Before there is a message, who could read one stands
+beside the slider, and is not said again.
+ * @type {(view: View, found: Guesses) => string[]} */
+function inGeneral({ choice: { sharing, basis }, plain, federation }, found) {
+  const isSaid = !found.tried && !found.made;
+  const cleverer = isSaid ? "" : say("told.cleverer");
+  if (federation.scale && plain) return [say("general.ratings"), cleverer];
+  if (sharing === "as-published") return [say("general.as-published"), cleverer];
+  if (sharing === "deniable") return [say("general.deniable"), cleverer];
+  if (basis === "history") return [say("general.history"), cleverer];
+  if (plain) return [isSaid ? "" : say("general.plain"), cleverer];
+  return [say("general.sums"), cleverer];
 }

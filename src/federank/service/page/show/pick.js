@@ -3,7 +3,7 @@
 import { saidOf } from "../faults.js";
 import { ask } from "./ask.js";
 import { byId, element, fill, isOpen } from "./elements.js";
-import { counted, language, named, say, told, together } from "./language.js";
+import { counted, language, named, number, say, told, together } from "./language.js";
 import { leadOfNames, leadOfPicks, wouldGive } from "./sentences.js";
 import { starsFor } from "./stars.js";
 
@@ -45,7 +45,7 @@ export async function show(given) {
   byId("pick-title").textContent = say(scale ? "pick.title-stars" : "pick.title");
   byId("pick-lead").textContent = leadOfPicks(view);
   byId("found").className = scale ? "rows" : "chips";
-  byId("file-box").hidden = scale !== null; // a file of likes says nothing of stars
+  byId("file-lead").textContent = say(scale ? "file.lead-stars" : "file.lead");
   showCategories();
   showYours();
   await showFound();
@@ -221,8 +221,8 @@ function yoursRow(item) {
 }
 
 /** A line of the file and the item that it was taken for, which may be wrong.
- * @type {(item: ShownItem & { name: string }, want: (id: string, on: boolean) => void) => HTMLElement} */
-function matchedRow({ id, title, name }, want) {
+ * @type {(item: ShownItem & { name: string, given: number | null }, want: (id: string, on: boolean) => void) => HTMLElement} */
+function matchedRow({ id, title, name, given }, want) {
   const box = element("input", {
     type: "checkbox",
     id: `match-${id}`,
@@ -231,7 +231,9 @@ function matchedRow({ id, title, name }, want) {
   });
   const line = name.slice(0, 200);
   const from = line && line !== title ? element("span", { class: "quiet" }, ` ${say("file.from", { line })}`) : null;
-  return element("li", {}, element("label", { class: "match", for: `match-${id}` }, box, ` ${title}`, from));
+  const stars = given === null ? "" : say("file.stars", { stars: number(given, Number.isInteger(given) ? 0 : 1) });
+  const words = ` ${together(title, stars)}`;
+  return element("li", {}, element("label", { class: "match", for: `match-${id}` }, box, words, from));
 }
 
 /** A name that nothing was found for: a press puts it into the search.
@@ -260,7 +262,10 @@ async function readFile() {
     const wanted = new Set(fresh.map(({ id }) => id));
     const add = async () => {
       const ids = [...wanted];
-      await act("add", { ids, how: "file" });
+      const ratings = fresh.flatMap(({ id, given }) =>
+        given !== null && wanted.has(id) ? [{ id, rating: given }] : [],
+      );
+      await (view.federation.scale ? act("addRated", { ratings, how: "file" }) : act("add", { ids, how: "file" }));
       fill(box, element("p", {}, say("file.added", { counted: counted(ids.length, noun) })));
     };
     const words = () => say("file.add", { counted: counted(wanted.size, noun) });
@@ -293,6 +298,7 @@ async function readFile() {
     const sentence = together(
       say(had ? "file.matched-had" : "file.matched", { count: found.items.length, lines: found.named, had }),
       found.low ? say("file.low", { count: found.low }) : "",
+      found.unrated ? say("file.without-rating", { count: found.unrated }) : "",
     );
     const button = fresh.length
       ? element("button", { type: "button", class: "main-button", id: "file-add", on: { click: add } }, words())

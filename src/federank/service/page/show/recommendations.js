@@ -17,6 +17,8 @@ let act;
 /** @type {View} */
 let view;
 let shown = "";
+/** The list that was read out last. */
+let heard = "";
 /** The last answer, until the next.
  * @type {{ id: string, title: string, added: boolean } | null} */
 let last = null;
@@ -34,7 +36,7 @@ export function prepare(actions) {
 export async function show(given) {
   view = given;
   showAnswered();
-  const lead = leadOfRecommendations(view, seenWord(view.federation));
+  const lead = leadOfRecommendations(view);
   byId("variety", HTMLSelectElement).value = String(view.variety);
   byId("variety-wish").hidden = !view.history.length || view.fresh;
   const depends = JSON.stringify([
@@ -55,12 +57,25 @@ export async function show(given) {
       named(view.federation.noun),
     );
     fill(byId("recommended"));
+    byId("recommended-news").textContent = "";
     return;
   }
   const items = await ask("recommend", { n: HOW_MANY });
   if (depends !== shown) return;
   byId("recommendations-lead").textContent = items.length ? lead : whyNone();
   fill(byId("recommended"), ...items.map(card));
+  announce(items);
+}
+
+/** Tell who does not see it that the list is another, where it is.
+ * @type {(items: ShownItem[]) => void} */
+function announce(items) {
+  const listed = items.map(({ id }) => id).join("\n");
+  if (listed === heard) return;
+  heard = listed;
+  byId("recommended-news").textContent = items.length
+    ? say("for-you.news", { count: items.length, first: items[0].title })
+    : "";
 }
 
 /** Why there is nothing to recommend. */
@@ -123,7 +138,7 @@ function card(item) {
     );
   const { scale } = view.federation;
   const near = item.near && say("for-you.near", { title: item.near });
-  const about = [wouldGive(item), item.categories.map(capital).join(", "), near];
+  const about = [wouldGive(item).replace(/\.$/, ""), item.categories.map(capital).join(", "), near];
   const rate = (/** @type {number | null} */ rating) => {
     last = { id: item.id, title, added: true };
     return act("rate", { id: item.id, rating, how: "yes" });

@@ -46,13 +46,12 @@ export function wouldGive({ predicted }) {
   return say(predicted.isMean ? "stars.mean" : "stars.would-give", { stars: number(predicted.rating, 1) });
 }
 
-/** Above the recommendations; `seen` is the word of the answer that something is known already.
- * @type {(view: View, seen: string) => string} */
-export function leadOfRecommendations(view, seen) {
+/** Above the recommendations. That nothing is sent, where it is so, stands above the names to pick from, and why.
+ * @type {(view: View) => string} */
+export function leadOfRecommendations(view) {
   const { scale } = view.federation;
   const how = say(view.fresh ? (scale ? "for-you.unlearnt" : "for-you.chance") : "for-you.worked-out");
-  const may = scale ? say("for-you.may-leave-stars") : say("for-you.may-leave", { seen });
-  return together(how, maySend(view) ? may : say("not-sent", { why: whyNot(view) }));
+  return together(how, maySend(view) ? say(scale ? "for-you.may-leave-stars" : "for-you.may-leave") : "");
 }
 
 /** What came of an answer: of something that is on the list by now, or is hidden.
@@ -69,7 +68,7 @@ export function answered({ history }, id, title) {
  * @type {(view: View) => string} */
 export function standing({ taking, progress, hurdle, pending }) {
   if (!taking) return say(pending ? "standing.late" : "standing.away");
-  if (hurdle) return told(hurdle);
+  if (hurdle) return hurdle[0] === "hurdle.spent" ? say("standing.spent") : told(hurdle);
   return ["waiting", "learning", "sent"].includes(progress.state) ? say("standing.on") : told(progress.says);
 }
 

@@ -43,13 +43,14 @@ export default {
   "standing.away": "Du machst nicht mit: nichts wird gesendet",
   "standing.late": "Du machst nicht mit; eine Nachricht kann noch ankommen",
   "standing.on": "Du machst mit",
+  "standing.spent": "Alle Nachrichten sind gemacht",
 
   // Picking
   "pick.title": "Was magst du?",
   "pick.first": "Wähle zuerst drei oder mehr {items}.",
   "pick.more": "Was du hinzufügst, prägt deine Empfehlungen.",
   "pick.waits":
-    "Du machst mit: Was du hinzufügst, wartet eine halbe Minute, bevor es dieses Gerät verlassen darf. Bis dahin kannst du es zurücknehmen oder als nie zu teilen markieren.",
+    "Was du hinzufügst, wartet eine halbe Minute, bevor es dieses Gerät verlassen darf; bis dahin kannst du es zurücknehmen oder als nie zu teilen markieren.",
   "pick.search": "Nach Namen suchen",
   "pick.category": "Kategorie",
   "pick.all": "Alle",
@@ -61,7 +62,7 @@ export default {
   "pick.fit-first": "{counted} passen; die ersten {first}:",
   "why.away": "Du machst nicht mit.",
   "why.nothing": "Du teilst nichts.",
-  "why.spent": "Dieses Gerät hat alle Nachrichten gemacht, die es je sendet.",
+  "why.spent": "Dieses Gerät macht keine Nachrichten mehr.",
   "why.hurdle": "Etwas steht im Weg; es steht unter „Wie viel teilst du?“.",
   "not-sent": "Nichts davon wird gesendet: {why}",
 
@@ -69,6 +70,12 @@ export default {
   "file.summary": "Oder eine Datei mit deinem Verlauf laden",
   "file.lead":
     "Eine CSV- oder JSON-Datei mit Kennungen oder Titeln, wie Letterboxd, IMDb, Netflix, Goodreads oder Google (gespeicherte Orte) sie ausgeben. Sie wird hier, auf dieser Seite, gelesen und nie gesendet; was du daraus hinzufügst, kommt auf deine Liste.",
+  "file.lead-stars":
+    "Eine CSV- oder JSON-Datei mit Bewertungen, wie Letterboxd, IMDb oder Goodreads sie ausgeben. Sie wird hier, in dieser Seite, gelesen und nie gesendet; was du daraus hinzufügst, kommt auf deine Liste.",
+  "file.stars": "★ {stars}",
+  "file.without-rating": { one: "{count} ohne Bewertung bleibt weg.", other: "{count} ohne Bewertung bleiben weg." },
+  "file.unrated":
+    "In dieser Datei ist nichts bewertet; hier ist eine Spalte namens rating nötig, neben einer namens item oder title.",
   "file.choose": "Datei wählen",
   "file.reading": "Wird gelesen…",
   "file.add": "{counted} hinzufügen",
@@ -99,11 +106,11 @@ export default {
   "for-you.chance":
     "Das Modell hat noch von niemandem gelernt, also ist diese Reihenfolge Zufall. Sie wird besser, wenn Leute mitmachen.",
   "for-you.worked-out": "Auf diesem Gerät berechnet, aus deiner ganzen Liste.",
-  "for-you.may-leave":
-    "„Ja“ und „{seen}“ ergänzen deine Liste und dürfen dieses Gerät verlassen wie der Rest. „Nein“ bleibt hier.",
+  "for-you.may-leave": "Was du hinzufügst, darf dieses Gerät verlassen wie der Rest deiner Liste. „Nein“ bleibt hier.",
   "for-you.empty": "Wähle {items}, die du magst, und weitere erscheinen sofort hier.",
   "for-you.through": "Du hast alle {items} durchgesehen, die es hier gibt.",
-  "for-you.near": "passt zu {title} auf deiner Liste",
+  "for-you.news": { one: "Neu hier: {first}.", other: "{count} neue Empfehlungen, zuerst {first}." },
+  "for-you.near": "passt zu {title}",
   "variety.label": "Vielfalt",
   "variety.none": "was am besten passt",
   "variety.some": "etwas Vielfalt",
@@ -130,7 +137,7 @@ export default {
     other: "{counted} deiner Liste stehen nicht mehr in diesem Katalog.",
   },
   "yours.more": "{count} weitere",
-  "where.left": "hat dieses Gerät verlassen",
+  "where.left": "ist hinaus",
   "where.waits": "wartet eine halbe Minute, bevor es dieses Gerät verlassen darf",
   "where.may-leave": "darf hinaus",
   "where.left-decoy": "ging als Attrappe hinaus",
@@ -152,9 +159,9 @@ export default {
   "sharing.scale-all": "alles",
   "sharing.per-cent": "{count} %",
   "sharing.spoken": "{count} Prozent. {sentence}",
-  "sharing.suggested": "So schlägt es {name} vor. Bewege den Regler, um selbst zu wählen.",
-  "sharing.suggested-unnamed": "So schlägt es diese Föderation vor. Bewege den Regler, um selbst zu wählen.",
-  "sharing.careful": "Das ist ein vorsichtiger Anfang. Bewege den Regler, um selbst zu wählen.",
+  "sharing.suggested": "So schlägt es {name} vor; bewege den Regler, wie du magst.",
+  "sharing.suggested-unnamed": "So schlägt es diese Föderation vor; bewege den Regler, wie du magst.",
+  "sharing.careful": "Ein vorsichtiger Anfang; bewege den Regler, wie du magst.",
   "sharing.take-part": "Mitmachen",
   "sharing.pause": "Pause",
   "sharing.away": "Du machst nicht mit: nichts wird gesendet.",
@@ -281,7 +288,7 @@ export default {
   "left.legend-may": "darf hinaus: {count}",
   "left.legend-decoys": "darf hinaus: {count}, davon {decoys} als Attrappen",
   "left.legend-stays": "bleibt: {count}",
-  "left.listed-here": "Wenn du mitmachst, steht jede Nachricht hier, bevor sie gesendet wird.",
+  "left.listed-here": "Jede Nachricht wird hier stehen, bevor sie gesendet wird.",
   "left.sent": "Als deins gesendet",
   "left.in-messages": "In deinen Nachrichten",
   "left.sent-count": "Als deins gesendet: {counted}",
@@ -320,8 +327,7 @@ export default {
   "told.cleverer": "Klügere Angriffe können mehr herausfinden.",
   "told.untried":
     "Diese Seite kann es nicht ausprobieren: Die Nachrichten gingen an eine Föderation, die neu begonnen wurde.",
-  "told.no-message":
-    "Nichts: Es wurde keine Nachricht gemacht. Sobald es eine gibt, spielt diese Seite den neugierigen Server gegen dich.",
+  "told.no-message": "Nichts: Es wurde keine Nachricht gemacht.",
   "told.empty": "Nichts weiter: Deine Liste ist leer, also hältst du nichts zurück.",
   "told.everything": "Alles: Alles, was du hast, ist hinausgegangen.",
   "told.more": {
@@ -351,7 +357,7 @@ export default {
     "Nachrichten, die aus deiner ganzen Liste folgen, vergleichen nie mit dem, was deins ist: Was sie nie nennen, verrät den Rest.",
   "general.sums": "Was du zurückhältst, steht in keiner Nachricht.",
   "general.plain":
-    "Was du teilst, weiß sicher, wer den Server betreibt, und es zeigt einen Geschmack, aus dem sich anderes erraten lässt.",
+    "Wer den Server betreibt, weiß sicher, was du teilst, und kann aus dem Geschmack, den es zeigt, mehr erraten.",
 
   // The federation, leaving, the foot
   "federation.title": "Die Föderation",
@@ -361,16 +367,13 @@ export default {
   "federation.devices": "Geräte",
   "federation.rounds": "Beendete Runden",
   "federation.catalogue": "Katalog",
-  "federation.accuracy": "Genauigkeit",
-  "federation.unpublished": "nicht veröffentlicht",
   "friend.summary": "Jemandem zeigen",
   "friend.scan": "Mit einem Telefon im selben Netz zu scannen, oder zu öffnen unter",
   "friend.open": "Offen für alle, die sie erreichen können, unter",
   "friend.here":
     "Diese Seite wird nur diesem Rechner geliefert. Mit --host gestartet, zeigt sie hier einen Code für Telefone im selben Netz.",
   "leave.title": "Austreten",
-  "leave.lead":
-    "Löscht alles, was diese Seite in diesem Browser aufhebt, und sagt dem Server, falls dieses Gerät beigetreten ist, dass es weg ist.",
+  "leave.lead": "Löscht alles, was diese Seite hier aufhebt. Ist dieses Gerät beigetreten, erfährt es der Server.",
   "leave.button": "Austreten und alles löschen",
   "sure.title": "Alles löschen?",
   "sure.text":
@@ -381,11 +384,10 @@ export default {
   "gone.known": "Du bist ausgetreten. Alles, was diese Seite in diesem Browser aufhob, ist gelöscht.",
   "gone.unknown":
     "Alles, was diese Seite in diesem Browser aufhob, ist gelöscht. Dem Server konnte es nicht gesagt werden; er wird es an deinem Schweigen merken.",
-  "foot.cookies": "Keine Cookies, keine Dritten.",
-  "foot.talks": "Die Seite spricht mit dem Server, von dem sie kam, und mit niemandem sonst.",
+  "foot.cookies": "Keine Cookies.",
+  "foot.talks": "Die Seite spricht nur mit dem Server, von dem sie kam; er sieht deine Netzadresse, wie jede Website.",
   "foot.talks-helper":
-    "Die Seite spricht mit dem Server, von dem sie kam, und fragt, wenn du mitmachst, den Helfer {helper} nach seinem Schlüssel; mit niemandem sonst.",
-  "foot.address": "Der Server sieht auch deine Netzadresse, wie jede Website.",
+    "Die Seite spricht nur mit dem Server, von dem sie kam, und fragt, wenn du mitmachst, den Helfer {helper} nach seinem Schlüssel; beide sehen deine Netzadresse, wie jede Website.",
   "foot.privacy": "Was hinausgeht und was es verrät",
 
   // What the device is doing
@@ -426,8 +428,7 @@ export default {
     "Dieses Gerät ist beigetreten, wo kein Server allein eine Nachricht lesen kann, und die Föderation, die jetzt an dieser Adresse ist, würde sie lesen. Nichts wird gesendet; Empfehlungen gehen weiter.",
   "hurdle.unknown-kind":
     "Diese Föderation nimmt nur Nachrichten, die kein Server allein lesen kann, von einer Art, die diese Seite nicht machen kann. Nichts wird gesendet; Empfehlungen gehen weiter.",
-  "hurdle.spent":
-    "Dieses Gerät hat alles gemacht, was es je sendet ({messages}); darum verlässt es nichts mehr. Modelle und Empfehlungen kommen weiter.",
+  "hurdle.spent": "Dieses Gerät hat {messages} gemacht und macht keine mehr. Empfehlungen kommen weiter.",
   "hurdle.empty": "Wähle zuerst etwas, das du magst; noch gibt es nichts, woraus zu lernen wäre.",
   "hurdle.nothing": "Du teilst nichts; darum wird nichts gesendet. Empfehlungen gehen weiter.",
   "hurdle.whole": "Du hast den ganzen Katalog; es gibt nichts zu vergleichen.",

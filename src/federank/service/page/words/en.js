@@ -42,13 +42,14 @@ export default {
   "standing.away": "Not taking part: nothing is sent",
   "standing.late": "Not taking part; a message may still arrive",
   "standing.on": "Taking part",
+  "standing.spent": "All messages are made",
 
   // Picking
   "pick.title": "What do you like?",
   "pick.first": "Begin with three or more {items}.",
   "pick.more": "What you add shapes your recommendations.",
   "pick.waits":
-    "You are taking part: what you add waits half a minute before it may leave. Until then you can undo it, or mark it never to be shared.",
+    "What you add waits half a minute before it may leave; until then, undo it or mark it never to be shared.",
   "pick.search": "Search by name",
   "pick.category": "Category",
   "pick.all": "All",
@@ -60,7 +61,7 @@ export default {
   "pick.fit-first": "{counted} fit; the first {first}:",
   "why.away": "you are not taking part.",
   "why.nothing": "you share nothing.",
-  "why.spent": "this device has made all the messages it ever sends.",
+  "why.spent": "this device makes no more messages.",
   "why.hurdle": "something stands in the way; it is named under “How much do you share?”.",
   "not-sent": "Nothing of it is sent: {why}",
 
@@ -68,6 +69,15 @@ export default {
   "file.summary": "Load a history file instead",
   "file.lead":
     "A CSV or JSON file with ids or titles, as Letterboxd, IMDb, Netflix, Goodreads or Google (saved places) export it. It is read here, in this page, and is never sent; what you add from it joins your list.",
+  "file.lead-stars":
+    "A CSV or JSON file with ratings, as Letterboxd, IMDb or Goodreads export it. It is read here, in this page, and is never sent; what you add from it joins your list.",
+  "file.stars": "★ {stars}",
+  "file.without-rating": {
+    one: "{count} without a rating is left out.",
+    other: "{count} without a rating are left out.",
+  },
+  "file.unrated":
+    "Nothing in this file is rated; a column called rating is needed here, beside one called item or title.",
   "file.choose": "Choose a file",
   "file.reading": "Reading…",
   "file.add": "Add {counted}",
@@ -96,10 +106,11 @@ export default {
   "for-you.chance":
     "The model has learnt from nobody yet, so this order is chance. It gets better as people take part.",
   "for-you.worked-out": "Worked out on this device, from your whole list.",
-  "for-you.may-leave": "Yes and {seen} add to your list, and may leave as the rest of it may. No stays here.",
+  "for-you.may-leave": "What you add may leave as the rest of your list may. No stays here.",
   "for-you.empty": "Pick {items} you like, and others appear here at once.",
   "for-you.through": "You have been through all {items} there are.",
-  "for-you.near": "goes with {title} on your list",
+  "for-you.news": { one: "New here: {first}.", other: "{count} new recommendations, first {first}." },
+  "for-you.near": "goes with {title}",
   "variety.label": "Variety",
   "variety.none": "what fits best",
   "variety.some": "some variety",
@@ -126,7 +137,7 @@ export default {
     other: "{counted} of yours are no longer in this catalogue.",
   },
   "yours.more": "{count} more",
-  "where.left": "has left this device",
+  "where.left": "has left",
   "where.waits": "waits half a minute before it may leave",
   "where.may-leave": "may leave",
   "where.left-decoy": "has left as a decoy",
@@ -148,9 +159,9 @@ export default {
   "sharing.scale-all": "all",
   "sharing.per-cent": "{count} %",
   "sharing.spoken": "{count} per cent. {sentence}",
-  "sharing.suggested": "This is what {name} suggests. Move the slider to make it your own.",
-  "sharing.suggested-unnamed": "This is what this federation suggests. Move the slider to make it your own.",
-  "sharing.careful": "This is a careful beginning. Move the slider to make it your own.",
+  "sharing.suggested": "{name} suggests this; move the slider as you like.",
+  "sharing.suggested-unnamed": "This federation suggests this; move the slider as you like.",
+  "sharing.careful": "A careful beginning; move the slider as you like.",
   "sharing.take-part": "Take part",
   "sharing.pause": "Pause",
   "sharing.away": "You are not taking part: nothing is sent.",
@@ -275,7 +286,7 @@ export default {
   "left.legend-may": "may leave: {count}",
   "left.legend-decoys": "may leave: {count}, {decoys} of them as decoys",
   "left.legend-stays": "stays: {count}",
-  "left.listed-here": "When you take part, every message is listed here before it is sent.",
+  "left.listed-here": "Every message will be listed here before it is sent.",
   "left.sent": "Sent as yours",
   "left.in-messages": "In your messages",
   "left.sent-count": "Sent as yours: {counted}",
@@ -313,7 +324,7 @@ export default {
   "told.measured": "What was measured",
   "told.cleverer": "Cleverer attacks may do better.",
   "told.untried": "This page cannot try it: the messages went to a federation that has been begun anew.",
-  "told.no-message": "Nothing: no message was made. Once there is one, this page plays the curious server against you.",
+  "told.no-message": "Nothing: no message was made.",
   "told.empty": "Nothing more: your list is empty, so nothing is kept back.",
   "told.everything": "Everything: all that you have has left.",
   "told.more": {
@@ -341,7 +352,7 @@ export default {
     "Messages that follow from your whole list never compare with what is yours: what they never name gives the rest away.",
   "general.sums": "What you keep back is in no message.",
   "general.plain":
-    "What you share is known for certain to whoever runs the server, and it shows a taste, from which others can be guessed.",
+    "Whoever runs the server knows what you share for certain, and can guess more from the taste it shows.",
 
   // The federation, leaving, the foot
   "federation.title": "The federation",
@@ -351,16 +362,13 @@ export default {
   "federation.devices": "Devices",
   "federation.rounds": "Rounds finished",
   "federation.catalogue": "Catalogue",
-  "federation.accuracy": "Accuracy",
-  "federation.unpublished": "not published",
   "friend.summary": "Show it to a friend",
   "friend.scan": "To be scanned by a phone on the same network, or opened at",
   "friend.open": "Open to whoever can reach it, at",
   "friend.here":
     "This page is served to this machine alone. Started with --host, it shows a code for phones on the same network here.",
   "leave.title": "Leave",
-  "leave.lead":
-    "Erases everything this page keeps in this browser and, if this device has joined, tells the server that it is gone.",
+  "leave.lead": "Erases everything that this page keeps here. If this device has joined, the server is told.",
   "leave.button": "Leave and erase everything",
   "sure.title": "Erase everything?",
   "sure.text": "Your list of {items}, your choices, the ledger and this device's keys will be gone from this browser.",
@@ -370,11 +378,10 @@ export default {
   "gone.known": "You have left. Everything this page kept in this browser is erased.",
   "gone.unknown":
     "Everything this page kept in this browser is erased. The server could not be told; it will find out by your silence.",
-  "foot.cookies": "No cookies, no third parties.",
-  "foot.talks": "It talks to the server it came from and to nobody else.",
+  "foot.cookies": "No cookies.",
+  "foot.talks": "It talks only to the server it came from, which sees your network address, as any website does.",
   "foot.talks-helper":
-    "It talks to the server it came from and, if you take part, asks the helper at {helper} for its key; nobody else.",
-  "foot.address": "The server also sees your network address, as any website does.",
+    "It talks only to the server it came from and, if you take part, asks the helper at {helper} for its key; both see your network address, as any website does.",
   "foot.privacy": "What leaves, and what it tells",
 
   // What the device is doing
@@ -412,8 +419,7 @@ export default {
     "This device joined where no single server can read a message, and the federation that is at this address now would read them. Nothing is sent; recommendations go on working.",
   "hurdle.unknown-kind":
     "This federation takes only messages that no single server can read, of a kind that this page cannot make. Nothing is sent; recommendations go on working.",
-  "hurdle.spent":
-    "This device has made all {messages} it ever sends, so nothing more leaves. Models and recommendations still come.",
+  "hurdle.spent": "This device has made {messages}, and makes no more. Recommendations still come.",
   "hurdle.empty": "Pick something you like first; there is nothing to learn from yet.",
   "hurdle.nothing": "You share nothing, so nothing is sent. Recommendations go on working.",
   "hurdle.whole": "You have the whole catalogue; there is nothing to compare with.",

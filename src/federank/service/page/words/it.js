@@ -43,13 +43,14 @@ export default {
   "standing.away": "Non partecipi: niente viene inviato",
   "standing.late": "Non partecipi; un messaggio può ancora arrivare",
   "standing.on": "Partecipi",
+  "standing.spent": "Tutti i messaggi sono fatti",
 
   // Picking
   "pick.title": "Che cosa ti piace?",
   "pick.first": "Comincia con almeno tre {items}.",
   "pick.more": "Ciò che aggiungi dà forma ai tuoi consigli.",
   "pick.waits":
-    "Stai partecipando: ciò che aggiungi aspetta mezzo minuto prima di poter uscire. Fino ad allora puoi annullare, o segnarlo da non condividere mai.",
+    "Ciò che aggiungi aspetta mezzo minuto prima di poter uscire; fino ad allora puoi annullarlo, o segnarlo da non condividere mai.",
   "pick.search": "Cerca per nome",
   "pick.category": "Categoria",
   "pick.all": "Tutte",
@@ -61,7 +62,7 @@ export default {
   "pick.fit-first": "{counted} corrispondono; ecco i primi {first} risultati:",
   "why.away": "non stai partecipando.",
   "why.nothing": "non condividi niente.",
-  "why.spent": "questo dispositivo ha già fatto tutti i messaggi che mai invierà.",
+  "why.spent": "questo dispositivo non fa più messaggi.",
   "why.hurdle": "qualcosa lo impedisce; è detto sotto «Quanto condividi?».",
   "not-sent": "Niente di tutto ciò viene inviato: {why}",
 
@@ -69,6 +70,12 @@ export default {
   "file.summary": "Oppure carica un file con la tua storia",
   "file.lead":
     "Un file CSV o JSON con identificativi o titoli, come lo esportano Letterboxd, IMDb, Netflix, Goodreads o Google (luoghi salvati). Viene letto qui, in questa pagina, e non viene mai inviato; ciò che ne aggiungi entra nel tuo elenco.",
+  "file.lead-stars":
+    "Un file CSV o JSON con voti, come lo esportano Letterboxd, IMDb o Goodreads. Viene letto qui, in questa pagina, e non viene mai inviato; ciò che ne aggiungi entra nel tuo elenco.",
+  "file.stars": "★ {stars}",
+  "file.without-rating": { one: "{count} senza voto è tralasciato.", other: "{count} senza voto sono tralasciati." },
+  "file.unrated":
+    "In questo file niente ha un voto; qui serve una colonna chiamata rating, accanto a una chiamata item o title.",
   "file.choose": "Scegli un file",
   "file.reading": "Lettura in corso…",
   "file.add": "Aggiungi {counted}",
@@ -100,10 +107,11 @@ export default {
   "for-you.chance":
     "Il modello non ha ancora imparato da nessuno, quindi quest'ordine è casuale. Migliora man mano che si partecipa.",
   "for-you.worked-out": "Calcolati su questo dispositivo, da tutto il tuo elenco.",
-  "for-you.may-leave": "Sì e {seen} aggiungono al tuo elenco, e possono uscire come il resto. No resta qui.",
+  "for-you.may-leave": "Ciò che aggiungi può uscire come il resto del tuo elenco. No resta qui.",
   "for-you.empty": "Scegli {items} che ti piacciono, e i consigli appaiono subito qui.",
   "for-you.through": "Hai passato in rassegna tutto il catalogo: non ci sono più {items} da proporre.",
-  "for-you.near": "va d'accordo con {title} nel tuo elenco",
+  "for-you.news": { one: "Nuovo qui: {first}.", other: "{count} nuovi consigli, primo {first}." },
+  "for-you.near": "va d'accordo con {title}",
   "variety.label": "Varietà",
   "variety.none": "ciò che si adatta meglio",
   "variety.some": "un po' di varietà",
@@ -130,7 +138,7 @@ export default {
     other: "{counted} del tuo elenco non si trovano più in questo catalogo.",
   },
   "yours.more": "Altri {count}",
-  "where.left": "ha lasciato questo dispositivo",
+  "where.left": "è uscito",
   "where.waits": "aspetta mezzo minuto prima di poter uscire",
   "where.may-leave": "può uscire",
   "where.left-decoy": "è uscito come diversivo",
@@ -152,9 +160,9 @@ export default {
   "sharing.scale-all": "tutto",
   "sharing.per-cent": "{count} %",
   "sharing.spoken": "{count} per cento. {sentence}",
-  "sharing.suggested": "Così suggerisce {name}. Sposta il cursore per scegliere tu.",
-  "sharing.suggested-unnamed": "Così suggerisce questa federazione. Sposta il cursore per scegliere tu.",
-  "sharing.careful": "È un inizio prudente. Sposta il cursore per scegliere tu.",
+  "sharing.suggested": "Così suggerisce {name}; sposta il cursore come vuoi.",
+  "sharing.suggested-unnamed": "Così suggerisce questa federazione; sposta il cursore come vuoi.",
+  "sharing.careful": "Un inizio prudente; sposta il cursore come vuoi.",
   "sharing.take-part": "Partecipa",
   "sharing.pause": "Pausa",
   "sharing.away": "Non stai partecipando: niente viene inviato.",
@@ -282,7 +290,7 @@ export default {
   "left.legend-may": "può uscire: {count}",
   "left.legend-decoys": "può uscire: {count}, di cui {decoys} come diversivi",
   "left.legend-stays": "resta: {count}",
-  "left.listed-here": "Quando partecipi, ogni messaggio viene elencato qui prima di essere inviato.",
+  "left.listed-here": "Ogni messaggio sarà elencato qui prima di essere inviato.",
   "left.sent": "Inviato come tuo",
   "left.in-messages": "Nei tuoi messaggi",
   "left.sent-count": "Inviato come tuo: {counted}",
@@ -320,8 +328,7 @@ export default {
   "told.measured": "Che cosa si è misurato",
   "told.cleverer": "Attacchi più abili possono fare di meglio.",
   "told.untried": "Questa pagina non può provarlo: i messaggi sono andati a una federazione che è stata ricominciata.",
-  "told.no-message":
-    "Niente: nessun messaggio è stato fatto. Quando ce ne sarà uno, questa pagina farà la parte del server curioso contro di te.",
+  "told.no-message": "Niente: nessun messaggio è stato fatto.",
   "told.empty": "Niente di più: il tuo elenco è vuoto, quindi non c'è niente che tieni per te.",
   "told.everything": "Tutto: tutto ciò che hai è uscito.",
   "told.more": {
@@ -350,7 +357,7 @@ export default {
     "I messaggi che seguono da tutto il tuo elenco non fanno mai confronti con ciò che è tuo: ciò che non nominano mai tradisce il resto.",
   "general.sums": "Ciò che tieni per te non è in nessun messaggio.",
   "general.plain":
-    "Ciò che condividi è noto con certezza a chi gestisce il server, e mostra un gusto, da cui si può indovinare altro.",
+    "Chi gestisce il server sa con certezza ciò che condividi, e dal gusto che mostra può indovinare altro.",
 
   // The federation, leaving, the foot
   "federation.title": "La federazione",
@@ -360,8 +367,6 @@ export default {
   "federation.devices": "Dispositivi",
   "federation.rounds": "Turni conclusi",
   "federation.catalogue": "Catalogo",
-  "federation.accuracy": "Accuratezza",
-  "federation.unpublished": "non pubblicata",
   "friend.summary": "Mostrala a chi conosci",
   "friend.scan": "Da inquadrare con un telefono sulla stessa rete, o da aprire a",
   "friend.open": "Aperta a chiunque possa raggiungerla, a",
@@ -369,7 +374,7 @@ export default {
     "Questa pagina è servita solo a questa macchina. Avviata con --host, mostra qui un codice per i telefoni sulla stessa rete.",
   "leave.title": "Esci",
   "leave.lead":
-    "Cancella tutto ciò che questa pagina conserva in questo browser e, se questo dispositivo è entrato, dice al server che se n'è andato.",
+    "Cancella tutto ciò che questa pagina conserva qui. Se questo dispositivo è entrato, il server ne è informato.",
   "leave.button": "Esci e cancella tutto",
   "sure.title": "Cancellare tutto?",
   "sure.text":
@@ -380,11 +385,10 @@ export default {
   "gone.known": "Sei fuori. Tutto ciò che questa pagina conservava in questo browser è cancellato.",
   "gone.unknown":
     "Tutto ciò che questa pagina conservava in questo browser è cancellato. Non è stato possibile avvisare il server; lo capirà dal tuo silenzio.",
-  "foot.cookies": "Niente cookie, niente terze parti.",
-  "foot.talks": "La pagina parla con il server da cui viene e con nessun altro.",
+  "foot.cookies": "Niente cookie.",
+  "foot.talks": "La pagina parla solo con il server da cui viene, che vede il tuo indirizzo di rete, come ogni sito.",
   "foot.talks-helper":
-    "La pagina parla con il server da cui viene e, se partecipi, chiede all'aiutante {helper} la sua chiave; con nessun altro.",
-  "foot.address": "Il server vede anche il tuo indirizzo di rete, come ogni sito.",
+    "La pagina parla solo con il server da cui viene e, se partecipi, chiede all'aiutante {helper} la sua chiave; entrambi vedono il tuo indirizzo di rete, come ogni sito.",
   "foot.privacy": "Che cosa esce, e che cosa dice",
 
   // What the device is doing
@@ -422,8 +426,7 @@ export default {
     "Questo dispositivo è entrato dove nessun server da solo può leggere un messaggio, e la federazione che ora sta a questo indirizzo li leggerebbe. Niente viene inviato; i consigli continuano.",
   "hurdle.unknown-kind":
     "Questa federazione accetta solo messaggi che nessun server da solo può leggere, di un tipo che questa pagina non sa fare. Niente viene inviato; i consigli continuano.",
-  "hurdle.spent":
-    "Questo dispositivo ha fatto tutto ciò che mai invierà ({messages}), quindi non esce più niente. Modelli e consigli arrivano ancora.",
+  "hurdle.spent": "Questo dispositivo ha fatto {messages} e non ne farà altri. I consigli arrivano ancora.",
   "hurdle.empty": "Scegli prima qualcosa che ti piace; non c'è ancora niente da cui imparare.",
   "hurdle.nothing": "Non condividi niente, quindi niente viene inviato. I consigli continuano.",
   "hurdle.whole": "Hai l'intero catalogo; non c'è niente con cui confrontare.",

@@ -69,7 +69,7 @@ class SumsPlan(NamedTuple):
     noises: tuple[int, ...]
     power: float
     most_shown: float | None = None
-    """The share of people to whom one item may be shown where the operator names none; None: the recipe has no bound."""
+    """The share of people to whom one item may be shown where the operator names none; None: there is no bound."""
 
 
 def _no_forecast(people: int, items: int, delta: float) -> float | None:
