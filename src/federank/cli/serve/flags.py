@@ -40,7 +40,7 @@ def _method_options() -> list[click.Option]:
             name = str(option.name)
             if name not in family.federation_settings:
                 continue
-            option.help = f"{family.method}: {_HELP.get((family.method, name), option.help)}"
+            option.help = f"{family.method}: {_HELP.get(family.method, {}).get(name, option.help)}"
             if name in found:
                 found[name].help = f"{found[name].help} {option.help}"
             else:
