@@ -60,7 +60,7 @@ class SumsPlan(NamedTuple):
     clip: float
     noises: tuple[int, ...]
     power: float
-    most_shown: float  # the share of people to whom one item may be shown, where the operator names none
+    most_shown: float | None = None  # the share of people to whom one item may be shown, where nobody names another
 
 
 class SumsOf(NamedTuple):

@@ -52,8 +52,9 @@ def establish(
         sums = sums.for_size(rounds.target, data.n_items)
         settings = family.settle(sums.settings(settings) if family.sums else settings, data, trained)
         plan = planned_sums(sums, family, settings, data.n_items, rounds.target)
-        chosen = settings.most_shown
-        settings = replace(settings, factors=plan.factors, most_shown=plan.most_shown if chosen is None else chosen)
+        settings = replace(settings, factors=plan.factors)
+        if plan.most_shown is not None and settings.most_shown is None:
+            settings = replace(settings, most_shown=plan.most_shown)
     else:
         settings = family.settle(settings, data, trained)
     model = first_model(family.first_content(settings, data, trained))
