@@ -46,10 +46,11 @@ def draw_lifetime(shown: Shown) -> Drawn | None:
     legend_below(figure)
     best = max(costly, key=lambda row: row.mean(up) or 0.0)
     dearest = max(costly, key=lambda row: row.mean(_COST) or 0.0)
+    reached, spent = written_once(up, best.mean(up)), written_once(up, dearest.mean(up))
     return Drawn(
         figure,
-        f"Best: {best.label} ({words_of(up).short} {written_once(up, best.mean(up))}) with {best.mean(_COST):,.3g} MB a device in its life. Dearest: "
-        f"{dearest.label} ({written_once(up, dearest.mean(up))}) with {dearest.mean(_COST):,.3g} MB.",
+        f"Best: {best.label} ({words_of(up).short} {reached}) with {best.mean(_COST):,.3g} MB a device in its life. "
+        f"Dearest: {dearest.label} ({spent}) with {dearest.mean(_COST):,.3g} MB.",
     )
 
 
