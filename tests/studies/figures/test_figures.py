@@ -30,7 +30,7 @@ def panels(kind, lines=None, **wish):
 def test_f1_against_pi_says_where_each_method_is_best_on_each_data_set():
     drawn = panels("f1-against-pi")
     assert list(drawn) == ["north", "south"]
-    assert drawn["north"].seen == "FPL is best at pi = 0.5 (0.14000)."  # 2 * 0.21 * 0.105 / 0.315
+    assert drawn["north"].seen == "FPL is best at pi = 0.5 (F1@10 0.140)."  # 2 * 0.21 * 0.105 / 0.315
 
 
 def test_precision_against_coverage_says_where_most_items_are_shown():
@@ -71,14 +71,14 @@ def test_bias_disparity_has_a_bar_for_each_method_and_category():
 
 def test_convergence_tells_after_how_many_epochs_each_is_best():
     seen = panels("convergence", data=["north"])["north"].seen
-    assert seen.startswith("Best: Popular after 3 epochs (0.11000); FPL, pi = 0 after 3 epochs (0.06000); ")
+    assert seen.startswith("Best by P@10: Popular after 3 epochs (0.110); FPL, pi = 0 after 3 epochs (0.0600); ")
 
 
 def test_of_more_curves_than_can_be_told_apart_each_method_is_drawn_at_its_best():
     others = [line("Popular", id=f"other{number}") | {"group": f"Other {number}"} for number in range(3)]
     drawn = panels("convergence", lines=[*all_lines(), *others], data=["north"])["north"].seen
     assert drawn.count(";") == 4  # five methods
-    assert "FPL, pi = 0.5 after 3 epochs (0.21000)" in drawn
+    assert "FPL, pi = 0.5 after 3 epochs (0.210)" in drawn
 
 
 def test_bars_of_more_methods_than_can_be_told_apart_are_spread_over_panels():
@@ -93,7 +93,7 @@ def test_convergence_is_drawn_from_the_runs_that_chose_where_tests_kept_no_curve
     chose = line("FPL", pi=0.5, task="choose", id="chose", curve=curve)
     other = chose | {"id": "other", "settings": {"pi": 0.5, "learning_rate": 7}, "curve": curve[::-1]}
     seen = panels("convergence", lines=[*lines, chose, other])["north"].seen
-    assert seen == "Best: FPL, pi = 0.5 after 1 epoch (0.30000)."
+    assert seen == "Best by P@10: FPL, pi = 0.5 after 1 epoch (0.300)."
 
 
 def test_convergence_is_drawn_from_the_longest_of_the_runs_that_a_search_by_halving_made():
@@ -118,7 +118,7 @@ def test_ratings_are_drawn_against_rho_in_panels_that_the_study_names():
     ]
     drawn = panels("rho", lines=lines, panels=["PMF", "SVD++"])
     assert list(drawn) == ["PMF, north", "SVD++, north"]
-    assert drawn["SVD++, north"].seen == "SVD++ HF is best at rho = 0 (0.8000)."
+    assert drawn["SVD++, north"].seen == "SVD++ HF is best at rho = 0 (RMSE 0.800)."
 
 
 def test_audits_are_drawn_as_bars_and_told():

@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import MOST_SERIES, legend_below, look, new_panel
 from federank.studies.results.line import Line, Point
-from federank.studies.results.metric_words import score, words_of, written
+from federank.studies.results.metric_words import score, words_of, written_once
 from federank.studies.results.rows import Row, best_of_sweeps
 
 Curve = dict[int, float]
@@ -57,8 +57,8 @@ def draw_convergence(shown: Shown) -> Drawn | None:
     sentences = []
     for label in labels:
         best = max(curves[label], key=lambda epoch: score(metric, curves[label][epoch]))
-        sentences.append(f"{label} after {best} epoch{'s' * (best > 1)} ({written(metric, curves[label][best])})")
-    return Drawn(figure, f"Best: {'; '.join(sentences)}.")
+        sentences.append(f"{label} after {best} epoch{'s' * (best > 1)} ({written_once(metric, curves[label][best])})")
+    return Drawn(figure, f"Best by {words_of(metric).short}: {'; '.join(sentences)}.")
 
 
 def thin_out(labels: Sequence[str]) -> list[str]:

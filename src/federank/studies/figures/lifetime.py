@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import FAINT, INK, PAPER, legend_below, legible, look, new_panel
-from federank.studies.results.metric_words import words_of
+from federank.studies.results.metric_words import words_of, written_once
 from federank.studies.results.rows import Row
 
 if TYPE_CHECKING:
@@ -46,10 +46,11 @@ def draw_lifetime(shown: Shown) -> Drawn | None:
     legend_below(figure)
     best = max(costly, key=lambda row: row.mean(up) or 0.0)
     dearest = max(costly, key=lambda row: row.mean(_COST) or 0.0)
+    reached, spent = written_once(up, best.mean(up)), written_once(up, dearest.mean(up))
     return Drawn(
         figure,
-        f"Best: {best.label} ({best.mean(up):.4f}) with {best.mean(_COST):,.3g} MB a device in its life. Dearest: "
-        f"{dearest.label} ({dearest.mean(up):.4f}) with {dearest.mean(_COST):,.3g} MB.",
+        f"Best: {best.label} ({words_of(up).short} {reached}) with {best.mean(_COST):,.3g} MB a device in its life. "
+        f"Dearest: {dearest.label} ({spent}) with {dearest.mean(_COST):,.3g} MB.",
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.style import FAINT, INK, label_beside, legend_below, look, new_panel
 from federank.studies.plan.wishes import published
-from federank.studies.results.metric_words import score, words_of, written
+from federank.studies.results.metric_words import score, words_of, written_once
 from federank.studies.results.rows import Row
 
 SWEEPS = {
@@ -110,5 +110,7 @@ def _seen(families: Mapping[str, Sequence[Row]], sweep: str, metric: str) -> str
     for group, held in families.items():
         valued = [(row, value) for row in held if (value := value_of(row, metric)) is not None]
         best, value = max(valued, key=lambda pair: score(metric, pair[1]))
-        sentences.append(f"{group} is best at {sweep} = {best.at(sweep):g} ({written(metric, value)})")
+        sentences.append(
+            f"{group} is best at {sweep} = {best.at(sweep):g} ({words_of(metric).short} {written_once(metric, value)})"
+        )
     return "; ".join(sentences) + "."

@@ -20,7 +20,7 @@ import numpy as np
 from federank.studies.plan.wishes import Wishes, note_on
 from federank.studies.report.tables import NOTABLE, Difference, Table, plain_table
 from federank.studies.results.line import Line
-from federank.studies.results.metric_words import words_of, written
+from federank.studies.results.metric_words import words_of, written, written_once
 from federank.studies.results.rows import Row
 
 UNEXPLAINED = "unexplained"
@@ -89,7 +89,7 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
                 *([line.data] if several else []),
                 line.group,
                 "-" if pi is None else f"{pi:g}",
-                *([written(PRECISION, found.get(PRECISION))] if priced else []),
+                *([written_once(PRECISION, found.get(PRECISION))] if priced else []),
                 _percent(openly),
                 _percent(found.get("fused/recall")),
                 _percent(found.get("fused/precision")),

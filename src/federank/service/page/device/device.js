@@ -96,6 +96,8 @@ export class Device {
     /** @type {Float32Array | null} */
     this.home = null;
     this.olderInARow = 0;
+    /** Whether everything here was erased and nothing chosen since; then nothing is kept either. */
+    this.isErased = false;
   }
 
   // What belongs to the federation that was met: all of it to one, never to two.
@@ -143,6 +145,7 @@ export class Device {
 
   /** Keep a copy of the model, if there is room: without one it is fetched whole next time. */
   async keepModel() {
+    if (this.isErased) return;
     const { version, vectors, biases, weights, regulariser, implicit, iteration } = this.model;
     const model = { version, vectors, biases, weights, regulariser, implicit, iteration };
     const { founding, catalogue } = this.facts;

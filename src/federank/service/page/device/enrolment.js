@@ -231,6 +231,7 @@ export async function leave(device) {
     } catch {
       isKnown = false;
     }
+  device.isErased = true; // a newer model that is just being fetched is not written down after it
   await eraseEverything(device.database);
   await device.reload();
   device.kept.identity = undefined;

@@ -94,6 +94,10 @@ async function choose(changes) {
   // Who chooses has read what there was to be told.
   await write(device.database, { ...changes, facts: { ...changes.facts, begunAnew: undefined } }, { choice: true });
   if (!device.met.isAway) device.met.complaint = null;
+  if (device.isErased) {
+    device.isErased = false;
+    await device.keepModel();
+  }
   await device.reload();
   others.postMessage("changed");
   await goOn();
