@@ -1,4 +1,4 @@
-"""What liars reach, attack by attack: as published, and with the defences; between the two is what these stop."""
+"""What liars reach, attack by attack: without the defences, and with them; between the two is what these stop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def draw_poisoning(shown: Shown) -> Drawn | None:
     axes.set(xlabel=f"People who see the item,\n{share:g} % of devices lying", xlim=(-0.03, 1.03))
     axes.set_yticks([*places], [label for label, _, _ in pushed], fontsize=8)
     axes.grid(visible=False, axis="y")
-    legend_of(figure, [(without, "as published"), (defended, "with the defences"), (goal, "the goal")])
+    legend_of(figure, [(without, "without the defences"), (defended, "with the defences"), (goal, "the goal")])
     within = sum(held <= GOAL for _, _, held in pushed)
     worst, _, most = max(pushed, key=lambda entry: entry[2])
     return Drawn(
