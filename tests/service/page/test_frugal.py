@@ -120,7 +120,7 @@ def test_a_server_that_allows_more_later_is_not_believed(visit, tmp_path):
         visitor.context.route("**/api/v1/federation", lambda route: route.fulfill(json=told))
         visitor.open()
         expect(visitor.page.locator("#progress")).to_contain_text("made 1 message, and makes no more")
-        expect(visitor.page.locator("#left-sentence")).to_contain_text("At most 1 message, ever; 1 sent.")
+        expect(visitor.page.locator("#promise p").first).to_contain_text("At most 1 message, ever; 1 sent.")
         assert len(server.rows("SELECT body FROM uploads")) == 1
 
 

@@ -35,7 +35,7 @@ def test_two_browsers_give_stars_that_no_single_server_reads(browser, tmp_path):
                 for visitor in (one, other):
                     visitor.take_part()
                 for visitor in (one, other):
-                    expect(visitor.page.locator("#progress")).to_contain_text("it ever sends", timeout=PATIENCE)
+                    expect(visitor.page.locator("#progress")).to_contain_text("makes no more", timeout=PATIENCE)
                 one.wait_until(lambda kept: kept["pending"] == [] and Visitor.received(kept) == MESSAGES)
                 kept = one.stored()
                 assert server.get("status").json()["rounds_folded"] == MESSAGES
