@@ -6,7 +6,7 @@ from tests.service.device.worlds import served
 from tests.service.fleet.test_ratings import ITEMS, PEOPLE, ROUND, people, play, written
 from tests.service.helper.helpers import ThreadedHelper
 
-from federank.cli.serve import _tell_of_sums
+from federank.cli.serve.command import _tell_of_sums
 from federank.engines.ratings import reference
 from federank.engines.ratings.federation import RatingFederation
 from federank.errors import SettingError

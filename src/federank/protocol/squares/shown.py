@@ -92,7 +92,8 @@ def private_tastes(vectors: FloatMatrix, weights: FloatVector, threads: int = 1)
     """The same under a model of sums with noise, Y = D^-1 [U sqrt(f / (1 - f)), q], a history being of length 1.
 
     With f = 1 - lambda / sigma the vector of a person with history c is sqrt(f (1 - f)) U'c, and c has the mean square
-    sigma^2 in a direction: all of them together are what popularity leaves. Of popularity half is counted (fold.py).
+    sigma^2 in a direction: all of them together are what popularity leaves. Of popularity half is counted
+    (private/fold.py).
     """
     gram = weighted_gram(vectors.astype(np.float64), weights, threads)
     tasted = np.diag(gram)[:-1]  # f / (1 - f), so that sigma = lambda (1 + f / (1 - f))
