@@ -134,7 +134,7 @@ class Cohort:
             facts = fetch_facts(client)
             model = fetch_model(client, facts)
             content = client.request("GET", f"/sums/offer?round={round_number}").content
-        terms, made, took = Terms(pinned.charter, checked_offer(content, pinned, model, round_number)), [], []
+        terms, made, took = Terms(pinned.charter, checked_offer(content, facts, pinned, model, round_number)), [], []
         for profile in self.profiles:
             began = time.process_time()
             made.append(split(terms, private_message(terms, model.vectors, model.weights, profile)))
@@ -162,9 +162,10 @@ class Cohort:
     async def send_as_made(self, pinned: Pinned, tickets: list[str]) -> None:
         """Everybody's message of the second round, from the first one's history, made when it is their turn."""
         with Client(self.address) as client:
-            model = fetch_model(client, fetch_facts(client))
+            facts = fetch_facts(client)
+            model = fetch_model(client, facts)
             content = client.request("GET", "/sums/offer?round=1").content
-        terms = Terms(pinned.charter, checked_offer(content, pinned, model, 1))
+        terms = Terms(pinned.charter, checked_offer(content, facts, pinned, model, 1))
         whole = private_message(terms, model.vectors, model.weights, self.profiles[0])
 
         async def one(number: int) -> None:
