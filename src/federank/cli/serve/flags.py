@@ -148,7 +148,7 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--helper",
                 metavar="URL",
-                help="frugal: a second server, run by somebody else, so that neither can read an upload.",
+                help="frugal, pmf, svdpp: a second server, run by somebody else, so that neither can read an upload.",
             ),
             click.option(
                 "--helper-ca",
