@@ -3,6 +3,27 @@
 import pytest
 from tests.service.postgres import PostgreSQL
 
+from federank.service.device.store import store as device_store
+from federank.service.server.store import database
+
+SYNCHRONOUS = {module: module.SYNCHRONOUS for module in (database, device_store)}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynchronised():
+    """Stores that are opened in the tests' own process need not outlive a power cut: nobody waits for the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in SYNCHRONOUS:
+            patch.setattr(module, "SYNCHRONOUS", "OFF")
+        yield
+
+
+@pytest.fixture
+def synchronised(monkeypatch):
+    """Stores that wait for the disk, as everywhere but in tests."""
+    for module, synchronous in SYNCHRONOUS.items():
+        monkeypatch.setattr(module, "SYNCHRONOUS", synchronous)
+
 
 @pytest.fixture(scope="session")
 def postgresql_server(postgresql):
