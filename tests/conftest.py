@@ -1,9 +1,11 @@
 """What the tests share: real data and programs where there are any, and how examples are generated."""
 
+import gc
 import os
 import shutil
 import signal
 import threading
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,17 @@ def pytest_configure() -> None:
     """Programs that tests start can be stopped with Ctrl-C, also where these tests run in the background of a shell."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,9 @@
 import numpy as np
 import polars as pl
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from federank.errors import DataError, SettingError
 from federank.evaluation.evaluate import Evaluation
@@ -32,8 +32,8 @@ HIGH = LOW + 0.05 + 0.1 * rng.standard_normal(80)
 
 def test_the_tests_are_those_of_scipy_on_pairs():
     (one,) = compared(HIGH, LOW)
-    assert one.t_test == pytest.approx(stats.ttest_rel(HIGH, LOW).pvalue)
-    assert one.wilcoxon == pytest.approx(stats.wilcoxon(HIGH, LOW).pvalue)
+    assert one.t_test == pytest.approx(scipy.stats.ttest_rel(HIGH, LOW).pvalue)
+    assert one.wilcoxon == pytest.approx(scipy.stats.wilcoxon(HIGH, LOW).pvalue)
     assert one.difference == pytest.approx(HIGH.mean() - LOW.mean())
     assert one.effect_size == pytest.approx((HIGH - LOW).mean() / (HIGH - LOW).std(ddof=1))
 

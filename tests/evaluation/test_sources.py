@@ -1,34 +1,47 @@
 """Whose lists can be judged: dictionaries and frames too; and metrics and means of one's own choice."""
 
-import pandas as pd
+from functools import cache
+
 import polars as pl
 import pytest
+from tests.late import pandas
 from tests.worlds import two_tastes
 
 import federank as fr
 from federank.errors import DataError, SettingError
 
 SPLIT = fr.split_random(two_tastes(), 0.25)
-MODEL = fr.ItemKNN(k=5).fit(SPLIT.train)
-TABLE = MODEL.recommend(n=5).table()
-LISTS = {user: rows["item"].to_list() for (user,), rows in TABLE.group_by("user", maintain_order=True)}
+
+
+@cache
+def model():
+    return fr.ItemKNN(k=5).fit(SPLIT.train)
+
+
+@cache
+def table():
+    return model().recommend(n=5).table()
+
+
+def lists():
+    return {user: rows["item"].to_list() for (user,), rows in table().group_by("user", maintain_order=True)}
 
 
 @pytest.mark.parametrize(
     "source",
     [
-        LISTS,
-        {str(user): [(item, 1.0) for item in items] for user, items in LISTS.items()},
-        TABLE,
-        TABLE.drop("score"),
-        TABLE.sample(fraction=1.0, shuffle=True, seed=3).with_columns(pl.col("score")),
-        pd.DataFrame({name: TABLE[name].to_list() for name in TABLE.columns}),
+        lists,
+        lambda: {str(user): [(item, 1.0) for item in items] for user, items in lists().items()},
+        table,
+        lambda: table().drop("score"),
+        lambda: table().sample(fraction=1.0, shuffle=True, seed=3).with_columns(pl.col("score")),
+        lambda: pandas().DataFrame({name: table()[name].to_list() for name in table().columns}),
     ],
     ids=["lists by user", "text ids and scores", "Polars", "in their order", "in any order", "pandas"],
 )
 def test_lists_in_any_form_are_judged_alike(source):
-    wanted = fr.evaluate(MODEL, SPLIT, at=5).means
-    found = fr.evaluate(source, SPLIT, at=5).means
+    wanted = fr.evaluate(model(), SPLIT, at=5).means
+    found = fr.evaluate(source(), SPLIT, at=5).means
     assert found["hit_rate@5"] == wanted["hit_rate@5"]
     assert found["item_coverage@5"] == wanted["item_coverage@5"]
     assert found["precision@5"] == pytest.approx(wanted["precision@5"])
@@ -54,7 +67,7 @@ def test_a_metric_of_ones_own_is_a_function():
         assert len(relevant) == len(hits)
         return hits[:, 0] / n
 
-    found = fr.evaluate(MODEL, SPLIT, at=(2, 4), metrics=["ndcg", first_place])
+    found = fr.evaluate(model(), SPLIT, at=(2, 4), metrics=["ndcg", first_place])
     assert found.means["first_place@2"] == pytest.approx(2 * found.means["first_place@4"])
     assert found.per_user["first_place@2"].mean() == pytest.approx(found.means["first_place@2"])
     assert "precision@2" not in found.means
@@ -70,7 +83,7 @@ def test_a_metric_of_ones_own_is_a_function():
 )
 def test_what_is_no_metric_is_refused(metrics, sentence):
     with pytest.raises(SettingError, match=sentence):
-        fr.evaluate(MODEL, SPLIT, metrics=metrics)
+        fr.evaluate(model(), SPLIT, metrics=metrics)
 
 
 def test_a_metric_needs_a_value_for_everybody():
@@ -78,12 +91,13 @@ def test_a_metric_needs_a_value_for_everybody():
         return 0.5
 
     with pytest.raises(SettingError, match="The metric lazy answered with something of shape"):
-        fr.evaluate(MODEL, SPLIT, metrics=[lazy])
+        fr.evaluate(model(), SPLIT, metrics=[lazy])
 
 
 def test_means_may_be_over_those_who_got_something():
     tested = sorted(set(SPLIT.test.user_ids[SPLIT.test.users].tolist()))
-    half = {user: LISTS[user] for user in tested[: len(tested) // 2]}
+    by_user = lists()
+    half = {user: by_user[user] for user in tested[: len(tested) // 2]}
     everybody, covered = (fr.evaluate(half, SPLIT, at=5, over=over) for over in ("all", "covered"))
     share = len(half) / len(tested)
     assert everybody.means["user_coverage"] == covered.means["user_coverage"] == pytest.approx(share)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import ElasticNet
 from tests.worlds import random_world
 
 from federank.errors import ModelError, SettingError
@@ -14,6 +13,8 @@ WORLD = random_world(users=40, items=15, seed=3)
 
 @pytest.mark.parametrize(("l1", "l2"), [(0.5, 2.0), (2.0, 0.5), (0.1, 20.0)])
 def test_weights_are_those_of_an_elastic_net(l1, l2):
+    from sklearn.linear_model import ElasticNet
+
     histories = WORLD.matrix().toarray().astype(float)
     n = len(histories)
     solved = weights_of(items_together(WORLD.matrix()), range(WORLD.n_items), l1, l2, 1e-9)

@@ -3,6 +3,45 @@
 import pytest
 from tests.service.postgres import PostgreSQL
 
+from federank.service.device.store import store as device_store
+from federank.service.server import latest, service
+from federank.service.server.store import database
+from federank.service.server.sums import rounds as rounds_of_sums
+
+SYNCHRONOUS = {module: module.SYNCHRONOUS for module in (database, device_store)}
+PAUSES = (
+    (latest, "RARELY_SECONDS"),
+    (service, "REFUSALS_SECONDS"),
+    (rounds_of_sums, "HELPER_PAUSE"),
+    (rounds_of_sums, "PASS_PAUSE"),
+)
+"""How long a server leaves things as they are before it looks again."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynchronised():
+    """Stores that are opened in the tests' own process need not outlive a power cut: nobody waits for the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in SYNCHRONOUS:
+            patch.setattr(module, "SYNCHRONOUS", "OFF")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def eager():
+    """Servers in the tests' own process look again soon: their tests wait for little else."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in PAUSES:
+            patch.setattr(module, name, 0.05)
+        yield
+
+
+@pytest.fixture
+def synchronised(monkeypatch):
+    """Stores that wait for the disk, as everywhere but in tests."""
+    for module, synchronous in SYNCHRONOUS.items():
+        monkeypatch.setattr(module, "SYNCHRONOUS", synchronous)
+
 
 @pytest.fixture(scope="session")
 def postgresql_server(postgresql):

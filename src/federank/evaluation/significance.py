@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy import stats
+import scipy
 
 from federank.arrays import RealVector
 from federank.errors import DataError, SettingError
@@ -101,10 +101,10 @@ def paired_tests(differences: RealVector) -> tuple[float, float]:
     """The p-values of the t-test and of Wilcoxon's test; 1 where nobody's values differ."""
     if not differences.any():
         return 1.0, 1.0
-    wilcoxon = float(stats.wilcoxon(differences).pvalue)
+    wilcoxon = float(scipy.stats.wilcoxon(differences).pvalue)
     if np.ptp(differences) == 0:  # everybody differs by the same amount: there is no spread to doubt it
         return 0.0, wilcoxon
-    return float(stats.ttest_1samp(differences, 0).pvalue), wilcoxon
+    return float(scipy.stats.ttest_1samp(differences, 0).pvalue), wilcoxon
 
 
 def effect_size(differences: RealVector) -> float:

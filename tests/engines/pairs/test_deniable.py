@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+import scipy
 from tests.worlds import federation
 
 from federank.data.interactions import Interactions
@@ -56,8 +56,8 @@ def events(liked, compared):
 def enclosed(happened, error):
     """A range that holds an event's probability, but for this chance of error."""
     n, k = len(happened), int(happened.sum())
-    low = beta.ppf(error / 2, k, n - k + 1) if k else 0.0
-    return low, beta.ppf(1 - error / 2, k + 1, n - k) if k < n else 1.0
+    low = scipy.stats.beta.ppf(error / 2, k, n - k + 1) if k else 0.0
+    return low, scipy.stats.beta.ppf(1 - error / 2, k + 1, n - k) if k < n else 1.0
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+import scipy
 from tests.worlds import federation, random_world
 
 from federank.compiling import compiled
@@ -40,7 +40,7 @@ def test_a_device_is_there_as_often_as_it_is_online(clients):
     counts = [len(chosen) for chosen in chosen_in(2000, clients_per_round=clients, online=0.25)]
     most = 12 if clients == "all" else clients
     there = np.arange(13)
-    expected = np.minimum(there, most) @ binom.pmf(there, 12, 0.25)
+    expected = np.minimum(there, most) @ scipy.stats.binom.pmf(there, 12, 0.25)
     assert max(counts) <= most
     assert np.mean(counts) == pytest.approx(expected, abs=0.15)
 

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+import scipy
 from tests.worlds import federation, random_world
 
 from federank.engines.conduct import Conduct
@@ -86,7 +86,9 @@ def test_the_figure_is_that_of_a_gaussian_mechanism_that_hides_any_other_history
     assert epsilon_of(8.0, 0, 1e-6) == 0
     # Composition of Gaussians is one Gaussian of z / sqrt(rounds), whose exact delta is known (Balle and Wang, 2018).
     epsilon, z = epsilon_of(8.0, 10, 1e-6), 4.0 / np.sqrt(10)
-    exact = norm.cdf(1 / (2 * z) - epsilon * z) - np.exp(epsilon) * norm.cdf(-1 / (2 * z) - epsilon * z)
+    exact = scipy.stats.norm.cdf(1 / (2 * z) - epsilon * z) - np.exp(epsilon) * scipy.stats.norm.cdf(
+        -1 / (2 * z) - epsilon * z
+    )
     assert exact <= 1e-6
 
 

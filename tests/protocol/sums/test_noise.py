@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+import scipy
 
 from federank.errors import SettingError
 from federank.protocol.sums.answer import draw_noise, with_noise
@@ -25,7 +25,7 @@ def test_every_size_is_as_likely_as_the_normal_distribution_says(deviation):
     table = noise_table(deviation)
     for size in (0, 1, 2, int(deviation), int(3 * deviation), int(6 * deviation), int(9 * deviation)):
         told = (below(table, size + 1) - below(table, size)) / 2**127
-        density = norm.pdf(size / deviation) / deviation * (1 if size == 0 else 2)
+        density = scipy.stats.norm.pdf(size / deviation) / deviation * (1 if size == 0 else 2)
         # Across a cell the density bends by (t^2 - 1) / 24 s^2 of itself.
         bend = 1 + ((size / deviation) ** 2 - 1) / (24 * deviation**2)
         assert told == pytest.approx(density * bend, rel=1e-6)

@@ -269,9 +269,10 @@ def test_many_devices_give_both_errors_though_each_answer_is_rounded_and_randomi
     rng = np.random.default_rng(5)
     errors = rng.choice([0.0, 0.5, 1.0, 2.0, 3.0], 400_000, p=[0.2, 0.3, 0.3, 0.15, 0.05])
     counts = {False: [0, 0], True: [0, 0]}
-    for off, squared, chance, lie in zip(errors / 4, *(rng.random(len(errors)) for _ in range(3)), strict=True):
+    drawn = (rng.random(len(errors)) for _ in range(3))
+    for off, squared, chance, lie in zip(*(one.tolist() for one in (errors / 4, *drawn)), strict=True):
         is_squared = squared < 0.5
-        hit = answered(bool(chance >= (off * off if is_squared else off)), float(lie))
+        hit = answered(chance >= (off * off if is_squared else off), lie)
         counts[is_squared][0] += 1
         counts[is_squared][1] += hit
     answers = told_of(Judged(3, *counts[False], *counts[True]), 4.0)

@@ -35,6 +35,12 @@ def test_only_its_owner_can_open_the_file(path):
     assert items(path) == [7]
 
 
+@pytest.mark.usefixtures("synchronised")
+def test_what_is_written_is_on_the_disk_before_anything_is_sent(path):
+    with DeviceStore(path) as store:
+        assert store._sql.execute("PRAGMA synchronous").fetchone() == (3,)
+
+
 def test_a_file_that_others_can_open_is_refused(path):
     path.chmod(0o644)
     with pytest.raises(BadState, match="chmod 600"):

@@ -72,6 +72,12 @@ def test_migrations_are_made_once_by_whoever_comes_first(store):
     assert sorted(had) == [0] + [len(MIGRATIONS)] * 3
 
 
+@pytest.mark.usefixtures("synchronised")
+def test_a_commit_is_on_the_disk_before_it_is_acknowledged(sqlite_store):
+    with closing(Database(sqlite_store)) as database, database.connection() as connection:
+        assert connection.one("PRAGMA synchronous") == (2,)
+
+
 def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
     def looked_into(path):
         database = Database(f"sqlite:///{path}")

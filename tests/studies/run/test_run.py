@@ -16,9 +16,11 @@ from federank.studies.results.results import Results
 from federank.studies.run.run import carry_out_study
 
 
-@pytest.fixture
-def done(tmp_path):
-    return carried_out(small_study(tmp_path), tmp_path / "r")[0]
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """The results of a study, to be looked at and not to be added to."""
+    folder = tmp_path_factory.mktemp("study")
+    return carried_out(small_study(folder), folder / "r")[0]
 
 
 def test_every_row_of_the_study_has_its_test_runs(done):

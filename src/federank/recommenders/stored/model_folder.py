@@ -16,6 +16,7 @@ import hashlib
 import json
 import tempfile
 from dataclasses import asdict, fields, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
 
 FORMAT = "federank-model"
 FORMAT_VERSION = 1
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """What a model was learnt with. To find a package's version takes a while, and it stays while a process runs."""
+    return {package: version(package) for package in ("federank", "numpy", "numba")}
 
 
 def save_model(model: Recommender, folder: Path, split: Split | None = None, *, replaces: bool = True) -> None:
@@ -163,7 +170,7 @@ def _write(model: Recommender, folder: Path, split: Split | None) -> None:
             "repeats_left_out": model.training.repeats_left_out,
         },
         "report": model.report,
-        "versions": {package: version(package) for package in ("federank", "numpy", "numba")},
+        "versions": dict(_versions()),
         "files": {path.relative_to(folder).as_posix(): _digest(path) for path in _files(folder)},
     }
     document = json.loads(json.dumps(document, default=_plain))

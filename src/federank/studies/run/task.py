@@ -15,6 +15,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -45,6 +46,12 @@ from federank.studies.run.lifetime import communication_of, lifetime
 from federank.studies.run.poisoning import poisoned
 
 _PACKAGES = ("federank", "numpy", "numba", "scipy", "polars")
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """What runs are carried out with. To find a package's version takes a while, and it stays while a process runs."""
+    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
 
 
 class Finished(NamedTuple):
@@ -225,7 +232,7 @@ def _line(run: Run) -> Line:
         patience=run.patience,
         at=run.at,
         chosen_on=run.chosen_on,
-        versions={"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
+        versions=dict(_versions()),
         data_fingerprint=run.fingerprint,
         repeats_left_out=run.repeats_left_out,
     )

@@ -54,6 +54,9 @@ from federank.service.device.store.private_file import (
 )
 from federank.service.device.store.reading import StoredState
 
+SYNCHRONOUS = "EXTRA"
+"""Of SQLite: a commit has reached the disk, and so has the end of its journal, before anything is sent."""
+
 
 @contextmanager
 def created(path: Path) -> Iterator[DeviceStore]:
@@ -94,7 +97,7 @@ class DeviceStore(StoredState):
                 if checked_format(self._sql, path) < FORMAT:
                     with self.transaction():
                         bring_up_to_date(self._sql)
-                self._sql.execute("PRAGMA synchronous = EXTRA")
+                self._sql.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
             except BaseException:
                 self._sql.close()
                 raise

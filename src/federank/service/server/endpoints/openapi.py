@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -30,8 +31,9 @@ _PHRASES = {
 _TOKENS = {"device": "device", "operator": "operator"}
 
 
+@cache
 def openapi_document(entries: tuple[Entry, ...], title: str) -> dict[str, Any]:
-    """Describe these routes."""
+    """Describe these routes; once in a process, however many servers it has."""
     paths: dict[str, dict[str, Any]] = {}
     for entry in entries:
         paths.setdefault(entry.path, {})[entry.method.lower()] = _operation(entry)

@@ -26,7 +26,7 @@ def public_app(service: Service) -> Middleware:
 
 def admin_app(service: Service) -> Middleware:
     """What the operator talks to."""
-    assets = read_assets(PAGE)
+    assets = dict(read_assets(PAGE))
     if "admin.html" in assets:
         assets["admin"] = assets["admin.html"]
     return Middleware(service, Table(ADMIN_ROUTES, "FedeRank operator"), _files(assets))

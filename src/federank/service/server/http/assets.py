@@ -1,7 +1,7 @@
 """The page's files, held in memory as they are and compressed, so that a visit costs a fraction of their bytes.
 
-They are read once, when the server starts: a hundred small files. A browser that has a file already is told so by its
-ETag, and asks again on every visit, so that a new version of the page is taken at once and as a whole.
+They are read once in a process, when its first server starts: a hundred small files. A browser that has a file already
+is told so by its ETag, and asks again on every visit: a new version of the page is taken at once and as a whole.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import mimetypes
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -33,13 +34,14 @@ class Asset(NamedTuple):
     etag: str
 
 
-def read_assets(folder: Path) -> dict[str, Asset]:
+@cache
+def read_assets(folder: Path) -> Mapping[str, Asset]:
     """Every file under a folder by its path there; none where there is no such folder."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc")
     return {file.relative_to(folder).as_posix(): _asset(file) for file in files}
 
 
-def listed(assets: dict[str, Asset]) -> Asset:
+def listed(assets: Mapping[str, Asset]) -> Asset:
     """The files of the page and the version that they make: a browser keeps them whole, to open without a network."""
     files = {"./" if name == "index.html" else name: asset.etag for name, asset in assets.items()}
     version = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:32]
@@ -57,7 +59,7 @@ def _made(content: bytes, known: str) -> Asset:
     return Asset(content, gzip.compress(content, 9, mtime=0), known, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
-def asset_response(assets: dict[str, Asset], path: str, request: Request) -> Response:
+def asset_response(assets: Mapping[str, Asset], path: str, request: Request) -> Response:
     """A file, compressed where that is understood, or that it has not changed; a folder gives its index.html."""
     if request.method not in ("GET", "HEAD"):
         raise HTTPException(405, headers={"Allow": "GET, HEAD"})

@@ -30,6 +30,8 @@ STATEMENT_TIMEOUT = 15
 TRUNCATE_TIMEOUT = 0.2
 PAGE_BYTES = 16_384
 """Of a SQLite file: uploads are long, and with SQLite's usual 4,096 keeping and dropping one takes twice the time."""
+SYNCHRONOUS = "FULL"
+"""Of SQLite: a commit has reached the disk before it is acknowledged."""
 
 
 class Connection:
@@ -180,7 +182,7 @@ class Database:
             raw = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
             raw.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file; others keep theirs
             _turn_on_wal(raw)
-            raw.execute("PRAGMA synchronous = FULL")  # a commit has reached the disk before it is acknowledged
+            raw.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
             raw.execute("PRAGMA secure_delete = ON")  # a folded Update is overwritten; see `truncate_log` for its copy
         except away as reason:
             raise StoreAway(f"The store {self.path} cannot be opened ({reason}).") from reason
