@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from federank.evaluation.fitting import fit as fit
     from federank.evaluation.grid import Searched as Searched
     from federank.evaluation.grid import search as search
+    from federank.evaluation.metrics.ranking import register_metric as register_metric
     from federank.evaluation.prediction import PredictionErrors as PredictionErrors
     from federank.evaluation.prediction import prediction_errors as prediction_errors
-    from federank.evaluation.ranking import register_metric as register_metric
     from federank.evaluation.revisits import evaluate_revisits as evaluate_revisits
     from federank.evaluation.significance import Comparison as Comparison
     from federank.evaluation.significance import compare as compare
@@ -118,7 +118,7 @@ _HOMES = {
     "search": "federank.evaluation.grid",
     "PredictionErrors": "federank.evaluation.prediction",
     "prediction_errors": "federank.evaluation.prediction",
-    "register_metric": "federank.evaluation.ranking",
+    "register_metric": "federank.evaluation.metrics.ranking",
     "evaluate_revisits": "federank.evaluation.revisits",
     "Comparison": "federank.evaluation.significance",
     "compare": "federank.evaluation.significance",

@@ -30,12 +30,12 @@ from federank.checks import no_such, one_of
 from federank.data.categories import Categories
 from federank.data.splits import Split
 from federank.errors import BadSplit, SettingError
-from federank.evaluation import exposure
-from federank.evaluation.bias import EVERYBODY, bias_table
 from federank.evaluation.categories import items_without_category, top_categories
 from federank.evaluation.lists import Source, lists_of
+from federank.evaluation.metrics import exposure
+from federank.evaluation.metrics.bias import EVERYBODY, bias_table
+from federank.evaluation.metrics.ranking import RANKING, Hits, Metric, find_hits, registered_metrics
 from federank.evaluation.prediction import prediction_errors
-from federank.evaluation.ranking import RANKING, Hits, Metric, find_hits, registered_metrics
 from federank.evaluation.sampled import NEGATIVES, SAMPLED, sampled_means
 from federank.files import write_whole
 from federank.recommenders.predicting import PredictsRatings

@@ -16,7 +16,7 @@ from federank.arrays import FloatMatrix, FloatVector
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.errors import DataError, SettingError
-from federank.evaluation.rating import mae, rmse
+from federank.evaluation.metrics.rating import mae, rmse
 from federank.protocol.choices import Choices, everyones_outward, outward_profiles
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.policy import Policy
