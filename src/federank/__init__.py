@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from federank.evaluation.revisits import evaluate_revisits as evaluate_revisits
     from federank.evaluation.significance import Comparison as Comparison
     from federank.evaluation.significance import compare as compare
-    from federank.protocol.own_sharing import register_policy as register_policy
-    from federank.protocol.policy import Policy as Policy
+    from federank.protocol.policies.own_sharing import register_policy as register_policy
+    from federank.protocol.policies.policy import Policy as Policy
     from federank.protocol.steps.device import Device as Device
     from federank.protocol.steps.recipes import FederatedSettings as FederatedSettings
     from federank.recommenders.enrolling import Person as Person
@@ -122,8 +122,8 @@ _HOMES = {
     "evaluate_revisits": "federank.evaluation.revisits",
     "Comparison": "federank.evaluation.significance",
     "compare": "federank.evaluation.significance",
-    "register_policy": "federank.protocol.own_sharing",
-    "Policy": "federank.protocol.policy",
+    "register_policy": "federank.protocol.policies.own_sharing",
+    "Policy": "federank.protocol.policies.policy",
     "Device": "federank.protocol.steps.device",
     "FederatedSettings": "federank.protocol.steps.recipes",
     "Person": "federank.recommenders.enrolling",

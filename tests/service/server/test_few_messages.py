@@ -10,7 +10,7 @@ import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.protocol.frugal import FrugalSettings
-from federank.protocol.policy import Outward
+from federank.protocol.policies.policy import Outward
 from federank.protocol.squares.aggregation import SquaresShared, first_shared
 from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update
 from federank.protocol.squares.computation import compute_squares

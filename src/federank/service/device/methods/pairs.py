@@ -26,7 +26,7 @@ from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.home import home_vector
 from federank.protocol.pairs.recipes import FPLSettings, Recipe, own_triples, recipe_for
 from federank.protocol.pairs.transmission import share
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.service.device.methods.every_round import refuse_counting
 from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows
 from federank.service.device.requests.answers import number, whole

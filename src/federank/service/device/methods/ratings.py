@@ -26,7 +26,7 @@ from federank.arrays import FloatVector, IntVector
 from federank.errors import BadAnswer, BadMessage, SettingError
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
 from federank.protocol.ledger import Ledger
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.protocol.ratings.codec import decode_rating_rows, rating_rows_bytes
 from federank.protocol.ratings.computation import compute_ratings
 from federank.protocol.ratings.federations import RatingFederationSettings, Scale, SVDPlusPlusFederationSettings

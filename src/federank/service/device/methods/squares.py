@@ -18,7 +18,7 @@ from federank.arrays import FloatVector, IntVector
 from federank.errors import BadAnswer, BadMessage, Diverged, SettingError
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.ledger import Ledger
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update, squares_broadcast_bytes
 from federank.protocol.squares.computation import compute_squares, own_vector
 from federank.protocol.squares.messages import (

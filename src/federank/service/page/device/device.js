@@ -7,7 +7,7 @@ database at any time, so everything is read anew before a round.
 
 import { reallyLiked } from "../protocol/ledger.js";
 import { scores, topN } from "../protocol/pairs/home.js";
-import { isPolicy, outward } from "../protocol/policy.js";
+import { isPolicy, outward } from "../protocol/policies/policy.js";
 import { BadAnswer } from "./client.js";
 import { fetchModel, isSummed } from "./federation.js";
 import { NOTHING_HIDDEN } from "./methods/ratings.js";
@@ -16,7 +16,7 @@ import { lookedAt, varied } from "./variety.js";
 
 /** @import { Said } from "../faults.js" */
 /** @import { Entry } from "../protocol/ledger.js" */
-/** @import { Outward, Policy } from "../protocol/policy.js" */
+/** @import { Outward, Policy } from "../protocol/policies/policy.js" */
 /** @import { SumsCharter } from "../protocol/sums/charter.js" */
 /** @import { Catalogue } from "./catalogue.js" */
 /** @import { Facts, Rows, Shape } from "./federation.js" */

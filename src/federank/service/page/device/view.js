@@ -2,14 +2,14 @@
 
 import { holds } from "../protocol/draws.js";
 import { disclosed } from "../protocol/ledger.js";
-import { decoyRate } from "../protocol/policy.js";
+import { decoyRate } from "../protocol/policies/policy.js";
 import { isPlain } from "./federation.js";
 import { hurdleOf, isFinal } from "./life.js";
 import { LONGEST_TEXT } from "./rules.js";
 
 /** @import { Said } from "../faults.js" */
 /** @import { Noun } from "../show/language.js" */
-/** @import { Outward } from "../protocol/policy.js" */
+/** @import { Outward } from "../protocol/policies/policy.js" */
 /** @import { Device } from "./device.js" */
 /** @import { Choice, KeptEntry, KeptRound } from "./store.js" */
 /** @import { Promised } from "./sums.js" */

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from federank.arrays import IntVector
 from federank.checks import within
 from federank.errors import SettingError
-from federank.protocol.policy import Policy, default_basis
+from federank.protocol.policies.policy import Policy, default_basis
 from federank.service.server.families.family import Family
 from federank.service.server.families.registry import family_of
 from federank.service.server.federation.catalogue import Catalogue, read_catalogue

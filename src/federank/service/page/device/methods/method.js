@@ -14,7 +14,7 @@ import { pmf, svdpp } from "./ratings.js";
 import { squares } from "./squares.js";
 
 /** @import { Entry } from "../../protocol/ledger.js" */
-/** @import { Outward } from "../../protocol/policy.js" */
+/** @import { Outward } from "../../protocol/policies/policy.js" */
 /** @import { Device, Model } from "../device.js" */
 /** @import { Rows, Task } from "../federation.js" */
 /** @import { Identity } from "../store.js" */
