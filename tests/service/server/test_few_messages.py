@@ -27,7 +27,9 @@ from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.restoring import jump_ahead
 from federank.service.server.store.schema import migrate
-from federank.service.server.store.statements import close_round, enrol, grant, open_round
+from federank.service.server.store.statements.devices import enrol
+from federank.service.server.store.statements.grants import grant
+from federank.service.server.store.statements.rounds import close_round, open_round
 from federank.service.server.store.versions import model_to_fold
 from federank.service.server.tickets import make_ticket
 

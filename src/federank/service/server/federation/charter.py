@@ -19,7 +19,7 @@ from federank.service.server.families.registry import family_of
 from federank.service.server.federation.catalogue import Catalogue, read_catalogue
 from federank.service.server.federation.published import Content, Published
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import get_content, get_fact
+from federank.service.server.store.statements.facts import get_content, get_fact
 from federank.service.server.sums.agreeing import Agreement, get_agreement
 
 NOUNS = {"city": "place/places", "ml": "film/films"}
