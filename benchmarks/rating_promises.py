@@ -18,7 +18,7 @@ import numpy as np
 import federank as fr
 from federank.engines.ratings.federation import RatingFederation
 from federank.engines.ratings.reference import RatersInMemory
-from federank.evaluation.rating import rmse
+from federank.evaluation.metrics.rating import rmse
 from federank.protocol.accountant import mu_for
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ratings.federations import RatingFederationSettings

@@ -32,7 +32,7 @@ import httpx
 
 import federank as fr
 from federank.errors import FedeRankError
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.service.device.enrolment import enrol
 from federank.service.device.life import take_part
 from federank.service.device.requests.client import Client

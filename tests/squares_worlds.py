@@ -4,7 +4,7 @@ import numpy as np
 
 from federank.data.interactions import Interactions
 from federank.engines.squares.federation import SquaresFederation
-from federank.protocol.choices import AS_HISTORIES_ARE, Choices, everyones_outward, outward_of
+from federank.protocol.policies.choices import AS_HISTORIES_ARE, Choices, everyones_outward, outward_of
 from federank.protocol.squares.messages import SquaresPrivate
 from federank.protocol.squares.recipes import SquaresSettings, squares_recipe
 from tests.worlds import random_world

@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from federank.evaluation.fitting import fit as fit
     from federank.evaluation.grid import Searched as Searched
     from federank.evaluation.grid import search as search
+    from federank.evaluation.metrics.ranking import register_metric as register_metric
     from federank.evaluation.prediction import PredictionErrors as PredictionErrors
     from federank.evaluation.prediction import prediction_errors as prediction_errors
-    from federank.evaluation.ranking import register_metric as register_metric
     from federank.evaluation.revisits import evaluate_revisits as evaluate_revisits
     from federank.evaluation.significance import Comparison as Comparison
     from federank.evaluation.significance import compare as compare
-    from federank.protocol.own_sharing import register_policy as register_policy
-    from federank.protocol.policy import Policy as Policy
+    from federank.protocol.policies.own_sharing import register_policy as register_policy
+    from federank.protocol.policies.policy import Policy as Policy
     from federank.protocol.steps.device import Device as Device
     from federank.protocol.steps.recipes import FederatedSettings as FederatedSettings
     from federank.recommenders.enrolling import Person as Person
@@ -118,12 +118,12 @@ _HOMES = {
     "search": "federank.evaluation.grid",
     "PredictionErrors": "federank.evaluation.prediction",
     "prediction_errors": "federank.evaluation.prediction",
-    "register_metric": "federank.evaluation.ranking",
+    "register_metric": "federank.evaluation.metrics.ranking",
     "evaluate_revisits": "federank.evaluation.revisits",
     "Comparison": "federank.evaluation.significance",
     "compare": "federank.evaluation.significance",
-    "register_policy": "federank.protocol.own_sharing",
-    "Policy": "federank.protocol.policy",
+    "register_policy": "federank.protocol.policies.own_sharing",
+    "Policy": "federank.protocol.policies.policy",
     "Device": "federank.protocol.steps.device",
     "FederatedSettings": "federank.protocol.steps.recipes",
     "Person": "federank.recommenders.enrolling",

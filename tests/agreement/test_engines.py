@@ -11,7 +11,7 @@ from tests.worlds import federation, random_world
 from federank.engines.pairs import compiled, reference
 from federank.engines.pairs import triples as pairs
 from federank.protocol.pairs.recipes import PRESETS
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 
 TOLERANCE = 2e-5
 

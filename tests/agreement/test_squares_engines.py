@@ -9,7 +9,7 @@ import pytest
 from tests.squares_worlds import some_people, squares_federation
 
 from federank.engines.squares import compiled, reference
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 
 PEOPLE = some_people()
 

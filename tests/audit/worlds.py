@@ -3,10 +3,10 @@
 import numpy as np
 
 from federank.engines.pairs.reference import FleetInMemory
-from federank.protocol.choices import Choices
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.recipes import FPLSettings
+from federank.protocol.policies.choices import Choices
 
 CONFIGURATIONS = {
     "one pair of one client": {"pi": 0.4},

@@ -9,7 +9,7 @@ from tests.worlds import two_tastes
 
 from federank.cli import federank
 from federank.errors import BadFile, FedeRankError, SettingError
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.recommenders.stored.model_folder import load_model
 
 pytestmark = pytest.mark.slow

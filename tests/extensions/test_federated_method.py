@@ -9,8 +9,8 @@ from federank.engines.checkpoint import save_checkpoint
 from federank.engines.conduct import Conduct
 from federank.engines.steps.federation import play
 from federank.errors import BadFile, BadMessage, SettingError
-from federank.protocol.choices import everyones_outward
-from federank.protocol.policy import Policy, outward
+from federank.protocol.policies.choices import everyones_outward
+from federank.protocol.policies.policy import Policy, outward
 from federank.recommenders.identity import run_identity
 
 

@@ -10,7 +10,7 @@ from federank.engines.squares.reference import SquaresFleetInMemory
 from federank.errors import BadFile
 from federank.protocol.ledger import Entry, Ledger, SentMessage, read_ledger
 from federank.protocol.messages import Update
-from federank.protocol.policy import Outward
+from federank.protocol.policies.policy import Outward
 from federank.protocol.round import play_round
 
 OUTWARD = Outward(np.array([2, 5, 8], np.int32), np.array([True, False, True]), np.ones(3, np.bool_), True)

@@ -9,7 +9,7 @@ from federank.errors import BadFile, SettingError, UnknownId
 from federank.models.bpr import item_gradient, pair_slope, user_gradient
 from federank.protocol.draws import SELECT, SERVER, below, words, words_wrap_around
 from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, draw_pair
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.recommenders.enrolling import enrol
 from federank.recommenders.methods.bpr import BPR
 from federank.recommenders.methods.fpl import FPL

@@ -11,7 +11,7 @@ from federank.audit.audit import audit_model
 from federank.engines.conduct import Conduct
 from federank.engines.training import Stopped
 from federank.errors import SettingError
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.recommenders.enrolling import enrol
 from federank.recommenders.federated_pairs import FederatedPairs
 from federank.recommenders.few_messages import FewMessages

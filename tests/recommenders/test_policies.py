@@ -9,7 +9,7 @@ from federank.engines.pairs.home import home_vectors
 from federank.errors import ModelError, SettingError
 from federank.protocol.pairs.distribution import make_broadcast
 from federank.protocol.pairs.home import home_vector
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.recommenders.methods.fpl import FPL
 from federank.recommenders.stored.model_folder import load_model
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from federank.arrays import IntVector
 from federank.audit.knowledge import KnownPolicies
-from federank.protocol.choices import Choices
-from federank.protocol.policy import decoy_rate
+from federank.protocol.policies.choices import Choices
+from federank.protocol.policies.policy import decoy_rate
 
 
 def known_policies(choices: Choices, people: IntVector) -> KnownPolicies:

@@ -6,9 +6,9 @@
 
 1. The evaluated users are those with a test item. Everything in training that a user does not have yet is ranked
    (a recommender does this in blocks of users, so that users x items is never in memory), and the first N kept.
-2. Each user's list is compared with the user's test items (ranking.py); means are taken over all evaluated users:
-   one without a list counts as zero, and `user_coverage` says what share of the users has one.
-3. The lists together are compared with the catalogue (exposure.py), and with its categories (bias.py).
+2. Each user's list is compared with the user's test items (metrics/ranking.py); means are taken over all evaluated
+   users: one without a list counts as zero, and `user_coverage` says what share of the users has one.
+3. The lists together are compared with the catalogue (metrics/exposure.py), and with its categories (metrics/bias.py).
 
 What a reader of the numbers should know (users left out, lists that end early, items without category) is told in
 `notes`, a sentence each.
@@ -30,12 +30,12 @@ from federank.checks import no_such, one_of
 from federank.data.categories import Categories
 from federank.data.splits import Split
 from federank.errors import BadSplit, SettingError
-from federank.evaluation import exposure
-from federank.evaluation.bias import EVERYBODY, bias_table
 from federank.evaluation.categories import items_without_category, top_categories
 from federank.evaluation.lists import Source, lists_of
+from federank.evaluation.metrics import exposure
+from federank.evaluation.metrics.bias import EVERYBODY, bias_table
+from federank.evaluation.metrics.ranking import RANKING, Hits, Metric, find_hits, registered_metrics
 from federank.evaluation.prediction import prediction_errors
-from federank.evaluation.ranking import RANKING, Hits, Metric, find_hits, registered_metrics
 from federank.evaluation.sampled import NEGATIVES, SAMPLED, sampled_means
 from federank.files import write_whole
 from federank.recommenders.predicting import PredictsRatings
@@ -99,8 +99,8 @@ def evaluate(
     `source` is a fitted recommender, any object with `recommend(users, n)` that answers with a list of item ids per
     user, a `Recommendations`, a frame with the columns user, item and score, a dictionary of lists by user, or the
     path of a three-column file. `metrics` names those wanted (all by default; `mae` and `rmse` of models that predict
-    ratings), and may hold functions of your own with the form of those in ranking.py: `f(hits, relevant, n)`, a value
-    per user. Means are over all users with a test item; `over="covered"` takes those who got a list.
+    ratings), and may hold functions of your own with the form of those in metrics/ranking.py: `f(hits, relevant, n)`, a
+    value per user. Means are over all users with a test item; `over="covered"` takes those who got a list.
     `categories` replaces the categories of the split's items; kinds of places are gathered into the papers' nine.
     `groups` maps users' ids to names of groups, for bias per group.
     `negatives` adds the metrics of test items ranked among so many items drawn at random (sampled.py), which some

@@ -25,7 +25,7 @@ from federank.data.interactions import Interactions
 from federank.data.sources.memory.frames import is_pandas
 from federank.data.splits import Split
 from federank.errors import BadSplit, DataError, SettingError, UnknownId
-from federank.evaluation.ranking import find_hits
+from federank.evaluation.metrics.ranking import find_hits
 from federank.recommenders.enrolling import can_enrol, recommend_to_strangers
 from federank.recommenders.recommendations import Recommendations, match_ids
 from federank.recommenders.recommender import Recommender

@@ -13,7 +13,7 @@ import numpy as np
 
 from federank.data.interactions import Interactions
 from federank.errors import DataError
-from federank.evaluation.rating import mae, rmse
+from federank.evaluation.metrics.rating import mae, rmse
 from federank.recommenders.predicting import PredictsRatings
 
 

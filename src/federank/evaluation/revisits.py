@@ -19,7 +19,7 @@ from federank.checks import whole
 from federank.data.interactions import Interactions, Profiles
 from federank.data.loading import read_part
 from federank.errors import BadSplit
-from federank.evaluation.ranking import RANKING, find_hits
+from federank.evaluation.metrics.ranking import RANKING, find_hits
 from federank.models.topn import top_n
 from federank.recommenders.recommendations import match_ids
 from federank.recommenders.recommender import Recommender

@@ -27,7 +27,7 @@ from federank.arrays import IntVector
 from federank.errors import BadFile
 from federank.files import write_whole
 from federank.protocol.messages import Update
-from federank.protocol.policy import Outward
+from federank.protocol.policies.policy import Outward
 
 
 @dataclass

@@ -9,7 +9,7 @@ import numpy as np
 
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct, takes_a_conduct
-from federank.protocol.choices import Choices
+from federank.protocol.policies.choices import Choices
 from federank.recommenders.people.choosing import Policies, Suggests, choices_for
 from federank.recommenders.recommender import Recommender
 from federank.recommenders.stored.policies import choices_as_arrays

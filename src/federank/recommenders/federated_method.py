@@ -28,7 +28,7 @@ from federank.engines.conduct import Conduct
 from federank.engines.steps.federation import StepsFederation
 from federank.engines.training import train as play_epochs
 from federank.errors import ModelError, SettingError
-from federank.protocol.choices import everyones_outward
+from federank.protocol.policies.choices import everyones_outward
 from federank.protocol.steps.device import Device, Message, generator
 from federank.protocol.steps.recipes import FederatedSettings, StepsRecipe
 from federank.recommenders.choosing_people import ChoosingPeople

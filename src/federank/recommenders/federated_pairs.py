@@ -19,9 +19,9 @@ from federank.engines.pairs.communication import count_communication
 from federank.engines.pairs.home import home_vectors
 from federank.engines.pairs.replay import participations
 from federank.errors import ModelError
-from federank.protocol.choices import coins, everyones_outward
 from federank.protocol.pairs.privacy import privacy_figure
 from federank.protocol.pairs.recipes import Recipe, recipe_for
+from federank.protocol.policies.choices import coins, everyones_outward
 from federank.recommenders.choosing_people import ChoosingPeople
 from federank.recommenders.factors import PairwiseFactors
 from federank.recommenders.people.shares import read_trace

@@ -16,7 +16,7 @@ from federank.engines.squares.compiled import vectors_at_home
 from federank.engines.squares.federation import SquaresFederation
 from federank.engines.training import train as play_epochs
 from federank.errors import ModelError
-from federank.protocol.choices import AS_HISTORIES_ARE, Choices, Outwards, everyones_outward
+from federank.protocol.policies.choices import AS_HISTORIES_ARE, Choices, Outwards, everyones_outward
 from federank.protocol.squares.distribution import published
 from federank.protocol.squares.private.plan import PrivatePlan, promise_of
 from federank.protocol.squares.recipes import SquaresRecipe, SquaresSettings, squares_recipe

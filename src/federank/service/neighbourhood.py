@@ -109,7 +109,7 @@ def serve_neighbourhood(
     from federank.service.server.settings import RoundSettings, TrustSettings
     from federank.service.server.store.database import Database
     from federank.service.server.store.schema import migrate
-    from federank.service.server.store.statements import put_fact
+    from federank.service.server.store.statements.facts import put_fact
     from federank.service.server.sums.agreeing import USUAL_CLIP, SumsDemand
 
     shown = network_address(host)

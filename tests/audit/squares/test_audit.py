@@ -21,7 +21,7 @@ from federank.engines.squares import compiled
 from federank.engines.squares.reference import SquaresFleetInMemory
 from federank.errors import SettingError
 from federank.models.squares import Objective
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.protocol.squares.distribution import block_of
 from federank.protocol.squares.messages import rows_of
 

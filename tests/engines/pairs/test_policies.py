@@ -13,7 +13,7 @@ from federank.protocol.draws import words_wrap_around
 from federank.protocol.ledger import Entry, Ledger
 from federank.protocol.messages import Update
 from federank.protocol.pairs.aggregation import Shared
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.protocol.round import play_round
 
 DATA = random_world(users=8, items=24, interactions=80)

@@ -12,7 +12,7 @@ from federank.errors import BadMessage, SettingError
 from federank.protocol.accountant import mu_for
 from federank.protocol.draws import HELPER, ROUNDING, SERVER, words, words_wrap_around
 from federank.protocol.frugal import FrugalSettings
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.protocol.squares.messages import PrivateUpdate, check_private_update
 from federank.protocol.squares.private.fold import noise_of, with_both_noises
 from federank.protocol.squares.private.message import directions_of, new_scratch, private_message

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from federank.errors import BadMessage
-from federank.protocol.policy import Outward
+from federank.protocol.policies.policy import Outward
 from federank.protocol.squares.codec import (
     decode_squares_broadcast,
     decode_squares_update,

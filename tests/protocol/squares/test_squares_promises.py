@@ -10,7 +10,7 @@ from tests.squares_worlds import devices_of, people_with, some_people, squares_f
 
 from federank.engines.squares import compiled, reference
 from federank.engines.squares.reference import SquaresFleetInMemory
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.protocol.squares.messages import SquaresUpdate, dense
 from federank.protocol.squares.transmission import message_norm, send
 

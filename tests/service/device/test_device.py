@@ -18,7 +18,7 @@ from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import Broadcast, Private, decode_update
 from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, compute, draw_pair
 from federank.protocol.pairs.transmission import share
-from federank.protocol.policy import Policy, outward
+from federank.protocol.policies.policy import Policy, outward
 from federank.service.device import life as device_module
 from federank.service.device.enrolment import enrol, leave
 from federank.service.device.life import take_part

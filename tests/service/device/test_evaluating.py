@@ -6,7 +6,7 @@ import pytest
 from tests.service.device.worlds import ITEMS, scripted_federation
 
 from federank.errors import SettingError
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.service.device import evaluating
 from federank.service.device.enrolment import enrol
 from federank.service.device.evaluating import MOST_ANSWERS, found, tell

@@ -12,7 +12,7 @@ from tests.service.device.worlds import FACTORS, ITEMS, packed, scripted_federat
 from federank.cli import federank
 from federank.errors import BadAnswer, SettingError
 from federank.protocol.ledger import read_ledger
-from federank.protocol.policy import Outward, Policy, outward
+from federank.protocol.policies.policy import Outward, Policy, outward
 from federank.protocol.squares.codec import decode_squares_broadcast, decode_squares_update
 from federank.protocol.squares.computation import compute_squares, own_vector
 from federank.protocol.squares.messages import SquaresPrivate, rows_of

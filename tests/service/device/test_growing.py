@@ -10,7 +10,7 @@ from tests.service.device.worlds import FACTORS, ITEMS, rows, scripted_federatio
 from tests.service.federations import Served
 
 from federank.errors import BadAnswer
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.service.device.enrolment import enrol, settle
 from federank.service.device.growing import closed_to_new_items
 from federank.service.device.life import outward_profile, refresh_model, take_part

@@ -22,7 +22,7 @@ import federank as fr
 from federank.cli import federank
 from federank.cli.device.looks import _bound
 from federank.errors import BadAnswer, NoAnswer
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.protocol.squares.shown import USUAL_PRIVATE
 from federank.protocol.sums.charter import charter_from
 from federank.protocol.sums.norm_check.parameters import FULL

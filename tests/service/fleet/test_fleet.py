@@ -19,7 +19,7 @@ from federank.protocol.draws import words_wrap_around
 from federank.protocol.messages import Broadcast, Private
 from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.transmission import share
-from federank.protocol.policy import outward
+from federank.protocol.policies.policy import outward
 from federank.service.device.methods.method import Model
 from federank.service.device.requests.client import Client
 from federank.service.device.requests.federation import fetch_model, read_facts, read_rows

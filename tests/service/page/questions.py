@@ -14,7 +14,7 @@ from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.home import home_vector
 from federank.protocol.pairs.recipes import FPLSettings, own_triples, recipe_for
 from federank.protocol.pairs.transmission import share
-from federank.protocol.policy import Policy, outward
+from federank.protocol.policies.policy import Policy, outward
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 ITEMS, SEED, USER = 60, 11, 2_000_000_123

@@ -4,7 +4,7 @@ with a scale (JSON), what it gives stars to, and without (null) what it likes. *
 import { readFile } from "node:fs/promises";
 
 const { namesInFile, starsInFile } = await import(process.argv[2]);
-const { told } = await import(new URL("../show/language.js", process.argv[2]).href);
+const { told } = await import(new URL("../../show/language.js", process.argv[2]).href);
 const scale = JSON.parse(process.argv[3]);
 const answers = [];
 for (const path of process.argv.slice(4)) {

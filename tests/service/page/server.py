@@ -20,7 +20,7 @@ from federank.service.server.processes import Serving, bind, serve
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.schema import migrate
-from federank.service.server.store.statements import put_fact
+from federank.service.server.store.statements.facts import put_fact
 from federank.service.server.sums.agreeing import SumsDemand
 
 

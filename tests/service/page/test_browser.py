@@ -16,7 +16,7 @@ from tests.service.page.questions import POLICIES, assert_same_rounds, question_
 from federank.protocol.messages import Broadcast
 from federank.protocol.pairs.home import home_vector
 from federank.protocol.pairs.recipes import FPLSettings, recipe_for
-from federank.protocol.policy import Policy, outward
+from federank.protocol.policies.policy import Policy, outward
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from tests.service.page.questions import CLOSE
 
 from federank.errors import BadMessage
 from federank.models.squares import Objective, gram_matrix
-from federank.protocol.policy import Outward
+from federank.protocol.policies.policy import Outward
 from federank.protocol.squares.codec import (
     decode_squares_broadcast,
     decode_squares_update,

@@ -17,7 +17,7 @@ def varied(node):
     def varied(values, vectors, n, wishes):
         best = np.argsort(-values, kind="stable").tolist()
         script = (
-            f"import {{ varied }} from '{(PAGE / 'device' / 'variety.js').as_uri()}';"
+            f"import {{ varied }} from '{(PAGE / 'device' / 'owner' / 'variety.js').as_uri()}';"
             f"const values = Float32Array.from({values.tolist()});"
             f"const vectors = Float32Array.from({vectors.ravel().tolist()});"
             f"const chosen = {wishes}.map((wish) => varied({best}, values, vectors, {n}, wish));"

@@ -52,9 +52,15 @@ def wait_until_kept(visitor, page=None):
 def test_a_reload_without_a_network_shows_the_list_and_recommendations(town, visitor):
     page = visitor.open().pick(4).page
     [files] = wait_until_kept(visitor).values()
-    assert {"/", "/app.js", "/device/worker.js", "/device/sums.js", "/style.css", "/icon.svg", "/words/de.js"} <= set(
-        files
-    )
+    assert {
+        "/",
+        "/app.js",
+        "/device/worker.js",
+        "/device/requests/sums.js",
+        "/style.css",
+        "/icon.svg",
+        "/words/de.js",
+    } <= set(files)
     assert not [file for file in files if "api" in file or "admin" in file], "no answer, and nothing of the operator's"
     recommended = page.locator("#recommended .title").all_inner_texts()
     town.stop()

@@ -1,14 +1,9 @@
 """What survives: `kill -9` at any moment, a database that goes away, a disk that fills, clocks that are wrong."""
 
 import asyncio
-import json
-import os
-import random
-import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 
 import httpx
@@ -24,83 +19,10 @@ from tests.service.federations import (
     some_update,
     stored,
 )
+from tests.service.server.killing import Forked, Persistent, play_between_kills
 
-from federank.protocol.messages import encode
 from federank.service.server.store.database import Database
 from federank.service.server.store.versions import newest_model
-
-
-class Persistent(threading.Thread):
-    """A device that never gives up: it sends the same bytes again until it is told what became of them."""
-
-    def __init__(self, address, seed):
-        super().__init__(daemon=True)
-        self.address, self.seed = address, seed
-        self.receipts, self.twice = [], []
-        self.ending = threading.Event()
-        self.rounds, self.name = 0, ""
-
-    def run(self):
-        with httpx.Client(base_url=self.address + "/api/v1", timeout=10) as self.client:
-            told = self.ask("POST", "/devices", json={})
-            if told is None:
-                return
-            self.name = told.json()["device"]
-            self.headers = {"Authorization": f"Bearer {told.json()['token']}"}
-            while not self.ending.is_set():
-                work = self.ask("GET", "/work?wait=1", headers=self.headers)
-                if work is not None and work.status_code == 403:
-                    return  # banned
-                if work is not None and work.status_code == 200:
-                    self.take_part(work.json()["ticket"])
-
-    def take_part(self, ticket):
-        self.rounds += 1
-        body = encode(some_update(1000 * self.seed + self.rounds))
-        headers = self.headers | {"Content-Type": "application/octet-stream"}
-        answer = self.ask("POST", f"/tasks/{ticket}/update", content=body, headers=headers)
-        if answer is not None and answer.status_code in (200, 201):
-            receipt = answer.json()["receipt"]
-            (self.twice if receipt in self.receipts else self.receipts).append(receipt)
-
-    def ask(self, method, path, **values):
-        while not self.ending.is_set():
-            try:
-                answer = self.client.request(method, path, **values)
-                if answer.status_code < 500:
-                    return answer
-            except httpx.TransportError:
-                pass
-            time.sleep(0.02)
-        return None
-
-
-class Forked:
-    """A server that is killed and started again, many times."""
-
-    def __init__(self, store):
-        self.helper = subprocess.Popen(
-            [sys.executable, "-m", "tests.service.forked_server", store],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        public, admin = json.loads(self.helper.stdout.readline())
-        self.address, self.admin_address = f"http://127.0.0.1:{public}", f"http://127.0.0.1:{admin}"
-
-    def start(self):
-        self.helper.stdin.write("start\n")
-        self.helper.stdin.flush()
-        self.child = int(self.helper.stdout.readline())
-
-    def end(self, how):
-        os.kill(self.child, how)
-        assert self.helper.stdout.readline() == "ended\n"
-
-    def close(self):
-        self.helper.stdin.close()
-        self.helper.wait(30)
-        self.helper.stdout.close()
 
 
 @pytest.mark.slow
@@ -115,21 +37,7 @@ def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twi
     establish_small(store, rounds)
     server = Forked(store)
     devices = [Persistent(server.address, seed) for seed in range(1, 5)]
-    for device in devices:
-        device.start()
-    chance = random.Random(7)
-    for _ in range(kills):
-        server.start()
-        time.sleep(chance.choice((0.0, 0.1, 0.3, 0.8)) + chance.uniform(0.0, 0.3))
-        server.end(signal.SIGKILL)
-    server.start()
-    time.sleep(2.5)
-    for device in devices:
-        device.ending.set()
-    for device in devices:
-        device.join(30)
-    server.end(signal.SIGTERM)
-    server.close()
+    play_between_kills(server, devices, kills, pauses=(0.0, 0.1, 0.3, 0.8), longer=0.3)
     receipts = [receipt for device in devices for receipt in device.receipts]
     kept = [bytes(digest).hex() for (digest,) in stored(store, "SELECT digest FROM uploads")]
     assert len(receipts) > kills, "something has happened between the kills"

@@ -10,7 +10,7 @@ import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.protocol.frugal import FrugalSettings
-from federank.protocol.policy import Outward
+from federank.protocol.policies.policy import Outward
 from federank.protocol.squares.aggregation import SquaresShared, first_shared
 from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update
 from federank.protocol.squares.computation import compute_squares
@@ -27,7 +27,9 @@ from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.restoring import jump_ahead
 from federank.service.server.store.schema import migrate
-from federank.service.server.store.statements import close_round, enrol, grant, open_round
+from federank.service.server.store.statements.devices import enrol
+from federank.service.server.store.statements.grants import grant
+from federank.service.server.store.statements.rounds import close_round, open_round
 from federank.service.server.store.versions import model_to_fold
 from federank.service.server.tickets import make_ticket
 

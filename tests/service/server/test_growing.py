@@ -23,7 +23,7 @@ from tests.service.server.test_operating import ask, play
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 from federank.protocol.messages import decode_broadcast
-from federank.protocol.policy import Outward
+from federank.protocol.policies.policy import Outward
 from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update
 from federank.protocol.squares.computation import compute_squares
 from federank.protocol.squares.distribution import block_of

@@ -2,15 +2,13 @@
 
 import json
 import random
-import signal
-import time
 
 import httpx
 import numpy as np
 import pytest
 from safetensors.numpy import load
 from tests.service.federations import FACTORS, ITEMS, establish_small, same_bits, stored
-from tests.service.server.test_durability import Forked, Persistent
+from tests.service.server.killing import Forked, Persistent, play_between_kills
 
 from federank.protocol.messages import decode_update
 from federank.service.server.store.actions import all_actions, is_unbroken
@@ -87,22 +85,8 @@ def test_kills_rollbacks_bans_and_new_items_together_lose_nothing_and_apply_noth
     token = establish_small(sqlite_store, {"target": 3, "over_selection": 1.0, "minimum": 1, "deadline": 0.5})
     server = Forked(sqlite_store)
     devices = [Persistent(server.address, seed) for seed in range(1, DEVICES + 1)]
-    for device in devices:
-        device.start()
-    operator, chance = AtWork(server.admin_address, token, devices), random.Random(7)
-    for number in range(KILLS):
-        server.start()
-        time.sleep(chance.choice((0.1, 0.3, 0.6)) + chance.uniform(0.0, 0.2))
-        operator.act(number)
-        server.end(signal.SIGKILL)
-    server.start()
-    time.sleep(2.0)
-    for device in devices:
-        device.ending.set()
-    for device in devices:
-        device.join(30)
-    server.end(signal.SIGTERM)
-    server.close()
+    operator = AtWork(server.admin_address, token, devices)
+    play_between_kills(server, devices, KILLS, pauses=(0.1, 0.3, 0.6), longer=0.2, meanwhile=operator.act)
     operator.close()
     banned = {name for (name,) in stored(sqlite_store, "SELECT device FROM devices WHERE banned = 1")}
     kept = [bytes(digest).hex() for (digest,) in stored(sqlite_store, "SELECT digest FROM uploads")]

@@ -5,9 +5,11 @@ import asyncio
 import pytest
 from tests.service.federations import KEEP, PATIENT, establish_small, in_a_loop, serving, some_update, stored
 
-from federank.service.server.store import statements
 from federank.service.server.store.database import Database
 from federank.service.server.store.schema import MIGRATIONS, migrate
+from federank.service.server.store.statements.devices import enrol, leave, tallies
+from federank.service.server.store.statements.grants import grant, used_tickets
+from federank.service.server.store.statements.rounds import close_round, open_round
 from federank.service.server.tickets import make_ticket
 
 BUFFERED = {"mode": "buffered", "fold_every": 2, "staleness": 4} | PATIENT
@@ -92,25 +94,25 @@ def connection(store):
 
 
 def test_a_round_that_is_not_open_has_no_ticket_to_give(connection):
-    statements.open_round(connection, 0, 0)
+    open_round(connection, 0, 0)
     one, other = (make_ticket(b"k" * 32, device, 0, 0) for device in ("one", "other"))
-    assert statements.grant(connection, 0, {one: "one"}, set(), 9) == ([one], set(), set())
-    assert statements.grant(connection, 0, {one: "one"}, {one}, 9) == ([one], set(), set())
-    statements.close_round(connection, 0, 0)
-    assert statements.grant(connection, 0, {one: "one", other: "other"}, {one}, 9) == ([], set(), set())
+    assert grant(connection, 0, {one: "one"}, set(), 9) == ([one], set(), set())
+    assert grant(connection, 0, {one: "one"}, {one}, 9) == ([one], set(), set())
+    close_round(connection, 0, 0)
+    assert grant(connection, 0, {one: "one", other: "other"}, {one}, 9) == ([], set(), set())
     assert connection.one("SELECT granted FROM grants") == (1,)
-    nothing = statements.grant(connection, 1, {other: "other"}, set(), 9)
+    nothing = grant(connection, 1, {other: "other"}, set(), 9)
     assert nothing == ([], set(), set()), "nor has one that has not begun"
 
 
 def test_devices_departures_and_abandoned_rounds_are_counted_as_they_happen(connection):
     for name in ("one", "two", "three"):
-        statements.enrol(connection, name, name.encode())
+        enrol(connection, name, name.encode())
     for name in ("two", "two", "nobody"):
-        statements.leave(connection, name)
-    statements.open_round(connection, 0, 0)
-    statements.close_round(connection, 0, minimum=1)
-    assert statements.tallies(connection) == (2, 1, 1)
+        leave(connection, name)
+    open_round(connection, 0, 0)
+    close_round(connection, 0, minimum=1)
+    assert tallies(connection) == (2, 1, 1)
     assert connection.one("SELECT COUNT(*) FROM devices") == (2,)
 
 
@@ -126,6 +128,6 @@ def test_an_older_store_is_counted_once_and_its_uploads_keep_their_voice(store):
         )
         connection.run(upload, ticket.use, b"digest", b"")
         assert migrate(connection) == 1
-        assert statements.tallies(connection) == (1, 0, 1)
-        assert statements.used_tickets(connection, [ticket]) == {ticket.use}
+        assert tallies(connection) == (1, 0, 1)
+        assert used_tickets(connection, [ticket]) == {ticket.use}
     database.close()

@@ -28,7 +28,7 @@ from federank.service.server.store import versions as store_versions
 from federank.service.server.store.actions import all_actions, is_unbroken, note_action
 from federank.service.server.store.database import Database
 from federank.service.server.store.rollback import kept_versions, roll_back
-from federank.service.server.store.statements import close_round, open_round
+from federank.service.server.store.statements.rounds import close_round, open_round
 from federank.service.server.store.versions import model_at, model_to_fold, publish
 
 ADMIN = "/admin/api/v1"

@@ -295,7 +295,7 @@ async def test_rounds_go_on_where_they_were_after_a_restart(store):
 @in_a_loop
 async def test_a_round_that_was_closed_but_not_folded_is_folded_by_whoever_comes_next(store):
     from federank.service.server.store.database import Database
-    from federank.service.server.store.statements import close_round
+    from federank.service.server.store.statements.rounds import close_round
 
     rounds = {"target": 9} | PATIENT
     async with serving(store, rounds, KEEP) as running:

@@ -20,11 +20,14 @@ from federank.service.server.federation.charter import read_charter
 from federank.service.server.federation.establishing import establish, renew_admin_token
 from federank.service.server.federation.published import Content, EncodedRows, Published, first_model
 from federank.service.server.settings import RoundSettings, TrustSettings
-from federank.service.server.store import statements as stored
 from federank.service.server.store import versions
 from federank.service.server.store.address import without_password
 from federank.service.server.store.database import Database, StoreAway, StoreError
 from federank.service.server.store.schema import MIGRATIONS, migrate
+from federank.service.server.store.statements.devices import enrol
+from federank.service.server.store.statements.facts import put_fact
+from federank.service.server.store.statements.rounds import close_round, count_reports, open_round
+from federank.service.server.store.statements.uploads import Upload, bodies_in_order, keep_upload
 from federank.service.server.tickets import TICKET_BYTES, make_ticket, read_ticket
 
 KEY = b"k" * 32
@@ -40,12 +43,12 @@ def database(store):
 
 def upload(seed, device="d", number=0, version=0):
     body = encode(some_update(seed))
-    return stored.Upload(device, make_ticket(KEY, device, number, version), KEY, "plain", bytes([seed] * 32), body, 0)
+    return Upload(device, make_ticket(KEY, device, number, version), KEY, "plain", bytes([seed] * 32), body, 0)
 
 
 def keep(connection, *uploads, staleness=None):
     with connection.transaction():
-        return [stored.keep_upload(connection, each, staleness)[0] for each in uploads]
+        return [keep_upload(connection, each, staleness)[0] for each in uploads]
 
 
 def moved(model, rows=slice(None)):
@@ -93,7 +96,7 @@ def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
 def test_a_store_is_brought_from_an_older_version_to_a_newer_one_with_its_content(database):
     later = [*MIGRATIONS, ["ALTER TABLE devices ADD COLUMN nickname TEXT"]]
     with database.connection() as connection:
-        stored.enrol(connection, "d", b"hash")
+        enrol(connection, "d", b"hash")
         assert migrate(connection, later) == len(MIGRATIONS)
         assert connection.all("SELECT device, nickname FROM devices") == [("d", None)]
         with pytest.raises(StoreError, match="newer version"):
@@ -110,30 +113,30 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(database):
 
 def test_an_upload_is_stored_once_and_only_in_an_open_round(database):
     with database.connection() as connection:
-        stored.enrol(connection, "d", b"hash")
+        enrol(connection, "d", b"hash")
         assert keep(connection, upload(1)) == ["late"], "no round has begun"
-        stored.open_round(connection, 0, 0)
+        open_round(connection, 0, 0)
         assert keep(connection, upload(1), upload(1), upload(2)) == ["stored", "again", "repeated"]
         assert keep(connection, upload(3, device="left long ago")) == ["gone"]
-        assert stored.close_round(connection, 0, 1) == 1
+        assert close_round(connection, 0, 1) == 1
         assert keep(connection, upload(1), upload(4, number=1)) == ["again", "late"]
 
 
 def test_a_transaction_that_fails_stores_nothing(database):
     with database.connection() as connection:
-        stored.enrol(connection, "d", b"hash")
-        stored.open_round(connection, 0, 0)
+        enrol(connection, "d", b"hash")
+        open_round(connection, 0, 0)
         with pytest.raises(ZeroDivisionError):
             _keep_and_fail(connection)
-        assert stored.count_reports(connection, 0) == 0
+        assert count_reports(connection, 0) == 0
 
 
 def test_a_round_is_folded_exactly_once(database):
     with database.connection() as connection:
-        stored.enrol(connection, "d", b"hash")
-        stored.open_round(connection, 0, 0)
+        enrol(connection, "d", b"hash")
+        open_round(connection, 0, 0)
         keep(connection, upload(1))
-        stored.close_round(connection, 0, 1)
+        close_round(connection, 0, 1)
         model = versions.newest_model(connection)
         after = moved(model)
         versions.publish(connection, 0, after, {"drift": 0.0, "seconds": 0.0}, True)
@@ -151,11 +154,11 @@ def test_an_upload_on_its_way_in_is_waited_for_by_the_closing_of_its_round(postg
     one, two = Database(address), Database(address)
     reports = []
     with one.connection() as connection:
-        stored.enrol(connection, "d", b"hash")
-        stored.open_round(connection, 0, 0)
+        enrol(connection, "d", b"hash")
+        open_round(connection, 0, 0)
         closing = threading.Thread(target=lambda: reports.append(_close(two)))
         with connection.transaction():
-            assert stored.keep_upload(connection, upload(1), None)[0] == "stored"
+            assert keep_upload(connection, upload(1), None)[0] == "stored"
             closing.start()
             closing.join(0.3)
             assert closing.is_alive(), "the round is held open by the upload"
@@ -167,26 +170,26 @@ def test_an_upload_on_its_way_in_is_waited_for_by_the_closing_of_its_round(postg
 
 def _keep_and_fail(connection):
     with connection.transaction():
-        assert stored.keep_upload(connection, upload(1), None)[0] == "stored"
+        assert keep_upload(connection, upload(1), None)[0] == "stored"
         raise ZeroDivisionError
 
 
 def _close(database):
     with database.connection() as connection:
-        return stored.close_round(connection, 0, 1)
+        return close_round(connection, 0, 1)
 
 
 def test_any_version_can_be_worked_out_from_what_is_stored(database, monkeypatch):
     monkeypatch.setattr(versions, "WHOLE_EVERY", 4)
     rng = np.random.default_rng(1)
     with database.connection() as connection:
-        stored.enrol(connection, "d", b"hash")
+        enrol(connection, "d", b"hash")
         model = versions.newest_model(connection)
         follower, seen = model, [model]
         for number in range(11):
-            stored.open_round(connection, number, model.version)
+            open_round(connection, number, model.version)
             keep(connection, upload(number + 1, number=number, version=model.version))
-            stored.close_round(connection, number, 1)
+            close_round(connection, number, 1)
             model = moved(model, rng.integers(ITEMS))
             versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
             if number % 3 == 0:
@@ -323,7 +326,7 @@ def test_a_store_s_file_and_those_beside_it_are_their_owner_s_alone(sqlite_store
     establish_small(sqlite_store)
     database = Database(sqlite_store)
     with database.connection() as connection, connection.transaction():
-        stored.put_fact(connection, "name", 1)
+        put_fact(connection, "name", 1)
         assert {path.stat().st_mode & 0o777 for path in database.path.parent.glob(f"{database.path.name}*")} == {0o600}
     database.close()
 
@@ -398,12 +401,12 @@ def test_no_made_up_ticket_is_taken(text):
 
 def test_uploads_are_added_up_in_the_order_of_their_digests_whoever_arrived_first(database):
     with database.connection() as connection:
-        stored.open_round(connection, 0, 0)
+        open_round(connection, 0, 0)
         arrived = [upload(seed, device=f"device {seed}") for seed in (9, 2, 250, 7, 1)]
         for each in arrived:
-            stored.enrol(connection, each.device, each.digest)
+            enrol(connection, each.device, each.digest)
         assert keep(connection, *arrived) == ["stored"] * 5
-        bodies = [body for _, body in stored.bodies_in_order(connection, 0)]
+        bodies = [body for _, body in bodies_in_order(connection, 0)]
     assert bodies == [each.body for each in sorted(arrived, key=lambda each: each.digest)]
     by_ticket = [each.body for each in sorted(arrived, key=lambda each: each.ticket.use)]
     assert by_ticket != bodies != [each.body for each in arrived], "no other order would pass"
@@ -412,11 +415,11 @@ def test_uploads_are_added_up_in_the_order_of_their_digests_whoever_arrived_firs
 def play_rounds(connection, count):
     """Rounds of one report each, folded one after the other."""
     model = versions.newest_model(connection)
-    stored.enrol(connection, "d", b"token")
+    enrol(connection, "d", b"token")
     for number in range(count):
-        stored.open_round(connection, number, model.version)
+        open_round(connection, number, model.version)
         assert keep(connection, upload(number + 1, number=number, version=model.version)) == ["stored"]
-        stored.close_round(connection, number, 1)
+        close_round(connection, number, 1)
         model = moved(model)
         versions.publish(connection, number, model, {"drift": 0.0, "seconds": 0.0}, False)
 

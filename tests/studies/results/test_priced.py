@@ -8,7 +8,7 @@ from tests.studies.small_results import results_folder
 
 from federank.errors import SettingError
 from federank.studies.figures.draw import draw_figures
-from federank.studies.figures.price import shapes_of
+from federank.studies.figures.privacy.price import shapes_of
 from federank.studies.plan.wishes import FigureWish, Wishes
 from federank.studies.report.report import make_report, write_report
 from federank.studies.results.line import read_line

@@ -22,8 +22,8 @@ from federank.audit.pairs.view import AnyView, Lessons, PairsView, SumsView
 from federank.audit.policies import known_policies
 from federank.audit.senders import Senders
 from federank.engines.pairs.federation import Federation
-from federank.protocol.choices import Choices
 from federank.protocol.pairs.distribution import make_broadcast
+from federank.protocol.policies.choices import Choices
 
 _MOST_NEIGHBOURS = 2_000
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from federank.arrays import FloatMatrix
 from federank.audit.poisoning.world import World
-from federank.evaluation.ranking import find_hits, precision
+from federank.evaluation.metrics.ranking import find_hits, precision
 from federank.models.topn import top_n
 
 N = 10

@@ -12,7 +12,7 @@ import click
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
-    from federank.protocol.policy import Policy
+    from federank.protocol.policies.policy import Policy
     from federank.service.device.requests.federation import Catalogue, Facts
     from federank.service.device.state import ChosenPolicy
     from federank.service.device.store.store import DeviceStore

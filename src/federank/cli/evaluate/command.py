@@ -228,8 +228,8 @@ def _read_files(
 
 def _show(found: Evaluation) -> None:
     from federank.cli.tables import new_table, plain, show
-    from federank.evaluation.bias import EVERYBODY
-    from federank.evaluation.ranking import registered_metrics
+    from federank.evaluation.metrics.bias import EVERYBODY
+    from federank.evaluation.metrics.ranking import registered_metrics
 
     table = new_table("", *(f"@{n}>" for n in found.at))
     for name, title in (ROWS | {name: name for name in registered_metrics()}).items():

@@ -22,10 +22,10 @@ from federank.engines.pairs.clients import room_for_clients, sum_of_updates
 from federank.engines.pairs.federation import Federation
 from federank.engines.pairs.kernels import Run
 from federank.engines.pairs.triples import histories_of
-from federank.protocol.choices import AS_HISTORIES_ARE
 from federank.protocol.messages import Broadcast, Update
 from federank.protocol.pairs.noise import disguise
 from federank.protocol.pairs.recipes import Recipe
+from federank.protocol.policies.choices import AS_HISTORIES_ARE
 
 
 class Part(NamedTuple):

@@ -14,7 +14,6 @@ from federank.arrays import FloatMatrix, IntVector
 from federank.data.interactions import Profiles
 from federank.engines.in_memory import play_in_memory
 from federank.engines.pairs.federation import Federation
-from federank.protocol.choices import outward_of
 from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
 from federank.protocol.ledger import Ledger
 from federank.protocol.messages import Broadcast, Private, Update
@@ -24,6 +23,7 @@ from federank.protocol.pairs.noise import disguise
 from federank.protocol.pairs.recipes import Recipe
 from federank.protocol.pairs.transmission import share
 from federank.protocol.pairs.weights import weighted
+from federank.protocol.policies.choices import outward_of
 
 
 class FleetInMemory:

@@ -15,12 +15,12 @@ from federank.arrays import IntVector, LongVector
 from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.models.rows import fetch_place, inlined
-from federank.protocol.choices import outward_profiles
 from federank.protocol.draws import DROPOUT, SELECT, SERVER, TRIPLE, below, happens, words
 from federank.protocol.pairs.computation import Draw, Profile, pair_of_words
 from federank.protocol.pairs.distribution import choose_clients
 from federank.protocol.pairs.recipes import Recipe
 from federank.protocol.pairs.transmission import may_send
+from federank.protocol.policies.choices import outward_profiles
 
 BLOCK = 512
 LINE = 16  # items in one line of memory

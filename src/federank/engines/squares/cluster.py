@@ -30,7 +30,7 @@ from federank.engines.squares.compiled import (
 from federank.engines.squares.federation import SquaresFederation
 from federank.engines.squares.kernels import Told
 from federank.errors import ClusterGone, SettingError
-from federank.protocol.choices import AS_HISTORIES_ARE
+from federank.protocol.policies.choices import AS_HISTORIES_ARE
 from federank.protocol.squares.recipes import SquaresRecipe
 
 _MOST_LOSSES = 5

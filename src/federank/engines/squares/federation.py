@@ -16,7 +16,7 @@ import numpy as np
 from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
 from federank.data.interactions import Profiles
 from federank.engines.federated import EngineName, Open, Tables
-from federank.protocol.choices import outward_profiles
+from federank.protocol.policies.choices import outward_profiles
 from federank.protocol.squares.aggregation import SquaresShared, first_shared
 from federank.protocol.squares.recipes import SquaresRecipe, SquaresSettings
 

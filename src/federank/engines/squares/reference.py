@@ -14,8 +14,8 @@ from federank.arrays import IntVector
 from federank.engines.in_memory import play_in_memory
 from federank.engines.squares.federation import SquaresFederation
 from federank.errors import SettingError
-from federank.protocol.choices import outward_of
 from federank.protocol.ledger import Ledger
+from federank.protocol.policies.choices import outward_of
 from federank.protocol.squares.aggregation import private_columns
 from federank.protocol.squares.computation import compute_squares
 from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers

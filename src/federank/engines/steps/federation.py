@@ -16,7 +16,7 @@ from federank.arrays import IntVector
 from federank.data.interactions import Profiles
 from federank.engines.federated import EngineName, Open, Tables, in_this_process
 from federank.engines.traffic import traffic
-from federank.protocol.choices import outward_profiles
+from federank.protocol.policies.choices import outward_profiles
 from federank.protocol.round import play_round
 from federank.protocol.steps.device import (
     Device,

@@ -25,8 +25,8 @@ import numpy as np
 from federank.arrays import IntVector, LongVector, RealVector
 from federank.checks import number, one_of, positive, share, whole, within
 from federank.errors import SettingError
-from federank.protocol.choices import AS_HISTORIES_ARE, Outwards
-from federank.protocol.policy import BASES, Policy, default_basis
+from federank.protocol.policies.choices import AS_HISTORIES_ARE, Outwards
+from federank.protocol.policies.policy import BASES, Policy, default_basis
 
 PRESETS: dict[str, dict[str, Any]] = {
     "sfpl": {"clients_per_round": "1", "triples": "1"},
@@ -257,7 +257,7 @@ def recipe_for(
 
     `wishes` are the pairs that people have chosen for their own devices, 0 where they have not. `outward` is what they
     take part with, where their policies make that another thing; `pi` is then the coin for what may leave (see
-    choices.py).
+    policies/choices.py).
     """
     n_users = len(sizes)
     own_sizes = np.diff(outward.starts) if len(outward.starts) else sizes

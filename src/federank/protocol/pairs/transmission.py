@@ -1,10 +1,10 @@
 """Transmission: what a device lets the server see.
 
 A device has gradients for the items it liked and for the items it compared them with. It sends all of the second
-kind, and of the first what its owner allows: nothing of what must never leave (policy.py); of the rest each with
-probability pi, decided anew for every pair (as the authors' code did) or once per item and round (`per-row`: FedeRank,
-2021, Eq. 4-5); or, where it was decided for life, all of it. How much that hides is a question to be measured, not
-assumed here.
+kind, and of the first what its owner allows: nothing of what must never leave (policies/policy.py); of the rest each
+with probability pi, decided anew for every pair (as the authors' code did) or once per item and round (`per-row`:
+FedeRank, 2021, Eq. 4-5); or, where it was decided for life, all of it. How much that hides is a question to be
+measured, not assumed here.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ People come when they come, so an *iteration* is over once as many reports were 
 learning rate falls with iterations, and predicted virtual ratings begin with one. Where everybody reports in every
 round, it is the simulation's.
 
-Filling, rho and sampling are suggestions: each device's owner decides (policy.py). Where messages are sums that no
-single server can open (sums.py), nothing needs hiding among virtual ratings: there are none, and a life has a number of
-messages.
+Filling, rho and sampling are suggestions: each device's owner decides (policies/policy.py). Where messages are sums
+that no single server can open (sums.py), nothing needs hiding among virtual ratings: there are none, and a life has a
+number of messages.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector, RealVector
 from federank.errors import BadMessage
-from federank.protocol.policy import Outward
+from federank.protocol.policies.policy import Outward
 from federank.protocol.sums.rounding import C_INT
 
 LEVELS = 127

@@ -18,10 +18,10 @@ from federank.checks import number, one_of, positive, seed, share, whole, within
 from federank.errors import SettingError
 from federank.models.squares import Objective
 from federank.protocol.accountant import mu_for
-from federank.protocol.choices import AS_HISTORIES_ARE, Outwards
 from federank.protocol.draws import COHORT, words, words_wrap_around
-from federank.protocol.policy import Policy
-from federank.protocol.sharing import OutwardSettings
+from federank.protocol.policies.choices import AS_HISTORIES_ARE, Outwards
+from federank.protocol.policies.policy import Policy
+from federank.protocol.policies.sharing import OutwardSettings
 from federank.protocol.squares.private.plan import PrivatePlan, planned
 
 DEFAULT_FACTORS, MOST_DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 96, 0.3, 0.4

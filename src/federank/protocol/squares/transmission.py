@@ -1,7 +1,7 @@
 """Transmission: what a device lets the server see, at most `messages` times in its life.
 
-What is sent follows from the outward profile alone (protocol/policy.py), so what the owner holds back is in no message.
-A message is scaled down to its largest allowed norm, where there is one; it counts as sent before it is sent.
+What is sent follows from the outward profile alone (protocol/policies/policy.py), so what the owner holds back is in no
+message. A message is scaled down to its largest allowed norm, where there is one; it counts as sent before it is sent.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ import numpy as np
 
 from federank.arrays import IntVector
 from federank.checks import whole, within
-from federank.protocol.choices import Outwards
 from federank.protocol.draws import DROPOUT, ONLINE, happens, words, words_wrap_around
-from federank.protocol.sharing import OutwardSettings
+from federank.protocol.policies.choices import Outwards
+from federank.protocol.policies.sharing import OutwardSettings
 
 
 @dataclass(frozen=True, kw_only=True)

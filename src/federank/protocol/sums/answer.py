@@ -15,12 +15,13 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from federank.arrays import LongVector
 from federank.errors import BadMessage
 from federank.protocol.sums.canonical import digest
+from federank.protocol.sums.header import ID_BYTES
 from federank.protocol.sums.identities import private_key
 from federank.protocol.sums.masks import SEED_BYTES, RingVector, mask
 from federank.protocol.sums.noise import noise_table, rounded_noise
 from federank.protocol.sums.rounding import in_ring
 from federank.protocol.sums.sealing import open_with
-from federank.protocol.sums.upload import ID_BYTES, Report, context_of, helper_part, same, seal_info
+from federank.protocol.sums.upload import Report, context_of, helper_part, same, seal_info
 
 
 def standing(private: bytes, offer_digest: bytes, reports: Iterable[Report]) -> list[bool]:

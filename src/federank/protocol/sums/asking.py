@@ -17,10 +17,11 @@ from dataclasses import asdict, dataclass
 
 from federank.errors import BadMessage
 from federank.protocol.sums.canonical import canonical, digest, has_fields, hexadecimal, read_canonical
+from federank.protocol.sums.header import ID_BYTES, PART_BYTES
 from federank.protocol.sums.identities import SIGNATURE_BYTES, sign, verify
 from federank.protocol.sums.masks import RingVector, ring_bytes, ring_from
 from federank.protocol.sums.norm_check import upload as checked
-from federank.protocol.sums.upload import ID_BYTES, PART_BYTES, SEALED_BYTES, Report
+from federank.protocol.sums.upload import SEALED_BYTES, Report
 
 SIGNATURE_HEADER = "X-FedeRank-Signature"
 MOST_SECONDS = 30 * 86_400

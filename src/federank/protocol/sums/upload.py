@@ -22,17 +22,15 @@ from numpy.typing import NDArray
 
 from federank.errors import BadMessage
 from federank.protocol.sums.canonical import digest
+from federank.protocol.sums.header import BLIND_BYTES, ID_BYTES, PART_BYTES, Form, Header, read_header, write_header
 from federank.protocol.sums.masks import SEED_BYTES, RingVector, mask, ring_bytes, ring_from
 from federank.protocol.sums.offer import Offer
 from federank.protocol.sums.rounding import C_INT, in_ring
 from federank.protocol.sums.sealing import OVERHEAD, seal
 
-ID_BYTES, BLIND_BYTES, PART_BYTES = 16, 16, 32
 SEALED_BYTES = SEED_BYTES + PART_BYTES + OVERHEAD
-MAGIC = b"FRSUMS01"
-_FIELDS = (len(MAGIC), ID_BYTES, BLIND_BYTES, PART_BYTES, SEALED_BYTES)
-HEADER_BYTES = -(-sum(_FIELDS) // 4) * 4
-"""Where the share begins, so that its words are aligned; what is over is zeros."""
+FORM = Form(b"FRSUMS01", SEALED_BYTES)
+HEADER_BYTES = FORM.header_bytes
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,22 +115,16 @@ def split_message(offer: Offer, message: NDArray[np.int32], secrets: Secrets) ->
 
 def encode_upload(upload: Upload) -> bytes:
     """The bytes of an upload."""
-    header = MAGIC + upload.id + upload.blind + upload.part_helper + upload.sealed
-    return header.ljust(HEADER_BYTES, b"\0") + ring_bytes(upload.share)
+    header = Header(upload.id, upload.blind, upload.part_helper, upload.sealed)
+    return write_header(FORM, header) + ring_bytes(upload.share)
 
 
 def decode_upload(content: bytes, length: int) -> Upload:
     """An upload of this many numbers from the wire, once it is sure to have the form of one."""
-    if len(content) != upload_bytes(length):
-        raise BadMessage(f"An upload of this round has {upload_bytes(length):,} bytes; this one has {len(content):,}.")
-    parts, at = [], 0
-    for size in _FIELDS:
-        parts.append(content[at : at + size])
-        at += size
-    magic, identifier, blind, part_helper, sealed = parts
-    if magic != MAGIC or any(content[at:HEADER_BYTES]):
+    header = read_header(FORM, content, upload_bytes(length))
+    if header is None:
         raise BadMessage("An upload of sums begins in another way than this one does; nothing was taken from it.")
-    return Upload(identifier, blind, part_helper, sealed, ring_from(memoryview(content)[HEADER_BYTES:]))
+    return Upload(*header, ring_from(memoryview(content)[HEADER_BYTES:]))
 
 
 def upload_bytes(length: int) -> int:

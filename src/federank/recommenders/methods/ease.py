@@ -13,16 +13,15 @@ import os
 import time
 from dataclasses import dataclass
 
-import numpy as np
-
 from federank import checks
-from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.arrays import FloatMatrix
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.errors import SettingError
 from federank.models.ease import item_weights
 from federank.recommenders.constructor import made_from
-from federank.recommenders.recommender import Arrays, Recommender, restored_table
+from federank.recommenders.from_histories import ItemWeights
+from federank.recommenders.recommender import Arrays, restored_table
 
 _BYTES_A_PAIR = 3 * 8
 
@@ -38,7 +37,7 @@ class EASESettings:
         checks.positive("regulariser", self.regulariser)
 
 
-class EASE(Recommender):
+class EASE(ItemWeights):
     """Embarrassingly shallow autoencoder (Steck, 2019): how much each item speaks for each other one."""
 
     name = "ease"
@@ -50,39 +49,17 @@ class EASE(Recommender):
     @made_from(EASESettings)
     def __init__(self) -> None: ...
 
-    @property
-    def zero_is_nothing(self) -> bool:
-        """An item that never goes with anything of somebody's history is not recommended to them."""
-        return True
-
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
         _refuse_large_catalogue(train.n_items)
         begin = time.perf_counter()
-        self.weights = item_weights(train.matrix(), self.settings.regulariser)
+        self._keep(item_weights(train.matrix(), self.settings.regulariser))
         self.report["seconds"] = time.perf_counter() - begin
-        self._histories = train.matrix()
-
-    def _score_users(self, users: IntVector) -> FloatMatrix:
-        scores: FloatMatrix = self._histories[users] @ self.weights
-        return scores
-
-    def enrolled(self, profile: IntVector) -> FloatVector:
-        """Somebody with this history: a one for each of their items."""
-        row = np.zeros(self.training.n_items, dtype=np.float32)
-        row[profile] = 1
-        return row
-
-    def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the whole catalogue for somebody with this history."""
-        scores: FloatVector = vector @ self.weights
-        return scores
 
     def _shared_arrays(self) -> Arrays:
         return {"weights": self.weights}
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
-        self.weights = restored_table(shared, "weights", (self.training.n_items, self.training.n_items))
-        self._histories = self.training.matrix()
+        self._keep(restored_table(shared, "weights", (self.training.n_items, self.training.n_items)))
 
 
 def _refuse_large_catalogue(n_items: int) -> None:

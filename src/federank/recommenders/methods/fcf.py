@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from federank import checks
-from federank.protocol.sharing import OutwardSettings
+from federank.protocol.policies.sharing import OutwardSettings
 from federank.protocol.squares.recipes import SquaresSettings
 from federank.recommenders.constructor import made_from
 from federank.recommenders.few_messages import FewMessages

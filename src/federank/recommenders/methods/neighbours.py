@@ -27,7 +27,8 @@ from federank.engines.conduct import Conduct
 from federank.errors import ModelError
 from federank.models.neighbours import NOBODY, Neighbours, nearest
 from federank.recommenders.constructor import made_from
-from federank.recommenders.recommender import Arrays, Recommender
+from federank.recommenders.from_histories import FromHistories, ItemWeights, dense
+from federank.recommenders.recommender import Arrays
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ def _check(k: int, shrinkage: float) -> None:
     checks.within("shrinkage", shrinkage, 0, np.inf)
 
 
-class UserKNN(Recommender):
+class UserKNN(FromHistories):
     """What the most similar users have."""
 
     name = "userknn"
@@ -93,13 +94,7 @@ class UserKNN(Recommender):
         self._keep(nearest(train.profiles, train.audiences, self.settings.k, self.settings.shrinkage))
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
-        return _dense(self._similarities[users] @ self._histories)
-
-    def enrolled(self, profile: IntVector) -> FloatVector:
-        """Somebody with this history: a one for each of their items."""
-        row = np.zeros(self.training.n_items, dtype=np.float32)
-        row[profile] = 1
-        return row
+        return dense(self._similarities[users] @ self._histories)
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
         """What those have who are most similar to somebody with this history."""
@@ -123,7 +118,7 @@ class UserKNN(Recommender):
         self._histories = self.training.matrix()
 
 
-class ItemKNN(Recommender):
+class ItemKNN(ItemWeights):
     """What is most similar to what the user has."""
 
     name = "itemknn"
@@ -140,42 +135,22 @@ class ItemKNN(Recommender):
         return not self.settings.fill
 
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
-        self._keep(nearest(train.audiences, train.profiles, self.settings.k, self.settings.shrinkage))
-
-    def _score_users(self, users: IntVector) -> FloatMatrix:
-        return _dense(self._histories[users] @ self._neighbour_of)
-
-    def enrolled(self, profile: IntVector) -> FloatVector:
-        """Somebody with this history: a one for each of their items."""
-        row = np.zeros(self.training.n_items, dtype=np.float32)
-        row[profile] = 1
-        return row
-
-    def scores_of(self, vector: FloatVector) -> FloatVector:
-        """What is most similar to what somebody with this history has."""
-        scores: FloatVector = (vector @ self._neighbour_of).astype(np.float32)
-        return scores
+        self._keep_neighbours(nearest(train.audiences, train.profiles, self.settings.k, self.settings.shrinkage))
 
     def _shared_arrays(self) -> Arrays:
         return self.neighbours._asdict()
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
-        self._keep(_checked(shared, self.training.n_items, "item"))
+        self._keep_neighbours(_checked(shared, self.training.n_items, "item"))
 
-    def _keep(self, neighbours: Neighbours) -> None:
+    def _keep_neighbours(self, neighbours: Neighbours) -> None:
         self.neighbours = neighbours
         rows, similarities = neighbours
         if self.settings.normalised:
             totals = similarities.sum(axis=1, keepdims=True)
             similarities = np.divide(similarities, totals, out=np.zeros_like(similarities), where=totals > 0)
         # Row j of the transposed matrix: for which items is j among the nearest.
-        self._neighbour_of = csr_array(Neighbours(rows, similarities).matrix().T)
-        self._histories = self.training.matrix()
-
-
-def _dense(scores: csr_array) -> FloatMatrix:
-    table: FloatMatrix = scores.toarray()
-    return table
+        self._keep(csr_array(Neighbours(rows, similarities).matrix().T))
 
 
 def _checked(stored: Arrays, count: int, kind: str) -> Neighbours:

@@ -16,13 +16,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from federank import checks
-from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.arrays import FloatVector, IntVector
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.errors import ModelError
 from federank.models.slim import items_together, weights_of
 from federank.recommenders.constructor import made_from
-from federank.recommenders.recommender import Arrays, Recommender
+from federank.recommenders.from_histories import ItemWeights
+from federank.recommenders.recommender import Arrays
 from federank.workers import at_once
 
 
@@ -43,7 +44,7 @@ class SLIMSettings:
         checks.positive("tolerance", self.tolerance)
 
 
-class SLIM(Recommender):
+class SLIM(ItemWeights):
     """Sparse linear method (Ning and Karypis, 2011): the few items that speak for each item."""
 
     name = "slim"
@@ -55,11 +56,6 @@ class SLIM(Recommender):
 
     @made_from(SLIMSettings)
     def __init__(self) -> None: ...
-
-    @property
-    def zero_is_nothing(self) -> bool:
-        """An item that nothing of somebody's history speaks for is not recommended to them."""
-        return True
 
     def _learn(self, train: Interactions, conduct: Conduct) -> None:
         begin, settings = time.perf_counter(), self.settings
@@ -80,24 +76,6 @@ class SLIM(Recommender):
         speaking = csr_array((values, items, starts), shape=(train.n_items, train.n_items))
         self._keep(csr_array(speaking.T))
         self.report |= {"seconds": time.perf_counter() - begin, "weights": int(self.weights.nnz)}
-
-    def _keep(self, weights: csr_array) -> None:
-        self.weights, self._histories = weights, self.training.matrix()
-
-    def _score_users(self, users: IntVector) -> FloatMatrix:
-        scores: FloatMatrix = (self._histories[users] @ self.weights).toarray()
-        return scores
-
-    def enrolled(self, profile: IntVector) -> FloatVector:
-        """Somebody with this history: a one for each of their items."""
-        row = np.zeros(self.training.n_items, dtype=np.float32)
-        row[profile] = 1
-        return row
-
-    def scores_of(self, vector: FloatVector) -> FloatVector:
-        """The scores of the whole catalogue for somebody with this history."""
-        scores: FloatVector = (vector @ self.weights).astype(np.float32)
-        return scores
 
     def _shared_arrays(self) -> Arrays:
         held = self.weights

@@ -40,7 +40,8 @@ from federank.models.vae import (
     with_dropout,
 )
 from federank.recommenders.constructor import made_from
-from federank.recommenders.recommender import Arrays, Recommender, restored_table
+from federank.recommenders.from_histories import FromHistories
+from federank.recommenders.recommender import Arrays, restored_table
 
 _JUDGED = 100
 _USERS_AT_A_TIME = 256
@@ -83,7 +84,7 @@ class MultVAESettings:
         checks.seed(self.seed)
 
 
-class MultVAE(Recommender):
+class MultVAE(FromHistories):
     """A variational autoencoder for histories, with a multinomial likelihood; see `MultVAESettings`."""
 
     name = "vae"
@@ -143,12 +144,6 @@ class MultVAE(Recommender):
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
         return network_scores(self.network, self.training.matrix()[users])
-
-    def enrolled(self, profile: IntVector) -> FloatVector:
-        """Somebody with this history: a one for each of their items."""
-        row = np.zeros(self.training.n_items, dtype=np.float32)
-        row[profile] = 1
-        return row
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
         """The scores of the whole catalogue for somebody with this history."""

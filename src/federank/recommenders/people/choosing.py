@@ -10,8 +10,8 @@ import numpy as np
 from federank.arrays import IntVector, RealVector
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.protocol.choices import Choices
-from federank.protocol.policy import Policy
+from federank.protocol.policies.choices import Choices
+from federank.protocol.policies.policy import Policy
 from federank.recommenders.people.policies import read_choices
 from federank.recommenders.people.shares import read_pi
 

@@ -32,9 +32,9 @@ from federank.checks import did_you_mean
 from federank.compiling import compiled
 from federank.data.interactions import Interactions
 from federank.errors import BadFile, SettingError, UnknownId
-from federank.protocol.choices import Choices
 from federank.protocol.draws import GROUP, words
-from federank.protocol.policy import Policy, default_basis
+from federank.protocol.policies.choices import Choices
+from federank.protocol.policies.policy import Policy, default_basis
 
 _KEYS = (
     *("sharing", "pi", "epsilon", "basis", "budget", "messages", "triples", "paused"),

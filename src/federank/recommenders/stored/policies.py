@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from federank.errors import ModelError, SettingError
-from federank.protocol.choices import Choices
-from federank.protocol.policy import BASES, SHARING, Policy
+from federank.protocol.policies.choices import Choices
+from federank.protocol.policies.policy import BASES, SHARING, Policy
 from federank.recommenders.recommender import Arrays
 
 _NONE = -1

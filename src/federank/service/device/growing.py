@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from federank.errors import BadAnswer
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.service.device.requests.client import Client
 from federank.service.device.requests.federation import (
     Catalogue,

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 
 from federank.errors import BadAnswer, NoAnswer, Refused, Withdrawn
-from federank.protocol.policy import Outward
+from federank.protocol.policies.policy import Outward
 from federank.service.device.enrolment import settle, settle_again
 from federank.service.device.evaluating import tell
 from federank.service.device.growing import follow_growth, has_grown

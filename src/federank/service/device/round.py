@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from federank.arrays import IntVector
 from federank.protocol.ledger import Ledger
-from federank.protocol.policy import Outward, Policy, outward
+from federank.protocol.policies.policy import Outward, Policy, outward
 from federank.service.device.methods.method import History, Model, Person, Played, RoundVector
 from federank.service.device.methods.summed import Terms
 from federank.service.device.requests.federation import Facts

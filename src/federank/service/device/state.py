@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from federank.errors import BadState, FedeRankError, SettingError
-from federank.protocol.policy import Policy, default_basis
+from federank.protocol.policies.policy import Policy, default_basis
 from federank.service.device.requests.federation import Facts
 from federank.service.device.requests.sums import Pinned
 

@@ -21,10 +21,10 @@ from federank.engines.pairs.federation import Federation
 from federank.engines.pairs.home import home_vectors
 from federank.errors import BadAnswer, DataError
 from federank.models.rows import padded_width
-from federank.protocol.choices import Choices, coins, everyones_outward
 from federank.protocol.draws import DROPOUT, happens, words, words_wrap_around
 from federank.protocol.messages import Update, encode
 from federank.protocol.pairs.recipes import recipe_for
+from federank.protocol.policies.choices import Choices, coins, everyones_outward
 from federank.service.device.methods.method import Model, Rows
 from federank.service.device.methods.summed import Terms
 from federank.service.device.requests.federation import Facts, merged

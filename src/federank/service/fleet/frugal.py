@@ -17,7 +17,7 @@ from federank.data.interactions import Interactions
 from federank.engines.squares.compiled import vectors_at_home
 from federank.errors import SettingError
 from federank.models.squares import gram_matrix, pulls, solve_person
-from federank.protocol.choices import Choices, everyones_outward, outward_of
+from federank.protocol.policies.choices import Choices, everyones_outward, outward_of
 from federank.protocol.squares.codec import encode_squares_update
 from federank.protocol.squares.messages import SquaresPrivate, SquaresUpdate
 from federank.protocol.squares.private.message import Directions, Scratch, directions_of, new_scratch, sent_in_stage

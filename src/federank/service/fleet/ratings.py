@@ -16,10 +16,10 @@ from federank.arrays import FloatMatrix, FloatVector
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.errors import DataError, SettingError
-from federank.evaluation.rating import mae, rmse
-from federank.protocol.choices import Choices, everyones_outward, outward_profiles
+from federank.evaluation.metrics.rating import mae, rmse
 from federank.protocol.draws import words_wrap_around
-from federank.protocol.policy import Policy
+from federank.protocol.policies.choices import Choices, everyones_outward, outward_profiles
+from federank.protocol.policies.policy import Policy
 from federank.protocol.ratings.computation import compute_ratings
 from federank.protocol.ratings.home import beside_of
 from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, RatingUpdate, encode_rating_message

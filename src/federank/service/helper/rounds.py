@@ -21,13 +21,14 @@ from federank.errors import BadMessage
 from federank.protocol.sums.answer import check_set, draw_noise, set_digest, standing, sum_of_masks, with_noise
 from federank.protocol.sums.asking import Terms, encode_answer, terms_from
 from federank.protocol.sums.charter import SumsCharter, charter_from
+from federank.protocol.sums.header import ID_BYTES
 from federank.protocol.sums.identities import new_private_key, public_key_of, sign_successor
 from federank.protocol.sums.masks import ring_bytes, ring_from
 from federank.protocol.sums.norm_check.parameters import Parameters
 from federank.protocol.sums.norm_check.preparing import prepare as look_at
 from federank.protocol.sums.offer import Offer, read_offer, sign_offer
 from federank.protocol.sums.records import ABANDONED, FOLDED, RoundRecord, sign_record, sum_digest
-from federank.protocol.sums.upload import ID_BYTES, Report
+from federank.protocol.sums.upload import Report
 from federank.service.helper import store
 from federank.service.helper.round_keys import RoundKeys
 from federank.service.helper.settings import HelperSettings

@@ -20,9 +20,9 @@ import { standing, talksTo } from "./show/sentences.js";
 import * as sharing from "./show/sharing.js";
 import { prepareTexts } from "./show/texts.js";
 
-/** @import { Said } from "./faults.js" */
-/** @import { Status } from "./device/federation.js" */
+/** @import { Status } from "./device/requests/federation.js" */
 /** @import { View } from "./device/view.js" */
+/** @import { Said } from "./faults.js" */
 /** @import { Act } from "./show/ask.js" */
 
 const STATUS_EVERY = 10_000;

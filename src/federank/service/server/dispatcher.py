@@ -27,7 +27,7 @@ from typing import NamedTuple
 from federank.service.server.latest import Latest
 from federank.service.server.logs import Log
 from federank.service.server.store.database import Connection, StoreAway
-from federank.service.server.store.statements import Granted, grant
+from federank.service.server.store.statements.grants import Granted, grant
 from federank.service.server.store.writer import Writer
 from federank.service.server.tickets import Ticket, make_ticket
 

@@ -16,7 +16,9 @@ from federank.service.server.federation.signals import Signals, signals_of
 from federank.service.server.logs import Log
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
-from federank.service.server.store.statements import Newest, get_fact, newest_round, tallies
+from federank.service.server.store.statements.devices import tallies
+from federank.service.server.store.statements.facts import get_fact
+from federank.service.server.store.statements.rounds import Newest, newest_round
 from federank.service.server.store.versions import newest_model, newest_version
 
 LOOK_SECONDS = 0.1

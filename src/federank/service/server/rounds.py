@@ -30,18 +30,17 @@ from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
 from federank.service.server.store.hits import undo_fall
 from federank.service.server.store.leader_lock import LeaderLock
-from federank.service.server.store.statements import (
-    bodies_in_order,
+from federank.service.server.store.statements.devices import tallies
+from federank.service.server.store.statements.facts import get_fact, put_fact
+from federank.service.server.store.statements.rounds import (
     close_round,
     count_reports,
-    get_fact,
     newest_round,
     next_round,
     open_round,
-    put_fact,
     state_of_round,
-    tallies,
 )
+from federank.service.server.store.statements.uploads import bodies_in_order
 from federank.service.server.store.versions import Overtaken, model_to_fold, publish
 from federank.service.server.sums.agreeing import Agreement
 from federank.service.server.sums.helper_line import HelperLine

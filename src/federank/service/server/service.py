@@ -21,7 +21,8 @@ from federank.service.server.metrics import Metrics
 from federank.service.server.rounds import Leader
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
-from federank.service.server.store.statements import Owner, count_refusals, device_of
+from federank.service.server.store.statements.devices import Owner, device_of
+from federank.service.server.store.statements.uploads import count_refusals
 from federank.service.server.store.writer import REFUSALS, Writer
 
 MOST_KNOWN = 200_000

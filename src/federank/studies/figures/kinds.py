@@ -11,9 +11,9 @@ from federank.studies.figures.coverage import draw_coverage
 from federank.studies.figures.disparity import draw_disparity
 from federank.studies.figures.lifetime import draw_lifetime
 from federank.studies.figures.poisoning import draw_poisoning
-from federank.studies.figures.price import draw_price, draw_whole_price
-from federank.studies.figures.privacy import draw_leakage, draw_privacy
-from federank.studies.figures.promise import draw_promise
+from federank.studies.figures.privacy.leakage import draw_leakage, draw_privacy
+from federank.studies.figures.privacy.price import draw_price, draw_whole_price
+from federank.studies.figures.privacy.promise import draw_promise
 from federank.studies.figures.shares import draw_item_updates, draw_popularity
 from federank.studies.figures.shown import Drawn, Shown
 from federank.studies.figures.sweep import draw_sweep

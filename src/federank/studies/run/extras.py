@@ -21,7 +21,7 @@ import numpy as np
 from federank.arrays import LongVector
 from federank.data.splits import Split
 from federank.errors import SettingError
-from federank.evaluation.exposure import count_items
+from federank.evaluation.metrics.exposure import count_items
 from federank.protocol.pairs.communication import communication_cost, conversations, freshness, normalised_freshness
 from federank.recommenders.federated_pairs import FederatedPairs
 from federank.recommenders.recommender import Recommender

@@ -26,9 +26,9 @@ from federank import extensions
 from federank.data.splits import Split
 from federank.engines.conduct import Conduct
 from federank.errors import DataError, FedeRankError
-from federank.evaluation.bias import EVERYBODY
 from federank.evaluation.evaluate import METRICS, Evaluation, evaluate
 from federank.evaluation.fitting import judged
+from federank.evaluation.metrics.bias import EVERYBODY
 from federank.evaluation.prediction import prediction_errors
 from federank.evaluation.sampled import SAMPLED
 from federank.recommenders.federated_pairs import FederatedPairs

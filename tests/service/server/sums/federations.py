@@ -11,7 +11,7 @@ from tests.service.helper.helpers import ThreadedHelper
 
 from federank.errors import BadMessage
 from federank.protocol.frugal import FrugalSettings
-from federank.protocol.policy import Outward
+from federank.protocol.policies.policy import Outward
 from federank.protocol.squares.codec import decode_squares_broadcast
 from federank.protocol.squares.computation import compute_squares
 from federank.protocol.squares.distribution import block_of

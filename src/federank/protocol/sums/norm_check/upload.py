@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.errors import BadMessage
+from federank.protocol.sums.header import PART_BYTES, Form, Header, read_header, write_header
 from federank.protocol.sums.masks import SEED_BYTES, RingVector, ring_bytes, ring_from
 from federank.protocol.sums.norm_check.circuit import Parts, element_bytes, wires_part
 from federank.protocol.sums.norm_check.field import MODULUS, Elements
@@ -28,9 +29,6 @@ from federank.protocol.sums.norm_check.proving import prove
 from federank.protocol.sums.offer import Offer
 from federank.protocol.sums.sealing import OVERHEAD, seal
 from federank.protocol.sums.upload import (
-    BLIND_BYTES,
-    ID_BYTES,
-    PART_BYTES,
     Report,
     Secrets,
     context_of,
@@ -40,10 +38,9 @@ from federank.protocol.sums.upload import (
     split_message,
 )
 
-MAGIC = b"FRSUMS02"
 SEALED_BYTES = SEED_BYTES + 2 * PART_BYTES + OVERHEAD
-_FIELDS = (len(MAGIC), ID_BYTES, BLIND_BYTES, PART_BYTES, SEALED_BYTES)
-HEADER_BYTES = -(-sum(_FIELDS) // 4) * 4
+FORM = Form(b"FRSUMS02", SEALED_BYTES)
+HEADER_BYTES = FORM.header_bytes
 _MOST_DRAWS = 8
 
 
@@ -100,25 +97,18 @@ def checked_bytes(parameters: Parameters, length: int) -> int:
 
 def encode_checked(upload: CheckedUpload) -> bytes:
     """The bytes of an upload."""
-    header = MAGIC + upload.id + upload.blind + upload.part_helper + upload.sealed
-    return header.ljust(HEADER_BYTES, b"\0") + ring_bytes(upload.share) + element_bytes(upload.proof)
+    header = Header(upload.id, upload.blind, upload.part_helper, upload.sealed)
+    return write_header(FORM, header) + ring_bytes(upload.share) + element_bytes(upload.proof)
 
 
 def decode_checked(parameters: Parameters, content: bytes, length: int) -> CheckedUpload:
     """An upload of this many numbers from the wire, once it is sure to have the form of one."""
-    needed = checked_bytes(parameters, length)
-    if len(content) != needed:
-        raise BadMessage(f"An upload of this round has {needed:,} bytes; this one has {len(content):,}.")
-    parts, at = [], 0
-    for size in _FIELDS:
-        parts.append(content[at : at + size])
-        at += size
-    magic, identifier, blind, part_helper, sealed = parts
-    if magic != MAGIC or any(content[at:HEADER_BYTES]):
+    header = read_header(FORM, content, checked_bytes(parameters, length))
+    if header is None:
         raise BadMessage("An upload with a proof begins in another way than this one does; nothing was taken from it.")
     share = ring_from(memoryview(content)[HEADER_BYTES : HEADER_BYTES + 4 * length])
     proof = elements_from(memoryview(content)[HEADER_BYTES + 4 * length :])
-    return CheckedUpload(identifier, blind, part_helper, sealed, share, proof)
+    return CheckedUpload(*header, share, proof)
 
 
 def elements_from(content: bytes | memoryview) -> Elements:

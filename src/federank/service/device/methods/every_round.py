@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from federank.errors import SettingError
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 
 
 def refuse_counting(policy: Policy) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.protocol.ledger import Ledger
-from federank.protocol.policy import Outward, Policy
+from federank.protocol.policies.policy import Outward, Policy
 from federank.protocol.ratings.federations import Scale
 from federank.service.device.methods.summed import Terms
 

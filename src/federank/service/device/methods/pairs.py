@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from federank.arrays import FloatVector, IntVector
-from federank.errors import BadAnswer, BadMessage
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
 from federank.protocol.initial import normal_rows
 from federank.protocol.ledger import Ledger
@@ -26,8 +25,9 @@ from federank.protocol.pairs.computation import compute
 from federank.protocol.pairs.home import home_vector
 from federank.protocol.pairs.recipes import FPLSettings, Recipe, own_triples, recipe_for
 from federank.protocol.pairs.transmission import share
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.service.device.methods.every_round import refuse_counting
+from federank.service.device.methods.in_range import check_moved, numbers_in_range
 from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows
 from federank.service.device.requests.answers import number, whole
 from federank.service.device.rules import MOST_FACTORS, MOST_TRIPLES
@@ -94,14 +94,9 @@ def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Pla
     with words_wrap_around(), np.errstate(invalid="ignore", over="ignore"):
         gradients = compute(recipe, private, broadcast)
         update = share(recipe, private, round_number, gradients)
-    try:
+    with numbers_in_range():
         check_update(update, recipe.factors, n_items)
-    except BadMessage as reason:
-        raise BadAnswer(
-            f"With this model and recipe the device's numbers run out of range ({reason}); nothing was sent."
-        ) from reason
-    if not np.isfinite(private.vector).all():
-        raise BadAnswer("With this model and recipe the device's vector runs out of range; nothing was sent.")
+    check_moved(private.vector)
     ledger.record(round_number, taken, update)
     learnt = RoundVector(private.vector, policy.basis, frozenset(taken.profile.tolist()))
     return Played(learnt, encode(update), len(update.items), update.items)

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from federank.arrays import FloatVector, IntVector
-from federank.errors import BadAnswer, BadMessage, SettingError
+from federank.errors import SettingError
 from federank.protocol.draws import USER_FACTORS, words_wrap_around
 from federank.protocol.ledger import Ledger
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.protocol.ratings.codec import decode_rating_rows, rating_rows_bytes
 from federank.protocol.ratings.computation import compute_ratings
 from federank.protocol.ratings.federations import RatingFederationSettings, Scale, SVDPlusPlusFederationSettings
@@ -42,6 +42,7 @@ from federank.protocol.ratings.messages import (
 from federank.protocol.ratings.recipes import RatingRecipe, rating_recipe
 from federank.protocol.ratings.transmission import share_ratings
 from federank.service.device.methods.every_round import refuse_counting
+from federank.service.device.methods.in_range import check_moved, numbers_in_range, solved
 from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows
 from federank.service.device.requests.answers import number, whole
 from federank.service.device.rules import MOST_FACTORS, MOST_PASSES
@@ -143,14 +144,9 @@ def learn(person: Person, recipe: RatingRecipe, model: Model, sampled_before: In
     with words_wrap_around(), np.errstate(invalid="ignore", over="ignore"):
         gradients = compute_ratings(recipe, private, broadcast)
         update = share_ratings(gradients)
-    try:
+    with numbers_in_range():
         check_rating_update(update, settings.factors, person.n_items, implicit=settings.implicit)
-    except BadMessage as reason:
-        raise BadAnswer(
-            f"With this model and recipe the device's numbers run out of range ({reason}); nothing was sent."
-        ) from reason
-    if not np.isfinite(private.vector).all():
-        raise BadAnswer("With this model and recipe the device's vector runs out of range; nothing was sent.")
+    check_moved(private.vector)
     learnt = RoundVector(private.vector.astype(np.float32), policy.basis, frozenset(profile.tolist()))
     return Learnt(learnt, gradients.items[len(profile) :], update)
 
@@ -163,7 +159,7 @@ def _vector_of_round(person: Person, model: Model) -> FloatVector:
         return first_vector(person.settings, person.seed, person.user)
     profile = person.taken.profile
     beside = beside_of(_implicit_rows(model, profile), person.settings.factors)
-    return _solved(model, History(profile, person.ratings), beside) - beside
+    return _taste(model, History(profile, person.ratings), beside) - beside
 
 
 def at_home(
@@ -171,19 +167,11 @@ def at_home(
 ) -> FloatVector:
     """What the item vectors are multiplied with to predict: from all ratings, in closed form; it is never sent."""
     del n_items, seed, user
-    return _solved(model, history, beside_of(_implicit_rows(model, history.items), settings.factors))
+    return _taste(model, history, beside_of(_implicit_rows(model, history.items), settings.factors))
 
 
-def _solved(model: Model, history: History, beside: FloatVector) -> FloatVector:
-    try:
-        taste = solved_taste(model.vectors[history.items], history.ratings, beside, HOME_PULL)
-    except np.linalg.LinAlgError as reason:
-        raise BadAnswer(
-            f"With this model the device's own vector cannot be solved for ({reason}); a newer model is needed."
-        ) from reason
-    if not np.isfinite(taste).all():
-        raise BadAnswer("With this model the device's own vector runs out of range; a newer model is needed.")
-    return taste
+def _taste(model: Model, history: History, beside: FloatVector) -> FloatVector:
+    return solved(lambda: solved_taste(model.vectors[history.items], history.ratings, beside, HOME_PULL))
 
 
 def _implicit_rows(model: Model, items: Any) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 from federank.arrays import IntVector
 from federank.errors import SettingError
 from federank.protocol.ledger import Ledger
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.protocol.ratings.federations import RatingFederationSettings, SVDPlusPlusFederationSettings
 from federank.protocol.ratings.messages import RatingUpdate
 from federank.protocol.ratings.recipes import RatingRecipe, rating_recipe

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from federank.arrays import FloatVector, IntVector
-from federank.errors import BadAnswer, BadMessage, Diverged, SettingError
+from federank.errors import BadMessage, SettingError
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.ledger import Ledger
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update, squares_broadcast_bytes
 from federank.protocol.squares.computation import compute_squares, own_vector
 from federank.protocol.squares.messages import (
@@ -32,6 +32,7 @@ from federank.protocol.squares.recipes import SquaresRecipe, squares_recipe
 from federank.protocol.squares.transmission import send
 from federank.protocol.sums.charter import PRIVATE, SPECTRAL
 from federank.protocol.sums.offer import model_digest
+from federank.service.device.methods.in_range import numbers_in_range, solved
 from federank.service.device.methods.method import History, Method, Model, Person, Played, RoundVector, Rows, Summed
 from federank.service.device.methods.summed import private_message, spectral_message, split
 from federank.service.device.requests.answers import number, whole
@@ -102,18 +103,13 @@ def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Pla
     recipe = _alone(settings, person.n_items)
     private = SquaresPrivate(person.user, taken.profile, taken, allowed, spent)
     terms = person.terms
-    try:
-        with np.errstate(invalid="ignore", over="ignore"):
-            if terms is not None and terms.charter.recipe == PRIVATE:
-                private.spent += 1
-                body = split(terms, private_message(terms, model.vectors, model.weights, taken.profile))
-            else:
-                update = _update(recipe, private, model, round_number)
-                body = encode_squares_update(update) if terms is None else split(terms, spectral_message(terms, update))
-    except (BadMessage, Diverged, np.linalg.LinAlgError) as reason:
-        raise BadAnswer(
-            f"With this model and recipe the device's numbers run out of range ({reason}); nothing was sent."
-        ) from reason
+    with numbers_in_range(), np.errstate(invalid="ignore", over="ignore"):
+        if terms is not None and terms.charter.recipe == PRIVATE:
+            private.spent += 1
+            body = split(terms, private_message(terms, model.vectors, model.weights, taken.profile))
+        else:
+            update = _update(recipe, private, model, round_number)
+            body = encode_squares_update(update) if terms is None else split(terms, spectral_message(terms, update))
     ledger.record_message(round_number, taken, private.spent, allowed, 0 if terms is None else terms.offer.noise)
     kept = RoundVector(person.kept.values, None, frozenset())
     return Played(kept, body, person.n_items, taken.profile)
@@ -132,15 +128,7 @@ def at_home(
 ) -> FloatVector:
     """The vector that explains the whole history best, in closed form; it is never sent."""
     del seed, user
-    try:
-        vector = own_vector(_alone(settings, n_items), _broadcast(model, 0), history.items)
-    except (Diverged, np.linalg.LinAlgError) as reason:
-        raise BadAnswer(
-            f"With this model the device's own vector cannot be solved for ({reason}); a newer model is needed."
-        ) from reason
-    if not np.isfinite(vector).all():
-        raise BadAnswer("With this model the device's own vector runs out of range; a newer model is needed.")
-    return vector
+    return solved(lambda: own_vector(_alone(settings, n_items), _broadcast(model, 0), history.items))
 
 
 def _alone(settings: FrugalSettings, n_items: int) -> SquaresRecipe:

@@ -38,7 +38,7 @@ import numpy as np
 
 from federank.arrays import FloatVector, IntVector
 from federank.protocol.ledger import Ledger
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.service.device.methods.method import History, Model, RoundVector
 from federank.service.device.requests.federation import Catalogue
 from federank.service.device.requests.sums import Pinned

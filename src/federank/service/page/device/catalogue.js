@@ -5,7 +5,7 @@ differ in nothing but case, accents, punctuation and spaces, or in where their a
 title fits without its year, that will do. A search looks for the text, then for all its words, then for words with one slip.
 */
 
-/** @import { Item } from "./federation.js" */
+/** @import { Item } from "./requests/federation.js" */
 
 /** Items and their look-up tables; those of titles are made when they are first needed.
  * @typedef {{ digest: string, items: Item[], numberOf: Map<string, number>, membersOf: Map<string, number[]>,

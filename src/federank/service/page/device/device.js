@@ -7,19 +7,19 @@ database at any time, so everything is read anew before a round.
 
 import { reallyLiked } from "../protocol/ledger.js";
 import { scores, topN } from "../protocol/pairs/home.js";
-import { isPolicy, outward } from "../protocol/policy.js";
-import { BadAnswer } from "./client.js";
-import { fetchModel, isSummed } from "./federation.js";
+import { isPolicy, outward } from "../protocol/policies/policy.js";
 import { NOTHING_HIDDEN } from "./methods/ratings.js";
+import { lookedAt, varied } from "./owner/variety.js";
+import { BadAnswer } from "./requests/client.js";
+import { fetchModel, isSummed } from "./requests/federation.js";
 import { StorageFull, readEverything, write } from "./store.js";
-import { lookedAt, varied } from "./variety.js";
 
 /** @import { Said } from "../faults.js" */
 /** @import { Entry } from "../protocol/ledger.js" */
-/** @import { Outward, Policy } from "../protocol/policy.js" */
+/** @import { Outward, Policy } from "../protocol/policies/policy.js" */
 /** @import { SumsCharter } from "../protocol/sums/charter.js" */
 /** @import { Catalogue } from "./catalogue.js" */
-/** @import { Facts, Rows, Shape } from "./federation.js" */
+/** @import { Facts, Rows, Shape } from "./requests/federation.js" */
 /** @import { Choice, Identity, Kept, LearntFrom, Owned } from "./store.js" */
 
 /** The public model as of a version; none before the first has come. Where pairs are learnt items have biases, where squares

@@ -7,15 +7,23 @@ nothing is sent until the owner takes part again.
 
 import { Fault } from "../faults.js";
 import { indexed } from "./catalogue.js";
-import { BadAnswer, NoAnswer } from "./client.js";
 import { Device, emptyModel, layOver, older, refuseAnother } from "./device.js";
-import { fetchCatalogue, fetchFacts, fetchModel, isSummed, register, shapeOf, unregister } from "./federation.js";
+import { BadAnswer, NoAnswer } from "./requests/client.js";
+import {
+  fetchCatalogue,
+  fetchFacts,
+  fetchModel,
+  isSummed,
+  register,
+  shapeOf,
+  unregister,
+} from "./requests/federation.js";
 import { MOST_OLDER_OFFERS } from "./rules.js";
 import { StorageFull, eraseEverything, openStore, read, readEverything, write } from "./store.js";
 
 /** @import { Said } from "../faults.js" */
 /** @import { Met, Model } from "./device.js" */
-/** @import { Facts, Item, Rows, Shape } from "./federation.js" */
+/** @import { Facts, Item, Rows, Shape } from "./requests/federation.js" */
 /** @import { KeptModel } from "./store.js" */
 
 /** @typedef {Rows & { founding: string | null }} Fetched */
@@ -25,7 +33,7 @@ const AWAY = ["notice.away"];
 const MOMENT = 1000; // ms in which a worker that lags behind the others has caught up
 
 /** What only federations of sums need, and so only they load. */
-const sums = () => import("./sums.js");
+const sums = () => import("./requests/sums.js");
 
 /** @type {() => Promise<void>} */
 const moment = () =>

@@ -10,10 +10,10 @@
 */
 
 import { BadMessage } from "../protocol/wire.js";
-import { BadAnswer, NoAnswer, Refused } from "./client.js";
 import { BegunAnew, enrolled, followGrowth } from "./enrolment.js";
-import { fetchRows, isPlain, isSummed, sendUpdate, waitForWork } from "./federation.js";
 import { askOutcomes } from "./outcomes.js";
+import { BadAnswer, NoAnswer, Refused } from "./requests/client.js";
+import { fetchRows, isPlain, isSummed, sendUpdate, waitForWork } from "./requests/federation.js";
 import { play } from "./round.js";
 import { BETWEEN_POLLS, FIRST_BACKOFF, LONGEST_BACKOFF, LONG_POLL, MOST_OLDER_OFFERS } from "./rules.js";
 import { Outdated, StorageFull, write } from "./store.js";
@@ -21,7 +21,7 @@ import { Outdated, StorageFull, write } from "./store.js";
 /** @import { Said } from "../faults.js" */
 /** @import { Entry } from "../protocol/ledger.js" */
 /** @import { Device } from "./device.js" */
-/** @import { Task } from "./federation.js" */
+/** @import { Task } from "./requests/federation.js" */
 /** @import { Played } from "./round.js" */
 /** @import { Identity, KeptRound } from "./store.js" */
 

@@ -4,12 +4,12 @@ A receipt says that a message was stored; whether it counts shows only when both
 stays spent: it has left, and the record keeps it. The twin of this file is service/device/outcomes.py.
 */
 
-import { NoAnswer, Refused } from "./client.js";
-import { fetchOutcome, isSummed } from "./federation.js";
+import { NoAnswer, Refused } from "./requests/client.js";
+import { fetchOutcome, isSummed } from "./requests/federation.js";
 import { write } from "./store.js";
 
-/** @import { Device } from "./device.js" */
 /** @import { Key, Said } from "../faults.js" */
+/** @import { Device } from "./device.js" */
 /** @import { Say } from "./life.js" */
 /** @import { KeptRound } from "./store.js" */
 

@@ -5,12 +5,12 @@ They are the protocol's own (protocol/), by the federation's method (methods/); 
 service/device/round.py.
 */
 
-import { BadAnswer } from "./client.js";
-import { isSummed } from "./federation.js";
+import { BadAnswer } from "./requests/client.js";
+import { isSummed } from "./requests/federation.js";
 
 /** @import { Device } from "./device.js" */
 /** @import { Message } from "./methods/method.js" */
-/** @import { Task } from "./federation.js" */
+/** @import { Task } from "./requests/federation.js" */
 /** @import { LearntFrom } from "./store.js" */
 
 /** What a round leaves: a message, what it was learnt from, and the noise on the sum that it goes into, where only sums are read.
@@ -20,7 +20,7 @@ import { isSummed } from "./federation.js";
  * @type {(device: Device, task: Task, signal: AbortSignal) => Promise<Played>} */
 export async function play(device, task, signal) {
   const { facts, model, kept } = device;
-  const sums = isSummed(facts) ? await import("./sums.js") : null;
+  const sums = isSummed(facts) ? await import("./requests/sums.js") : null;
   const offer = sums && kept.sums && (await sums.fetchOffer(kept.sums, facts, model, task, signal));
   const terms = offer && kept.sums ? { charter: kept.sums, offer } : null;
   if (sums && terms)

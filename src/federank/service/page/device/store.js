@@ -21,7 +21,7 @@ import { Fault } from "../faults.js";
 
 /** @import { Said } from "../faults.js" */
 /** @import { Entry } from "../protocol/ledger.js" */
-/** @import { Policy } from "../protocol/policy.js" */
+/** @import { Policy } from "../protocol/policies/policy.js" */
 /** @import { SumsCharter } from "../protocol/sums/charter.js" */
 /** @import { Model } from "./device.js" */
 

@@ -2,18 +2,18 @@
 
 import { holds } from "../protocol/draws.js";
 import { disclosed } from "../protocol/ledger.js";
-import { decoyRate } from "../protocol/policy.js";
-import { isPlain } from "./federation.js";
+import { decoyRate } from "../protocol/policies/policy.js";
 import { hurdleOf, isFinal } from "./life.js";
+import { isPlain } from "./requests/federation.js";
 import { LONGEST_TEXT } from "./rules.js";
 
 /** @import { Said } from "../faults.js" */
+/** @import { Outward } from "../protocol/policies/policy.js" */
 /** @import { Noun } from "../show/language.js" */
-/** @import { Outward } from "../protocol/policy.js" */
-/** @import { Device } from "./device.js" */
-/** @import { Choice, KeptEntry, KeptRound } from "./store.js" */
-/** @import { Promised } from "./sums.js" */
 /** @import { Scale } from "../show/stars.js" */
+/** @import { Device } from "./device.js" */
+/** @import { Promised } from "./requests/sums.js" */
+/** @import { Choice, KeptEntry, KeptRound } from "./store.js" */
 
 /** An address for others on the same network, with a code to scan in rows of 0 and 1.
  * @typedef {{ address: string, fingerprint: string | null, code: string[] }} Joining */
@@ -116,7 +116,11 @@ function messagesOf({ method, kept, spent, choice }) {
 async function promisedTo({ met, kept, choice }) {
   const charter = kept.sums ?? met.charter;
   if (!charter || !met.charter) return null;
-  return (await import("./sums.js")).promisedBy(charter, choice.messages ?? charter.messages, self.location.href);
+  return (await import("./requests/sums.js")).promisedBy(
+    charter,
+    choice.messages ?? charter.messages,
+    self.location.href,
+  );
 }
 
 /** What this device takes part with once nothing leaves any more.

@@ -8,10 +8,10 @@ it goes.
 import { saidOf } from "../faults.js";
 import { find, matched } from "./catalogue.js";
 import { leave, meetAgain, wake } from "./enrolment.js";
-import { fetchStatus } from "./federation.js";
-import { guesses } from "./guesses.js";
-import { namesInFile, starsInFile } from "./history.js";
 import { hurdleOf, takePart } from "./life.js";
+import { guesses } from "./owner/guesses.js";
+import { namesInFile, starsInFile } from "./owner/history.js";
+import { fetchStatus } from "./requests/federation.js";
 import { noteShown, read, write } from "./store.js";
 import { described, viewOf } from "./view.js";
 

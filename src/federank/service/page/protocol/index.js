@@ -17,7 +17,7 @@ Tests run both languages on the same seed, profile and Broadcast, and compare pa
 */
 
 export * from "./draws.js";
-export * from "./policy.js";
+export * from "./policies/policy.js";
 export * from "./wire.js";
 export * from "./messages.js";
 export * from "./ledger.js";

@@ -5,7 +5,7 @@ Updates reads the very same. The ledger is written before an Update is sent, bec
 */
 
 /** @import { Update } from "./messages.js" */
-/** @import { Outward } from "./policy.js" */
+/** @import { Outward } from "./policies/policy.js" */
 
 /** One item that has left the device; `real` is null for what was only ever compared with.
  * @typedef {{ item: number, first_round: number, last_round: number, times_liked: number, times_compared: number,

@@ -4,7 +4,7 @@ import { byId, element, fill, isOpen } from "./elements.js";
 import { say, short } from "./language.js";
 import { joiningCode } from "./pictures.js";
 
-/** @import { Status } from "../device/federation.js" */
+/** @import { Status } from "../device/requests/federation.js" */
 /** @import { View } from "../device/view.js" */
 
 /** Show what `GET /status` says, or that it says nothing.

@@ -2,14 +2,14 @@
 
 import { ask } from "./ask.js";
 import { byId, element, fill, isOpen, table } from "./elements.js";
-import { disclosedPicture, legend } from "./pictures.js";
 import { counted, language, named, number, say, together } from "./language.js";
+import { disclosedPicture, legend } from "./pictures.js";
 import { bound, whatHasLeft } from "./sentences.js";
 
-/** @import { Key } from "../faults.js" */
-/** @import { Guesses } from "../device/guesses.js" */
+/** @import { Guesses } from "../device/owner/guesses.js" */
 /** @import { KeptEntry, KeptRound } from "../device/store.js" */
 /** @import { OwnItem, View } from "../device/view.js" */
+/** @import { Key } from "../faults.js" */
 
 const MOST_ROWS = 200;
 const SHOWN_BYTES = 512;

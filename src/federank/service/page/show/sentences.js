@@ -4,7 +4,7 @@ Functions of the view alone, so that tests can hold each sentence to what is tru
 whether anything may be sent, what has left, and whether the model knows anything yet.
 */
 
-import { decoyRate, isBounded, mostChosen } from "../protocol/policy.js";
+import { decoyRate, isBounded, mostChosen } from "../protocol/policies/policy.js";
 import { counted, named, number, say, told, together } from "./language.js";
 
 /** @import { ShownItem, View } from "../device/view.js" */

@@ -4,8 +4,9 @@ import { byId, element, fill, isOpen } from "./elements.js";
 import { counted, say, together } from "./language.js";
 import { meaningOf, nowDoing, promise, promiseInFull } from "./sentences.js";
 
-/** @import { Key } from "../faults.js" */
+/** @import { Choice } from "../device/store.js" */
 /** @import { View } from "../device/view.js" */
+/** @import { Key } from "../faults.js" */
 /** @import { Act } from "./ask.js" */
 
 const FIRST_EPSILON = 2;
@@ -175,22 +176,7 @@ function showFillings() {
   const often = rho || view.federation.suggested?.rho || 2;
   const radios = FILLINGS.map(([kind, title, words]) => {
     const change = { filling: kind, rho: kind === "none" ? 0 : often };
-    const input = element("input", {
-      type: "radio",
-      name: "filling",
-      value: kind,
-      id: `filling-${kind}`,
-      "data-key": kind,
-      checked: filling === kind,
-      on: { change: () => act("setPolicy", { change }) },
-    });
-    const label = element(
-      "label",
-      { for: `filling-${kind}` },
-      element("strong", {}, say(title)),
-      element("span", { class: "quiet" }, ` ${say(words)}`),
-    );
-    return element("div", { class: "kind" }, input, label);
+    return wayToShare("filling", kind, filling === kind, title, words, () => change);
   });
   const options = [...new Set([...RHOS, often])].sort((one, other) => one - other);
   const many = element(
@@ -216,33 +202,26 @@ function showKinds() {
   const box = byId("kinds");
   const radios = KINDS.filter(([sharing]) => view.federation.sharing.includes(sharing)).map(
     ([sharing, title, words]) => {
-      const choose = () =>
-        act("setPolicy", {
-          change: {
-            sharing,
-            basis: "shared",
-            epsilon: sharing === "deniable" ? FIRST_EPSILON : null,
-            budget: null,
-            pi: mostFor(sharing, view.choice.pi),
-          },
-        });
-      const input = element("input", {
-        type: "radio",
-        name: "kind",
-        value: sharing,
-        id: `kind-${sharing}`,
-        "data-key": sharing,
-        checked: view.choice.sharing === sharing,
-        on: { change: choose },
+      const change = () => ({
+        sharing,
+        basis: "shared",
+        epsilon: sharing === "deniable" ? FIRST_EPSILON : null,
+        budget: null,
+        pi: mostFor(sharing, view.choice.pi),
       });
-      const label = element(
-        "label",
-        { for: `kind-${sharing}` },
-        element("strong", {}, say(title)),
-        element("span", { class: "quiet" }, ` ${say(words)}`),
-      );
-      return element("div", { class: "kind" }, input, label);
+      return wayToShare("kind", sharing, view.choice.sharing === sharing, title, words, change);
     },
   );
   return fill(box, element("legend", { class: "unseen" }, say("kinds.legend")), ...radios);
+}
+
+/** One of several ways to share, to be chosen with what it changes in the policy.
+ * @type {(group: string, value: string, checked: boolean, title: Key, words: Key, change: () => Partial<Choice>) => HTMLElement} */
+function wayToShare(group, value, checked, title, words, change) {
+  const id = `${group}-${value}`;
+  const on = { change: () => act("setPolicy", { change: change() }) };
+  const input = element("input", { type: "radio", name: group, value, id, "data-key": value, checked, on });
+  const name = element("strong", {}, say(title));
+  const label = element("label", { for: id }, name, element("span", { class: "quiet" }, ` ${say(words)}`));
+  return element("div", { class: "kind" }, input, label);
 }

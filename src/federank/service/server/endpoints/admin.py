@@ -19,7 +19,8 @@ from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection
 from federank.service.server.store.hits import ENOUGH, judged_versions, pooled, told
 from federank.service.server.store.overview import latest_rounds
-from federank.service.server.store.statements import ask_to_close, get_fact, put_fact
+from federank.service.server.store.statements.facts import get_fact, put_fact
+from federank.service.server.store.statements.rounds import ask_to_close
 from federank.service.server.store.writer import FACTS
 from federank.service.server.tickets import hash_of_token
 

@@ -21,16 +21,8 @@ from federank.service.server.http.responses import Refusal, bytes_response, json
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
 from federank.service.server.store.hits import keep_hit
-from federank.service.server.store.statements import (
-    Outcome,
-    Owner,
-    Upload,
-    enrol,
-    keep_upload,
-    leave,
-    outcome_of,
-    withdraw,
-)
+from federank.service.server.store.statements.devices import Owner, enrol, leave
+from federank.service.server.store.statements.uploads import Outcome, Upload, keep_upload, outcome_of, withdraw
 from federank.service.server.store.writer import TALLIES
 from federank.service.server.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket, use_of
 

@@ -21,7 +21,9 @@ from federank.service.server.service import Service
 from federank.service.server.store.actions import all_actions, is_unbroken, note_action
 from federank.service.server.store.database import Connection
 from federank.service.server.store.rollback import kept_versions, roll_back
-from federank.service.server.store.statements import ban, invite, put_fact, withdraw
+from federank.service.server.store.statements.devices import ban, invite
+from federank.service.server.store.statements.facts import put_fact
+from federank.service.server.store.statements.uploads import withdraw
 from federank.service.server.store.versions import model_at
 from federank.service.server.store.writer import FACTS, TALLIES
 from federank.service.server.tickets import hash_of_token, new_token

@@ -16,7 +16,7 @@ from federank.service.server.federation.published import Published
 from federank.service.server.http.negotiation import has_already, takes_gzip
 from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response
 from federank.service.server.service import Service
-from federank.service.server.store.statements import put_fact
+from federank.service.server.store.statements.facts import put_fact
 from federank.service.server.store.writer import FACTS
 
 API = 1

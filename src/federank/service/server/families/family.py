@@ -125,6 +125,12 @@ def _without_end(settings: Any) -> int | None:
     return None
 
 
+def as_promised(settings: Any) -> int | None:
+    """A device is invited as often as it was promised messages; without end where none were."""
+    messages: int | None = settings.messages
+    return messages
+
+
 def _nothing_suggested(settings: Any) -> dict[str, Any] | None:
     """Only what the operator suggests."""
     del settings

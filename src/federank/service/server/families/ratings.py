@@ -41,7 +41,7 @@ from federank.protocol.ratings.sums import columns_of_gradients, fold_sum_of_gra
 from federank.protocol.sums.charter import GRADIENTS, SumsCharter
 from federank.protocol.sums.offer import rating_model_digest
 from federank.recommenders.predicting import refuse_bad_ratings
-from federank.service.server.families.family import Family, Form, Kind, Promise, SumsOf, SumsPlan
+from federank.service.server.families.family import Family, Form, Kind, Promise, SumsOf, SumsPlan, as_promised
 from federank.service.server.families.pairs import HEADER_ROOM, known_items
 from federank.service.server.families.sealed import SEALED, one_noise
 from federank.service.server.federation.published import Content, Published
@@ -259,11 +259,6 @@ def _is_drawn(first: Content) -> bool:
     return float(first.overall["iteration"][0]) == 0
 
 
-def invitations(settings: RatingFederationSettings) -> int | None:
-    """How often a device is invited in its life: without end, or as many messages as were promised."""
-    return settings.messages
-
-
 PMF = Family(
     method="pmf",
     settings=RatingFederationSettings,
@@ -287,7 +282,7 @@ PMF = Family(
         idle=("filling", "rho", "sampling"),
         only=("messages", "clip"),
     ),
-    invitations=invitations,
+    invitations=as_promised,
     implausible=implausible,
     suggests=suggests,
     sharing=("sticky",),

@@ -38,7 +38,7 @@ from federank.protocol.sums.charter import PRIVATE, SumsCharter
 from federank.protocol.sums.offer import model_digest
 from federank.protocol.sums.rounding import in_units
 from federank.protocol.wire import Array
-from federank.service.server.families.family import Family, Form, Kind, SumsOf
+from federank.service.server.families.family import Family, Form, Kind, SumsOf, as_promised
 from federank.service.server.families.pairs import HEADER_ROOM, known_items
 from federank.service.server.families.private import first_private, fold_private, plan_of, promising, stage_of
 from federank.service.server.families.sealed import SEALED
@@ -279,11 +279,6 @@ def extend(settings: FrugalSettings, content: Content, n_items: int) -> Content:
     return grown._replace(state=state)
 
 
-def invitations(settings: FrugalSettings) -> int | None:
-    """How often a device is invited in its life: its messages."""
-    return settings.messages
-
-
 SQUARES = Family(
     method="frugal",
     settings=FrugalSettings,
@@ -306,7 +301,7 @@ SQUARES = Family(
         is_drawn=lambda first: int(first.state["before"][0]) == 0,
         affordable=affordable,
     ),
-    invitations=invitations,
+    invitations=as_promised,
     defences=SQUARES_DEFENCES,
     implausible=implausible,
     heard=heard,

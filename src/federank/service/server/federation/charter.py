@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from federank.arrays import IntVector
 from federank.checks import within
 from federank.errors import SettingError
-from federank.protocol.policy import Policy, default_basis
+from federank.protocol.policies.policy import Policy, default_basis
 from federank.service.server.families.family import Family
 from federank.service.server.families.registry import family_of
 from federank.service.server.federation.catalogue import Catalogue, read_catalogue
 from federank.service.server.federation.published import Content, Published
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import get_content, get_fact
+from federank.service.server.store.statements.facts import get_content, get_fact
 from federank.service.server.sums.agreeing import Agreement, get_agreement
 
 NOUNS = {"city": "place/places", "ml": "film/films"}

@@ -19,7 +19,7 @@ from federank.service.server.federation.published import first_model, stored_con
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import get_fact, lock_facts, put_content, put_fact
+from federank.service.server.store.statements.facts import get_fact, lock_facts, put_content, put_fact
 from federank.service.server.store.versions import put_whole
 from federank.service.server.sums.agreeing import SumsDemand, agree, put_agreement, summable
 from federank.service.server.tickets import hash_of_token, new_token

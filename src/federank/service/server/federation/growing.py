@@ -20,14 +20,8 @@ from federank.service.server.federation.charter import Charter
 from federank.service.server.federation.published import Published
 from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import (
-    get_content,
-    get_fact,
-    lock_facts,
-    put_fact,
-    replace_content,
-    tickets_under_way,
-)
+from federank.service.server.store.statements.facts import get_content, get_fact, lock_facts, put_fact, replace_content
+from federank.service.server.store.statements.grants import tickets_under_way
 from federank.service.server.store.versions import model_to_fold, newest_version, put_whole
 
 MOST_AT_ONCE = 100_000

@@ -25,7 +25,7 @@ from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.restoring import jump_ahead
 from federank.service.server.store.schema import migrate
-from federank.service.server.store.statements import get_fact, put_fact
+from federank.service.server.store.statements.facts import get_fact, put_fact
 from federank.service.server.sums.agreeing import (
     SumsDemand,
     refuse_absent_helper,

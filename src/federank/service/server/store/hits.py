@@ -14,7 +14,7 @@ from federank.protocol.randomised_response import Estimate, estimate
 from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection
 from federank.service.server.store.rollback import Extend, kept_versions, roll_back
-from federank.service.server.store.statements import get_fact, put_fact
+from federank.service.server.store.statements.facts import get_fact, put_fact
 
 WINDOW = 200
 """Answers that make one side of a comparison."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from federank.service.server.store.database import Connection
 from federank.service.server.store.ending import note_end
-from federank.service.server.store.statements import get_fact, put_fact
+from federank.service.server.store.statements.facts import get_fact, put_fact
 from federank.service.server.store.versions import model_to_fold, put_whole
 
 LEAP = 1_000_000

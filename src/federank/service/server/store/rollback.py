@@ -13,7 +13,7 @@ from typing import Any
 from federank.service.server.federation.published import Content, Published
 from federank.service.server.store.database import Connection
 from federank.service.server.store.ending import note_end
-from federank.service.server.store.statements import get_fact, put_fact
+from federank.service.server.store.statements.facts import get_fact, put_fact
 from federank.service.server.store.versions import model_at, model_to_fold, put_whole
 
 Extend = Callable[[Content, int], Content]

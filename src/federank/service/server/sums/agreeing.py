@@ -21,7 +21,7 @@ from federank.protocol.sums.norm_check.parameters import USUAL_PROJECTIONS
 from federank.protocol.sums.rounding import C_INT
 from federank.service.server.families.family import Family, Promise, SumsOf, SumsPlan
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import get_content, put_content
+from federank.service.server.store.statements.facts import get_content, put_content
 
 if TYPE_CHECKING:
     from federank.service.server.sums.helper_line import HelperLine

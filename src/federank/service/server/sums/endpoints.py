@@ -12,7 +12,7 @@ from federank.service.server.endpoints.public import whole_number
 from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response
 from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import get_content
+from federank.service.server.store.statements.facts import get_content
 from federank.service.server.sums import store
 from federank.service.server.sums.agreeing import Agreement
 from federank.service.server.sums.store import SumRow

@@ -45,7 +45,7 @@ from federank.protocol.sums.rounding import centred
 from federank.protocol.sums.upload import Report
 from federank.service.server.federation.published import Published
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements import state_of_round
+from federank.service.server.store.statements.rounds import state_of_round
 from federank.service.server.sums import store
 from federank.service.server.sums.agreeing import Agreement
 from federank.service.server.sums.helper_line import HelperAway, HelperLine, HelperRefused

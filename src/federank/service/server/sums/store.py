@@ -22,7 +22,7 @@ from federank.protocol.sums.masks import RingVector, ring_bytes, ring_from
 from federank.protocol.sums.upload import Report
 from federank.service.server.store.database import Connection, StoreAway
 from federank.service.server.store.ending import note_end
-from federank.service.server.store.statements import count_refusals
+from federank.service.server.store.statements.uploads import count_refusals
 
 COUNTED, UNOPENED, TOO_LOUD, COPIED, MALFORMED = "counted", "unopened", "too-loud", "copied", "malformed"
 

@@ -8,15 +8,15 @@
 A method is made from what `GET /federation` says of its recipe, once that is sure to be one.
 */
 
-import { needed } from "../answers.js";
+import { needed } from "../requests/answers.js";
 import { pairs } from "./pairs.js";
 import { pmf, svdpp } from "./ratings.js";
 import { squares } from "./squares.js";
 
 /** @import { Entry } from "../../protocol/ledger.js" */
-/** @import { Outward } from "../../protocol/policy.js" */
+/** @import { Outward } from "../../protocol/policies/policy.js" */
 /** @import { Device, Model } from "../device.js" */
-/** @import { Rows, Task } from "../federation.js" */
+/** @import { Rows, Task } from "../requests/federation.js" */
 /** @import { Identity } from "../store.js" */
 
 /** A message that may go out: its bytes, how many items it compares with, which it sends as liked, the vector it was made with,

@@ -7,8 +7,8 @@ import { compute, ownTriples, recipeFor } from "../../protocol/pairs/computation
 import { homeVector } from "../../protocol/pairs/home.js";
 import { share } from "../../protocol/pairs/transmission.js";
 import { BadMessage } from "../../protocol/wire.js";
-import { needed, positive, whole } from "../answers.js";
-import { BadAnswer } from "../client.js";
+import { needed, positive, whole } from "../requests/answers.js";
+import { BadAnswer } from "../requests/client.js";
 import { MOST_FACTORS, MOST_TRIPLES } from "../rules.js";
 
 /** @import { Method } from "./method.js" */

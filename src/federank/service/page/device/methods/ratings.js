@@ -10,8 +10,8 @@ import { computeRatings, ratingRecipe, uniformRow } from "../../protocol/ratings
 import { besideOf, solvedTaste } from "../../protocol/ratings/home.js";
 import { denseGradients } from "../../protocol/ratings/sums.js";
 import { BadMessage, checkFinite } from "../../protocol/wire.js";
-import { needed, positive, whole } from "../answers.js";
-import { BadAnswer } from "../client.js";
+import { needed, positive, whole } from "../requests/answers.js";
+import { BadAnswer } from "../requests/client.js";
 import { MOST_FACTORS, MOST_MESSAGES, MOST_PASSES } from "../rules.js";
 
 /** @import { Model } from "../device.js" */

@@ -11,8 +11,8 @@ import { blockOf } from "../../protocol/squares/distribution.js";
 import { dense, flat } from "../../protocol/squares/messages.js";
 import { send } from "../../protocol/squares/transmission.js";
 import { BadMessage } from "../../protocol/wire.js";
-import { needed, positive, whole } from "../answers.js";
-import { BadAnswer } from "../client.js";
+import { needed, positive, whole } from "../requests/answers.js";
+import { BadAnswer } from "../requests/client.js";
 import { MOST_FACTORS, MOST_MESSAGES } from "../rules.js";
 
 /** @import { Model } from "../device.js" */

@@ -1,6 +1,6 @@
 /* Transmission where squares are learnt: what a device lets the server see (protocol/squares/transmission.py).
 
-What is sent follows from the outward profile alone (policy.js), so what the owner holds back is in no message. A message is
+What is sent follows from the outward profile alone (policies/policy.js), so what the owner holds back is in no message. A message is
 scaled down to its largest allowed norm, where there is one. How many may leave in a life is the device's to count.
 */
 

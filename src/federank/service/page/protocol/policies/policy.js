@@ -1,4 +1,4 @@
-/* Policy: what its owner allows to leave this device, and the outward profile that follows from it (protocol/policy.py).
+/* Policy: what its owner allows to leave this device, and the outward profile that follows from it (protocol/policies/policy.py).
 
     as-published   a coin of pi is tossed anew every time; over enough rounds nearly every item has been sent once
     sticky         of n items, ceil(pi n) may leave, for life; the others never do: those whose words are the smallest
@@ -9,7 +9,7 @@ With the basis `shared` the device takes part with its outward profile instead o
 is a function of that profile and of draws.
 */
 
-import { DENIABLE, STICKY, happens, holds, words } from "./draws.js";
+import { DENIABLE, STICKY, happens, holds, words } from "../draws.js";
 
 /** What one person allows; `messages` is how many may leave, ever, where they are counted; `triples` is how many pairs the device trains on in a
  * round, as far as the federation allows; `neverItems` are items, by number, that must never be sent because they are liked.

@@ -4,13 +4,13 @@ Only `register`, `sendUpdate` and `unregister` tell the server anything, and onl
 the person.
 */
 
-import { BadMessage } from "../protocol/wire.js";
+import { BadMessage } from "../../protocol/wire.js";
+import { methodOf } from "../methods/method.js";
+import * as rules from "../rules.js";
 import { needed, whole } from "./answers.js";
 import { BadAnswer, bytesOf, jsonIn, jsonOf, request } from "./client.js";
-import { methodOf } from "./methods/method.js";
-import * as rules from "./rules.js";
 
-/** @import { Method } from "./methods/method.js" */
+/** @import { Method } from "../methods/method.js" */
 
 const SUMS = "-sums"; // what a federation adds to the name of its method where no single server can read an upload
 

@@ -5,10 +5,10 @@ ranks the catalogue with that very vector, leaves out what it knows for certain,
 Beside it stands what anybody could name from the public popularity of items alone. Cleverer attacks may do better.
 */
 
-import { scores, topN } from "../protocol/pairs/home.js";
-import { disclosed, liked } from "../protocol/ledger.js";
+import { disclosed, liked } from "../../protocol/ledger.js";
+import { scores, topN } from "../../protocol/pairs/home.js";
 
-/** @import { Device } from "./device.js" */
+/** @import { Device } from "../device.js" */
 
 /** What was kept back, how much of it was named rightly, and how well it was put in order.
  * @typedef {{ share: number, tried: false, made: number } | { share: number, tried: true, hidden: number, named: number,

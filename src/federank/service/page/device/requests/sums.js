@@ -8,9 +8,9 @@ sent is already the upload, which the leader cannot read. The twin of this file 
 A federation that is begun anew must name the same helper and promise no less: no more messages, no less noise, no smaller cohorts.
 */
 
-import { epsilonOfMu, muOfNoise } from "../protocol/accountant.js";
-import { columnsOfGradients } from "../protocol/ratings/sums.js";
-import { directionsOf, privateMessage } from "../protocol/squares/private/message.js";
+import { epsilonOfMu, muOfNoise } from "../../protocol/accountant.js";
+import { columnsOfGradients } from "../../protocol/ratings/sums.js";
+import { directionsOf, privateMessage } from "../../protocol/squares/private/message.js";
 import {
   GRADIENTS,
   PRIVATE,
@@ -32,18 +32,18 @@ import {
   readOffer,
   roundMessage,
   roundingChances,
-} from "../protocol/sums/index.js";
-import { checkParameters, sendChecked } from "../protocol/sums/norm_check/index.js";
-import { PUBLIC_BYTES, SIGNATURE_BYTES } from "../protocol/sums/identities.js";
-import { BadMessage } from "../protocol/wire.js";
+} from "../../protocol/sums/index.js";
+import { PUBLIC_BYTES, SIGNATURE_BYTES } from "../../protocol/sums/identities.js";
+import { checkParameters, sendChecked } from "../../protocol/sums/norm_check/index.js";
+import { BadMessage } from "../../protocol/wire.js";
+import { MOST_SMALL_BYTES } from "../rules.js";
 import { BadAnswer, NoAnswer, bytesOf, jsonOf, request } from "./client.js";
-import { MOST_SMALL_BYTES } from "./rules.js";
 
-/** @import { Said } from "../faults.js" */
-/** @import { Bytes } from "../protocol/sums/canonical.js" */
-/** @import { SumsCharter } from "../protocol/sums/charter.js" */
-/** @import { Offer } from "../protocol/sums/offer.js" */
-/** @import { Model } from "./device.js" */
+/** @import { Said } from "../../faults.js" */
+/** @import { Bytes } from "../../protocol/sums/canonical.js" */
+/** @import { SumsCharter } from "../../protocol/sums/charter.js" */
+/** @import { Offer } from "../../protocol/sums/offer.js" */
+/** @import { Model } from "../device.js" */
 /** @import { Facts, Task } from "./federation.js" */
 
 const HERE = "localhost";

@@ -5,7 +5,7 @@ import pytest
 
 from federank.data.interactions import Interactions
 from federank.errors import BadFile
-from federank.protocol.policy import Policy
+from federank.protocol.policies.policy import Policy
 from federank.recommenders.people.policies import read_choices
 
 SETTINGS = {"sharing": "as-published", "epsilon": None, "basis": "default", "budget": None}

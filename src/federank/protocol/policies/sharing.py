@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from federank.checks import within
-from federank.protocol.own_sharing import known_sharing
-from federank.protocol.policy import Policy
+from federank.protocol.policies.own_sharing import known_sharing
+from federank.protocol.policies.policy import Policy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,13 +10,13 @@ from federank.data.categories import Categories
 from federank.data.interactions import Interactions
 from federank.data.statistics.statistics import statistics
 from federank.errors import BadFile, DataError
-from federank.evaluation.bias import bias, bias_disparity, bias_table
 from federank.evaluation.categories import (
     foursquare_categories,
     items_without_category,
     read_categories,
     top_categories,
 )
+from federank.evaluation.metrics.bias import bias, bias_disparity, bias_table
 
 NINE = {
     "Arts & Entertainment",

@@ -19,7 +19,7 @@ from federank.compiling import compiled
 from federank.data.interactions import Profiles
 from federank.errors import SettingError
 from federank.protocol.draws import happens
-from federank.protocol.policy import (
+from federank.protocol.policies.policy import (
     Flags,
     Outward,
     Policy,

@@ -22,7 +22,7 @@ from federank.arrays import IntMatrix, IntVector, LongVector, RealVector
 from federank.data.categories import Categories
 from federank.data.interactions import Interactions
 from federank.errors import DataError
-from federank.evaluation.exposure import count_items
+from federank.evaluation.metrics.exposure import count_items
 
 EVERYBODY = "everybody"
 

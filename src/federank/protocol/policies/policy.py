@@ -39,7 +39,7 @@ from federank.compiling import compiled
 from federank.errors import SettingError
 from federank.models.rows import inlined
 from federank.protocol.draws import DENIABLE, STICKY, happens, words
-from federank.protocol.own_sharing import known_sharing, own_profile
+from federank.protocol.policies.own_sharing import known_sharing, own_profile
 
 SHARING = ("as-published", "sticky", "deniable")
 BASES = ("history", "shared")

@@ -8,10 +8,10 @@ who a helper is (sums.js) is asked at the helper's own address.
 Retries and their backoff are life.js's business; which requests there are, federation.js's.
 */
 
-import { Fault } from "../faults.js";
-import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "./rules.js";
+import { Fault } from "../../faults.js";
+import { LONGEST_RETRY_AFTER, MOST_SMALL_BYTES } from "../rules.js";
 
-/** @import { Key, Said } from "../faults.js" */
+/** @import { Key, Said } from "../../faults.js" */
 
 const PREFIX = "api/v1";
 /** What refusals mean to a person, by the server's word for them.

@@ -7,7 +7,7 @@ the lower part of its scale is not a like; where they are rated, it becomes as m
 no rating says nothing. What is not such a file gets a sentence.
 */
 
-import { Fault, saidOf } from "../faults.js";
+import { Fault, saidOf } from "../../faults.js";
 
 export class BadFile extends Fault {}
 

@@ -1,0 +1,112 @@
+"""A server that is killed and started again, many times, while devices that never give up take part."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+from tests.service.federations import some_update
+
+from federank.protocol.messages import encode
+
+
+class Persistent(threading.Thread):
+    """A device that never gives up: it sends the same bytes again until it is told what became of them."""
+
+    def __init__(self, address, seed):
+        super().__init__(daemon=True)
+        self.address, self.seed = address, seed
+        self.receipts, self.twice = [], []
+        self.ending = threading.Event()
+        self.rounds, self.name = 0, ""
+
+    def run(self):
+        with httpx.Client(base_url=self.address + "/api/v1", timeout=10) as self.client:
+            told = self.ask("POST", "/devices", json={})
+            if told is None:
+                return
+            self.name = told.json()["device"]
+            self.headers = {"Authorization": f"Bearer {told.json()['token']}"}
+            while not self.ending.is_set():
+                work = self.ask("GET", "/work?wait=1", headers=self.headers)
+                if work is not None and work.status_code == 403:
+                    return  # banned
+                if work is not None and work.status_code == 200:
+                    self.take_part(work.json()["ticket"])
+
+    def take_part(self, ticket):
+        self.rounds += 1
+        body = encode(some_update(1000 * self.seed + self.rounds))
+        headers = self.headers | {"Content-Type": "application/octet-stream"}
+        answer = self.ask("POST", f"/tasks/{ticket}/update", content=body, headers=headers)
+        if answer is not None and answer.status_code in (200, 201):
+            receipt = answer.json()["receipt"]
+            (self.twice if receipt in self.receipts else self.receipts).append(receipt)
+
+    def ask(self, method, path, **values):
+        while not self.ending.is_set():
+            try:
+                answer = self.client.request(method, path, **values)
+                if answer.status_code < 500:
+                    return answer
+            except httpx.TransportError:
+                pass
+            time.sleep(0.02)
+        return None
+
+
+class Forked:
+    """A server that is killed and started again, many times."""
+
+    def __init__(self, store):
+        self.helper = subprocess.Popen(
+            [sys.executable, "-m", "tests.service.forked_server", store],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        public, admin = json.loads(self.helper.stdout.readline())
+        self.address, self.admin_address = f"http://127.0.0.1:{public}", f"http://127.0.0.1:{admin}"
+
+    def start(self):
+        self.helper.stdin.write("start\n")
+        self.helper.stdin.flush()
+        self.child = int(self.helper.stdout.readline())
+
+    def end(self, how):
+        os.kill(self.child, how)
+        assert self.helper.stdout.readline() == "ended\n"
+
+    def close(self):
+        self.helper.stdin.close()
+        self.helper.wait(30)
+        self.helper.stdout.close()
+
+
+def play_between_kills(server, devices, kills, pauses, longer, meanwhile=None):
+    """Kill a server so many times, a pause and up to `longer` seconds after each start; then let all of them end.
+
+    `meanwhile`, where there is one, is called with the number of each kill before it.
+    """
+    for device in devices:
+        device.start()
+    chance = random.Random(7)
+    for number in range(kills):
+        server.start()
+        time.sleep(chance.choice(pauses) + chance.uniform(0.0, longer))
+        if meanwhile is not None:
+            meanwhile(number)
+        server.end(signal.SIGKILL)
+    server.start()
+    time.sleep(2.5)
+    for device in devices:
+        device.ending.set()
+    for device in devices:
+        device.join(30)
+    server.end(signal.SIGTERM)
+    server.close()
