@@ -44,6 +44,10 @@ def test_the_pareto_front_is_what_no_other_point_beats_in_both():
     assert pareto_front([(1, 1), (1, 1)]) == [(1, 1)]
 
 
+def test_points_that_are_alike_in_one_direction_are_judged_by_the_other():
+    assert pareto_front([(3, 0.0), (2, 0.0005), (1, 0.1)], alike=0.001) == [(1, 0.1), (3, 0.0)]
+
+
 def test_the_front_of_cost_and_precision_names_its_runs():
     seen = panels("cost-against-precision", data=["north"])["north"].seen
     assert seen == "No other run is both cheaper and more precise than FPL, pi = 0.5; FPL, pi = 0."

@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from tests.studies.audited_lines import audited_lines
+from tests.studies.audited_lines import audited_line, audited_lines
 from tests.studies.small_results import results_folder
 
 from federank.errors import SettingError
 from federank.studies.figures.draw import draw_figures
+from federank.studies.figures.privacy.price import apart as moved_apart
 from federank.studies.figures.privacy.price import shapes_of
+from federank.studies.figures.style import BLUE, PAPER
 from federank.studies.plan.wishes import FigureWish, Wishes
 from federank.studies.report.report import make_report, write_report
 from federank.studies.results.line import read_line
@@ -133,6 +135,25 @@ def test_the_picture_tells_who_hides_nothing_who_keeps_to_the_goal_and_who_is_no
         "pi = 0.3 (messages, linked)."
     )
     assert [again.panels[0].svg for again in drawn(audited_lines())] == [panel.svg]
+
+
+def test_labels_that_would_lie_on_one_another_are_moved_to_the_right():
+    assert moved_apart([5.0, 0.0, 0.1, 0.2], room=1.0) == [5.0, 0.0, 1.0, 2.0]
+    assert moved_apart([], room=1.0) == []
+
+
+def picture_of_shares(of_a_part):
+    """The picture of two rows of one colour, the second of a part of each history, or of all of it."""
+    lines = [audited_line("Sticky, rounds of 50", 0.1), audited_line("Sticky, rounds of all", 0.1)]
+    groups = ("Frugal", "Frugal, sticky 30 %" if of_a_part else "Frugal, all")
+    lines = [line | {"group": group} for line, group in zip(lines, groups, strict=True)]
+    return drawn(lines, families=["Frugal"])[0].panels[0].svg
+
+
+def test_who_shares_a_part_has_a_hollow_mark():
+    hollow = f"fill: {PAPER}; stroke: {BLUE}"
+    assert hollow in picture_of_shares(of_a_part=True)
+    assert hollow not in picture_of_shares(of_a_part=False)
 
 
 def test_ways_of_sharing_with_one_beginning_have_one_colour():

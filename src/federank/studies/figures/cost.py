@@ -44,10 +44,13 @@ def draw_cost(shown: Shown) -> Drawn | None:
     return Drawn(figure, f"No other run is both cheaper and more precise than {names}.")
 
 
-def pareto_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points that no other equals or beats in both directions, from left to right; more is better in both."""
+def pareto_front(points: Sequence[tuple[float, float]], alike: float = 0.0) -> list[tuple[float, float]]:
+    """The points that no other equals or beats in both directions, from left to right; more is better in both.
+
+    Second values that are at most `alike` apart count as equal.
+    """
     front: list[tuple[float, float]] = []
     for point in sorted(set(points), reverse=True):
-        if not front or point[1] > front[-1][1]:
+        if not front or point[1] > front[-1][1] + alike:
             front.append(point)
     return front[::-1]

@@ -569,13 +569,15 @@ export default {
   "privacy.unread": "Wo kein Server allein Nachrichten liest",
   "privacy.unread-words":
     "Dein Gerät teilt eine Nachricht in zwei Hälften, von denen jede für sich aus Zufallszahlen besteht. Zwei Server, der Leiter und der Helfer, zählen je eine Hälfte der Nachrichten aller zusammen und setzen nur die beiden Summen zusammen. Wo jeder auch Rauschen hinzufügt, ist durch eine Zahl, Epsilon, begrenzt, was alle deine Nachrichten zusammen über dich verraten können; wo es kein Rauschen gibt, wird keine solche Zahl behauptet. Beide Server zusammen könnten eine Nachricht lesen: Es kommt darauf an, dass verschiedene Leute sie betreiben.",
+  "privacy.popularity":
+    "Aus Frugals Summen über alle, mit denselben Leuten in jeder Runde, erfährt ein neugieriger Server nicht mehr, als die Beliebtheit verrät, solange die beiden Server ihre Hälften getrennt halten und er sonst nichts über jemanden weiß: Der beste Angriff gewann 0,00 gegenüber der Beliebtheit, bei Filmen, Orten und in einem Geschäft. Wer weiß, wer kam und ging, kann Runden vergleichen; dagegen hilft Rauschen. Mit 6.000 Leuten behielt Epsilon 4 bei Filmen 97 % der Genauigkeit, 2 behielt 94 % und 1 behielt 92 %; mit weniger Leuten bleibt weniger.",
   "privacy.both": "In beiden Fällen",
   "privacy.both-words":
     "Empfehlungen und ein „Nein“ stehen in keiner Nachricht, und auch nicht, was ein fester Teil fürs Leben zurückhält. Wer diese Seite liefert, liefert auch ihren Code. Wenn du den Betreibern darin nicht traust, nimm ein Gerät, das du von anderswo installierst (federank device).",
   "privacy.choose": "Was du wählen kannst",
   "privacy.sticky": "Ein fester Teil, fürs Leben.",
   "privacy.sticky-words":
-    "Ein Teil deiner Liste wird einmal zufällig gewählt; nur der verlässt je das Gerät. Gemessen an Filmen und Orten kostet es ein paar Prozent Genauigkeit, in einem großen Geschäft ein Drittel.",
+    "Ein Teil deiner Liste wird einmal zufällig gewählt; nur der verlässt je das Gerät. Gemessen mit drei Zehnteln, die geteilt werden: Wo Nachrichten gezählt werden (Frugal), kostet es bei Filmen 1 bis 16 % der Genauigkeit, bei Orten 11 bis 30 % und in einem großen Geschäft etwa 40 %; wo sie nicht gezählt werden (FPL), bei Filmen und Orten bis zu 8 % und im Geschäft mehr als ein Drittel.",
   "privacy.deniable": "Mit Attrappen.",
   "privacy.deniable-words":
     "Was hinausgeht, ist mit Dingen vermischt, die du nie gewählt hast, sodass nichts Gesehenes sicher deins ist, solange deine Liste bleibt. Es kostet bei Filmen die Hälfte der Genauigkeit, und fast alles, wo die Auswahl größer ist.",

@@ -545,13 +545,15 @@ export default {
   "privacy.unread": "Where no single server reads messages",
   "privacy.unread-words":
     "Your device splits a message into two halves, each of which is random numbers on its own. Two servers, the leader and the helper, each add up one half of everybody's messages, and put together only the two sums. Where each also adds noise, what all your messages together can tell about you is bounded by one number, epsilon; where there is no noise, no such number is claimed. Both servers together could read a message: it matters that different people run them.",
+  "privacy.popularity":
+    "From Frugal's sums over everybody, with the same people in each round, a curious server learns no more than popularity tells, as long as the two servers keep their halves apart and it knows nothing else about anybody: the best attack gained 0.00 over popularity on films, places and in a shop. Who knows who came and went can compare rounds; against that, noise helps. With 6,000 people on films epsilon 4 kept 97 % of the accuracy, 2 kept 94 % and 1 kept 92 %; with fewer people it keeps less.",
   "privacy.both": "In both",
   "privacy.both-words":
     "Recommendations and a “No” are in no message, nor is what a fixed part for life keeps back. Whoever serves this page also serves its code. If you do not trust the operator with that, use a device that you install from elsewhere (federank device).",
   "privacy.choose": "What you can choose",
   "privacy.sticky": "A fixed part, for life.",
   "privacy.sticky-words":
-    "Some of yours are chosen once, by chance; only those ever leave. Measured on films and places it costs a few per cent of accuracy, in a large shop a third.",
+    "Some of yours are chosen once, by chance; only those ever leave. Measured with three tenths shared, it costs, where messages are counted (Frugal), 1 to 16 % of accuracy on films, 11 to 30 % on places and some 40 % in a large shop; where they are not (FPL), up to 8 % on films and places and more than a third in the shop.",
   "privacy.deniable": "With decoys.",
   "privacy.deniable-words":
     "What leaves is mixed with things you never chose, so that nothing seen is surely yours, as long as your list stays. It costs half of the accuracy on films, and nearly all where there is more to choose from.",

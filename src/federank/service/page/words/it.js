@@ -559,13 +559,15 @@ export default {
   "privacy.unread": "Dove nessun server da solo legge i messaggi",
   "privacy.unread-words":
     "Il tuo dispositivo divide un messaggio in due metà, ciascuna delle quali da sola è fatta di numeri casuali. Due server, il leader e l'aiutante, sommano ciascuno una metà dei messaggi di tutti, e uniscono solo le due somme. Dove ciascuno aggiunge anche rumore, ciò che tutti i tuoi messaggi insieme possono dire di te è limitato da un numero, epsilon; dove non c'è rumore, nessun numero viene dichiarato. I due server insieme potrebbero leggere un messaggio: conta che li gestiscano persone diverse.",
+  "privacy.popularity":
+    "Dalle somme di Frugal su tutti, con le stesse persone in ogni turno, un server curioso non impara più di quanto dica la popolarità, finché i due server tengono separate le loro metà e non si sa altro di nessuno: il migliore attacco ha guadagnato 0,00 rispetto alla popolarità su film, luoghi e in un negozio. Chi sa chi è arrivato e chi se n'è andato può confrontare i turni; contro questo aiuta il rumore. Con 6.000 persone, sui film, epsilon 4 ha conservato il 97 % dell'accuratezza, 2 il 94 % e 1 il 92 %; con meno persone ne conserva meno.",
   "privacy.both": "In entrambi i casi",
   "privacy.both-words":
     "I consigli e un «No» non sono in nessun messaggio, e nemmeno ciò che una parte fissa per sempre trattiene. Chi fornisce questa pagina ne fornisce anche il codice. Se non ti fidi in questo di chi la gestisce, usa un dispositivo che installi da altrove (federank device).",
   "privacy.choose": "Che cosa puoi scegliere",
   "privacy.sticky": "Una parte fissa, per sempre.",
   "privacy.sticky-words":
-    "Alcune delle tue voci vengono scelte una volta, a caso; solo quelle usciranno mai. Misurato su film e luoghi costa qualche punto percentuale di accuratezza, in un grande negozio un terzo.",
+    "Alcune delle tue voci vengono scelte una volta, a caso; solo quelle usciranno mai. Misurato condividendo tre decimi: dove i messaggi sono contati (Frugal), costa dall'1 al 16 % di accuratezza sui film, dall'11 al 30 % sui luoghi e circa il 40 % in un grande negozio; dove non lo sono (FPL), fino all'8 % su film e luoghi e più di un terzo nel negozio.",
   "privacy.deniable": "Con diversivi.",
   "privacy.deniable-words":
     "Ciò che esce è mescolato con cose che non hai mai scelto, così che niente di ciò che si vede sia sicuramente tuo, finché il tuo elenco resta com'è. Costa metà dell'accuratezza sui film, e quasi tutta dove c'è più scelta.",

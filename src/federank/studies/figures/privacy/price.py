@@ -2,9 +2,10 @@
 
 Right is more accurate, down is more private: the best attacker's order of what was never sent as liked, above
 popularity's. Colours are ways of sharing, shapes what the server sees, larger marks a larger pi. The pale band is the
-goal. The broad line joins the rows that no other beats in both, each as that server sees it which learns most. Where
-everything was sent there is nothing left to hide: such rows are crosses at the upper edge. A promise has its epsilon
-beside its mark: above it, or below it where only a share of each history is used.
+goal. The broad line joins the rows that no other beats in both, each as that server sees it which learns most; gains
+that differ by less than the attacks can tell count as equal. Where everything was sent there is nothing left to hide:
+such rows are crosses at the upper edge. Hollow marks are of people who share only a part of their history. A promise
+has its epsilon beside its mark: above it, or below it where the mark is hollow.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from federank.studies.results.rows import Row
 
 GOAL = 0.02
 """An attacker that is at most so much above popularity has learnt next to nothing."""
+ALIKE = 0.001
+"""Gains no further apart than this are equal: their intervals are wider."""
 GAIN, WHOLE_GAIN = "audit:gain_held_back", "audit:gain"
 _SHAPES = {"messages, linked": "o", "one message": "v"}
 _SHAPES_OF_SUMS = ("s", "D", "P", "X", "^", "h", "<", ">", "p", "d")
@@ -32,7 +35,8 @@ _SHAPE_OF_ALL = "*"
 _SHARE = "sticky 30 %"
 _BENDS = 0.05  # below it, gains are drawn to scale; above it, by their logarithm
 _BAND: dict[str, Any] = {"color": FAINT, "alpha": 0.13, "linewidth": 0}
-_FRONT: dict[str, Any] = {"color": FAINT, "alpha": 0.4, "linewidth": 4}
+_FRONT: dict[str, Any] = {"color": FAINT, "alpha": 0.4, "linewidth": 4, "marker": "o", "markersize": 15, "mew": 0}
+_LABEL = 0.035  # room for an epsilon, of the panel's width
 _TICKS = (-0.04, -0.02, 0.0, 0.02, 0.04, 0.1, 0.2, 0.5)
 
 
@@ -62,7 +66,7 @@ def draw_price(
     shapes = shapes_of(seen)
     hidden = [(row, gain) for row in seen if (gain := row.mean(of)) is not None]
     counted = hidden if each_server else at_worst(hidden)
-    front = [(x, -y) for x, y in pareto_front([(row.mean(across) or 0.0, -gain) for row, gain in counted])]
+    front = [(x, -y) for x, y in pareto_front([(row.mean(across) or 0.0, -gain) for row, gain in counted], ALIKE)]
     gains = [gain for _, gain in hidden]
     low, top = min([0.0 if each_server else -GOAL, *gains]) - 0.01, 1.6 * max([0.1, *gains])
     figure, axes = new_panel(shown.panel, height=4.0)
@@ -73,13 +77,11 @@ def draw_price(
         color, gain, pi = colors[family_of(row, starts)], row.mean(of), row.at("pi")
         size = (9 if shapes[row.sees] == _SHAPE_OF_ALL else 5) + 4 * (pi if isinstance(pi, float) else 0.5)
         mark: dict[str, Any] = {"marker": shapes[row.sees], "markersize": size, "markeredgecolor": PAPER}
+        if _SHARE in row.group:
+            mark |= {"markerfacecolor": PAPER, "markeredgecolor": color, "markersize": size - 1}
         if gain is None:
             mark = {"marker": "x", "markersize": 6, "markeredgecolor": color, "clip_on": False}
         axes.plot(row.mean(across) or 0.0, top if gain is None else gain, color=color, linestyle="", **mark)
-        if gain is not None and isinstance(epsilon := row.at("epsilon"), float):
-            above = 6 if _SHARE not in row.group else -14
-            note: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "color": color}
-            axes.annotate(f"{epsilon:g}", (row.mean(across) or 0.0, gain), (0, above), **note)
     axes.set_yscale("symlog", linthresh=_BENDS)
     axes.set_yticks([tick for tick in _TICKS if low < tick < top])
     axes.set_ylim(low, top)
@@ -87,13 +89,25 @@ def draw_price(
     axes.minorticks_off()
     axes.margins(x=0.1)
     axes.locator_params(axis="x", nbins=5)
+    promises = [(row.mean(across) or 0.0, gain, row) for row, gain in hidden if isinstance(row.at("epsilon"), float)]
+    left, right = axes.get_xlim()
+    for shared, offset in ((False, 6), (True, -14)):
+        beside = [promise for promise in promises if (_SHARE in promise[2].group) == shared]
+        places = apart([x for x, _, _ in beside], _LABEL * (right - left))
+        for (_, gain, row), place in zip(beside, places, strict=True):
+            note: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
+            note["color"] = colors[family_of(row, starts)]
+            axes.annotate(f"{row.at('epsilon'):g}", (place, gain), (0, offset), **note)
     axes.set(xlabel=words_of(across).axis, ylabel=label)
     there = {family_of(row, starts) for row in seen}
     keys = _keys({family: color for family, color in colors.items() if family in there}, shapes)
     if len(hidden) < len(seen):
         keys.append((Line2D([], [], color=INK, marker="x", linestyle=""), "nothing left to hide"))
-    if any(isinstance(row.at("epsilon"), float) for row in seen):
-        keys.append((Line2D([], [], linestyle=""), f"numbers: epsilon; below: {_SHARE}"))
+    if any(_SHARE in row.group for row in seen):
+        hollow = Line2D([], [], marker="o", linestyle="", markerfacecolor=PAPER, markeredgecolor=FAINT)
+        keys.append((hollow, f"hollow: {_SHARE}"))
+    if promises:
+        keys.append((Line2D([], [], linestyle=""), "numbers: epsilon"))
     legend_of(figure, keys)
     return Drawn(figure, _told(seen, hidden, front, across))
 
@@ -104,8 +118,17 @@ def _keys(colors: Mapping[str, str], shapes: Mapping[str, str]) -> list[tuple[An
         *((Line2D([], [], color=color, linewidth=5), family) for family, color in colors.items()),
         *((Line2D([], [], color=FAINT, marker=shape, linestyle=""), sees) for sees, shape in shapes.items()),
         (Patch(**_BAND), f"the goal: at most {GOAL:g}"),
-        (Line2D([], [], **_FRONT), "not beaten in both"),
+        (Line2D([], [], **_FRONT | {"markersize": 8}), f"not beaten (gains to {ALIKE:g})"),
     ]
+
+
+def apart(places: Sequence[float], room: float) -> list[float]:
+    """Where labels stand that need so much room each: at their places, or moved to the right of their neighbours."""
+    moved = list(places)
+    order = sorted(range(len(places)), key=lambda position: places[position])
+    for before, after in itertools.pairwise(order):
+        moved[after] = max(moved[after], moved[before] + room)
+    return moved
 
 
 def family_of(row: Row, starts: Sequence[str]) -> str:
