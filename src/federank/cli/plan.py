@@ -70,12 +70,17 @@ def _tell(found: Forecast) -> None:
         "Noise of each server": f"sigma {found.sigma:.3g}: on each message {_several(found.sigmas)}",
         "A round": "stays open until everybody has reported; noise costs the same for fewer",
         "A message": f"{found.bytes_up / 1e6:,.2f} MB at most, {found.factors} factors",
-        "P@10 to expect": f"{found.kept_cities:.0%} of what Frugal reaches without noise where tastes matter much\n"
-        f"{'':<24}(made-up cities), {found.kept_films:.0%} where popularity explains much (MovieLens)",
+        "P@10 to expect": _expected(found),
     }
     for name, told in rows.items():
         click.echo(f"  {name + ':':<22}{told}")
     click.echo()
+    if found.messages != found.measured_messages:
+        told = (
+            f"Accuracy was measured with {found.measured_messages} messages, not {found.messages}; another number may "
+            "keep another share."
+        )
+        click.echo(f"{fill(told, 79)}\n")
     if found.affordable is None:
         told = _NONE
     else:
@@ -84,6 +89,28 @@ def _tell(found: Forecast) -> None:
             f"both: about {found.affordable:.2g}."
         )
     click.echo(fill(told, 79))
+
+
+def _expected(found: Forecast) -> str:
+    """The accuracy to expect on each kind of data, where it was measured."""
+    kinds = {
+        "where tastes matter much (made-up cities)": found.kept_cities,
+        "where popularity explains much (MovieLens)": found.kept_films,
+        "with many venues, few people (Italy)": found.kept_italy,
+        "with many items, few people (Amazon)": found.kept_amazon,
+    }
+    if all(kept is None for kept in kinds.values()):
+        return _lines(
+            "not measured where noise is so loud; it was worse than",
+            "popularity with 1,353 and 1,835 people at epsilon 1",
+        )
+    shares = ("not measured" if kept is None else f"{kept:.0%}" for kept in kinds.values())
+    told = (f"{share:>12}  {kind}" for kind, share in zip(kinds, shares, strict=True))
+    return _lines("of what Frugal reaches without noise", *told)
+
+
+def _lines(*lines: str) -> str:
+    return f"\n{'':<24}".join(lines)
 
 
 def _several(sigmas: tuple[float, ...]) -> str:

@@ -75,8 +75,8 @@ def _deviations(mu: float, messages: int) -> tuple[int, ...]:
     most = _most_messages(mu)
     if messages > most and mu * math.sqrt(POPULARITY_SHARE) >= C_INT / MOST_DEVIATION:
         raise SettingError(
-            f"messages is {messages:,}, but a promise of this size can be divided over at most {most} before noise "
-            "drowns the first of them; ask for fewer messages."
+            f"messages is {messages:,}, but a promise of this size can be divided over at most {most} before the "
+            "noise on one of them drowns everything; ask for fewer messages."
         )
     later = [math.exp(GROWTH * number) for number in range(min(messages, MOST_MESSAGES) - 1)]
     shares = [POPULARITY_SHARE, *((1 - POPULARITY_SHARE) * growing / sum(later) for growing in later)]
