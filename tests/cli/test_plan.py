@@ -92,6 +92,14 @@ def test_training_with_the_affordable_promise_follows_the_size():
     assert affordable_promise(small, settings) == {}
 
 
+def test_every_command_says_that_the_more_cautious_curve_chooses_the_promise(capsys):
+    cautious = "surely costs less than a tenth of the accuracy, by the more cautious of the measured curves"
+    for people in (100_000, 1_000):
+        affordable_promise(SimpleNamespace(n_users=people, n_items=1_500), {"delta": 1e-6})
+        assert cautious in capsys.readouterr().err
+        assert cautious in " ".join(planned("--people", people, "--items", 1_500).output.split())
+
+
 def test_the_affordable_promise_is_refused_beside_another(tmp_path):
     words = ["train", "frugal", "--data", "city", "--preset", "affordable", "--epsilon", "2", "--out", tmp_path / "m"]
     refused = CliRunner().invoke(federank, [str(word) for word in words])

@@ -13,9 +13,11 @@ from federank.errors import SettingError
 if TYPE_CHECKING:
     from federank.protocol.squares.private.forecast import Forecast
 
+SURELY_LITTLE = "surely costs less than a tenth of the accuracy, by the more cautious of the measured curves"
+"""What makes a promise affordable, in the words of every command that chooses one."""
 _NONE = (
-    "No epsilon up to 16 surely costs less than a tenth of the accuracy at this size. Sums without noise, and a share "
-    "of each history that is held back, are left."
+    f"No epsilon up to 16 {SURELY_LITTLE}, at this size. Sums without noise, and a share of each history that is held "
+    "back, are left."
 )
 
 
@@ -25,7 +27,7 @@ _NONE = (
 @click.option(
     "--epsilon",
     type=float,
-    help="The promise, against one dishonest server.  [default: the smallest that costs less than a tenth]",
+    help="The promise, against one dishonest server.  [default: the smallest that surely costs less than a tenth]",
 )
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="The probability with which it may fail.")
 @click.option("--messages", type=click.IntRange(min=2), default=5, show_default=True, help="Of each person, in a life.")
@@ -84,10 +86,7 @@ def _tell(found: Forecast) -> None:
     if found.affordable is None:
         told = _NONE
     else:
-        told = (
-            "The smallest epsilon that costs less than a tenth of the accuracy at this size, by the more cautious of "
-            f"both: about {found.affordable:.2g}."
-        )
+        told = f"The smallest epsilon at this size that {SURELY_LITTLE}: about {found.affordable:.2g}."
     click.echo(fill(told, 79))
 
 

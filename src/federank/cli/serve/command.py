@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from federank.cli.plan import SURELY_LITTLE
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.serve.flags import ServeCommand, serve_options
 from federank.errors import SettingError
@@ -180,7 +181,7 @@ def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, s
     click.echo(f"store        {without_password(store)}")
 
 
-_PLAN_HINT = "federank plan tells from which size on it costs little"
+_PLAN_HINT = f"federank plan tells from which size on it {SURELY_LITTLE}"
 
 
 def _tell_of_sums(store: str) -> None:

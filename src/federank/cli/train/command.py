@@ -116,7 +116,7 @@ def _common(**_: Any) -> None:
 
 def _preset(method: str) -> list[click.Parameter]:
     if method == "frugal":
-        told = "affordable: with noise, if this many people can have it for less than a tenth of the accuracy."
+        told = "affordable: with noise, if with this many people it surely costs less than a tenth of the accuracy."
         return [click.Option(["--preset"], type=click.Choice([AFFORDABLE]), help=told)]
     if method != "fpl":
         return []
