@@ -35,6 +35,8 @@ def trained_on_all(shop, tmp_path, *arguments):
         (["--messages", "2", "--cohorts", "3", "--rounds", "5"], "which takes 6 rounds, but rounds is 5"),
         (["--factors", "31"], "factors is 31, but there are only 30 items"),
         (["--factors", "0"], "factors is 0"),
+        (["--delta", "1e-5"], "--delta goes with --epsilon or --sigma: name one of them too."),
+        (["--messages", "2000", "--epsilon", "4"], "messages is 2,000, but"),
         (["--alpha", "-1"], "alpha is -1.0; a number 0 or more is needed."),
         (["--alpha", "nan"], "alpha is nan"),
         (["--regulariser", "-0.5"], "regulariser is -0.5; a number 0 or more is needed."),

@@ -106,6 +106,19 @@ def test_the_affordable_promise_is_refused_beside_another(tmp_path):
     assert "leave out --epsilon" in str(refused.exception)
 
 
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--delta", 0], "delta is 0; a probability above 0 and below 1 is needed."),
+        (["--delta", 1], "delta is 1; a probability above 0 and below 1 is needed."),
+        (["--epsilon", -1], "epsilon is -1; a number above 0 is needed."),
+        (["--epsilon", "inf"], "epsilon is inf; a number above 0 is needed."),
+    ],
+)
+def test_what_is_no_promise_is_refused_by_its_own_name(flags, sentence):
+    assert str(planned("--people", 100, "--items", 100, *flags).exception) == sentence
+
+
 def test_a_promise_that_is_none_is_refused():
     for flags in (["--epsilon", 0], ["--epsilon", 1, "--delta", 2]):
         refused = planned("--people", 100, "--items", 100, *flags)

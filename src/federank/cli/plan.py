@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -45,11 +46,10 @@ def plan(people: int, items: int, epsilon: float | None, delta: float, messages:
     """
     from federank.protocol.squares.private.forecast import affordable, forecast
 
-    if not (epsilon is None or epsilon > 0) or not 0 < delta < 1:
-        raise SettingError(
-            f"epsilon is {epsilon or 0:g} and delta {delta:g}; an epsilon above 0 and a delta between 0 and 1 are "
-            "needed."
-        )
+    if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
+        raise SettingError(f"epsilon is {epsilon:g}; a number above 0 is needed.")
+    if not 0 < delta < 1:
+        raise SettingError(f"delta is {delta:g}; a probability above 0 and below 1 is needed.")
     epsilon = affordable(people, items, delta) if epsilon is None else epsilon
     if epsilon is None:
         told = {"people": people, "items": items, "epsilon": None, "affordable": None}

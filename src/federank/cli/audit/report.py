@@ -91,11 +91,12 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
         _tell_epochs(findings)
     _tell_more(found)
     best = found.attacks[_strongest(found)]
-    click.echo(
-        f"What it means: {found.disclosed_share:.1%} of a person's items {_left(about)} at least once. With\n"
-        f"everything it saw, it names {_percent(best['recall'])} of a person's items, and\n"
-        f"{_percent(best['precision'])} of what it names is right."
+    told = (
+        f"What it means: {found.disclosed_share:.1%} of a person's items {_left(about)} at least once. With everything "
+        f"it saw, it names {_percent(best['recall'])} of a person's items, and {_percent(best['precision'])} of what "
+        "it names is right."
     )
+    click.echo(fill(told, 79))
     if about.get("family") == "squares":
         _tell_of_few_messages(about)
     _tell_sample(about)
@@ -127,8 +128,9 @@ def _after(found: Findings, about: dict[str, Any]) -> str:
 
 def _left(about: dict[str, Any]) -> str:
     """How what has left a device has left it."""
-    only_sums = about["sees"] in ("sums", "leader", "helper", "outsider")
-    return "went into a sum" if about.get("family") == "squares" and only_sums else "were sent openly"
+    if about.get("family") == "squares" and about["sees"] in ("sums", "leader", "helper", "outsider"):
+        return "went into a sum"
+    return "were sent in two parts that both servers put together" if about["sees"] == "both" else "were sent openly"
 
 
 def _tell_of_few_messages(about: dict[str, Any]) -> None:

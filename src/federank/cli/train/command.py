@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from federank.checks import no_such
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.train.affordable import AFFORDABLE, affordable_promise, refuse_beside_affordable
-from federank.cli.train.idle_flags import offered, refuse_idle_flags
+from federank.cli.train.idle_flags import offered, refuse_delta_without_noise, refuse_idle_flags
 from federank.cli.train.tracking import TRACK_HELP
 from federank.data.ways import WAYS
 from federank.errors import ModelError, SettingError
@@ -169,6 +169,8 @@ def _train(
     model = method(**settings)
     if preset == AFFORDABLE:
         refuse_beside_affordable(settings, folds=folds, search=search)
+    else:
+        refuse_delta_without_noise(model.settings)
     checkpoint = out.parent / f"{out.name}.checkpoint"
     conduct = Conduct(engine=engine, threads=threads, cluster=cluster, shards=shards)
     if folds is not None:
