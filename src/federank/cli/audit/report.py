@@ -88,7 +88,7 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
         "  of those never sent as liked. Gain: order beyond popularity or chance.\n"
     )
     if len(findings) > 1:
-        _tell_epochs(findings)
+        _tell_epochs(findings, about)
     _tell_more(found)
     best = found.attacks[_strongest(found)]
     told = (
@@ -164,10 +164,11 @@ def _tell_of_few_messages(about: dict[str, Any]) -> None:
     click.echo(fill(inferred, 79))
 
 
-def _tell_epochs(findings: list[Findings]) -> None:
+def _tell_epochs(findings: list[Findings], about: dict[str, Any]) -> None:
     from federank.cli.tables import new_table, show
 
-    table = new_table("Epoch>", "Sent openly>", "All together: right>", "Found>", "Order>", "Gain>")
+    sent = "Sent openly>" if _left(about).endswith("openly") else "Sent>"
+    table = new_table("Epoch>", sent, "All together: right>", "Found>", "Order>", "Gain>")
     for found in findings:
         best = found.attacks[_strongest(found)]
         table.add_row(
