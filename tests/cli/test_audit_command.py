@@ -105,6 +105,12 @@ def test_another_server_than_was_asked_for_is_told(shop, arguments, words):
     assert "averaged" not in told("fpl", "--data", shop, "--epochs", 2, "--quiet")
 
 
+@pytest.mark.parametrize("sees", ["both", "sums"])
+def test_no_report_calls_open_what_left_in_parts_or_sums(shop, sees):
+    words = ["frugal", "--messages", 2, "--factors", 4, "--per-epoch", "--sees", sees]
+    assert "openly" not in told(*words, "--data", shop, "--quiet")
+
+
 def test_devices_of_the_servers_own_are_told_only_where_it_has_some(shop):
     answer = told("pmf", "--data", shop, "--iterations", 2, "--people", 1, "--quiet")
     assert "Means over 1 of" in answer

@@ -1,6 +1,7 @@
 """`federank train frugal` on the command line: what cannot be is refused in a sentence, with exit code 2."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.cli.program import program
@@ -35,6 +36,8 @@ def trained_on_all(shop, tmp_path, *arguments):
         (["--messages", "2", "--cohorts", "3", "--rounds", "5"], "which takes 6 rounds, but rounds is 5"),
         (["--factors", "31"], "factors is 31, but there are only 30 items"),
         (["--factors", "0"], "factors is 0"),
+        (["--delta", "1e-5"], "--delta goes with --epsilon or --sigma: name one of them too."),
+        (["--messages", "2000", "--epsilon", "4"], "messages is 2,000, but"),
         (["--alpha", "-1"], "alpha is -1.0; a number 0 or more is needed."),
         (["--alpha", "nan"], "alpha is nan"),
         (["--regulariser", "-0.5"], "regulariser is -0.5; a number 0 or more is needed."),
@@ -81,3 +84,10 @@ def test_a_search_without_a_part_to_tune_on_is_a_sentence_and_exit_code_2(shop, 
     answer = trained_on_all(shop, tmp_path, *arguments)
     assert answer.returncode == 2
     assert sentence in " ".join(answer.stderr.split())
+
+
+def test_the_list_of_methods_tells_the_messages_that_were_measured():
+    told = " ".join(program("train", "--help").stdout.split())
+    assert "5 messages" in told
+    assert "132 to 1,063" in told
+    assert "132 to 1,063 messages" in (Path(__file__).parents[2] / "README.md").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,11 @@ from federank.errors import SettingError
 if TYPE_CHECKING:
     from federank.protocol.squares.private.forecast import Forecast
 
+SURELY_LITTLE = "surely costs less than a tenth of the accuracy, by the more cautious of the measured curves"
+"""What makes a promise affordable, in the words of every command that chooses one."""
 _NONE = (
-    "No epsilon up to 16 surely costs less than a tenth of the accuracy at this size. Sums without noise, and a share "
-    "of each history that is held back, are left."
+    f"No epsilon up to 16 {SURELY_LITTLE}, at this size. Sums without noise, and a share of each history that is held "
+    "back, are left."
 )
 
 
@@ -25,7 +28,7 @@ _NONE = (
 @click.option(
     "--epsilon",
     type=float,
-    help="The promise, against one dishonest server.  [default: the smallest that costs less than a tenth]",
+    help="The promise, against one dishonest server.  [default: the smallest that surely costs less than a tenth]",
 )
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="The probability with which it may fail.")
 @click.option("--messages", type=click.IntRange(min=2), default=5, show_default=True, help="Of each person, in a life.")
@@ -43,11 +46,10 @@ def plan(people: int, items: int, epsilon: float | None, delta: float, messages:
     """
     from federank.protocol.squares.private.forecast import affordable, forecast
 
-    if not (epsilon is None or epsilon > 0) or not 0 < delta < 1:
-        raise SettingError(
-            f"epsilon is {epsilon or 0:g} and delta {delta:g}; an epsilon above 0 and a delta between 0 and 1 are "
-            "needed."
-        )
+    if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
+        raise SettingError(f"epsilon is {epsilon:g}; a number above 0 is needed.")
+    if not 0 < delta < 1:
+        raise SettingError(f"delta is {delta:g}; a probability above 0 and below 1 is needed.")
     epsilon = affordable(people, items, delta) if epsilon is None else epsilon
     if epsilon is None:
         told = {"people": people, "items": items, "epsilon": None, "affordable": None}
@@ -70,20 +72,44 @@ def _tell(found: Forecast) -> None:
         "Noise of each server": f"sigma {found.sigma:.3g}: on each message {_several(found.sigmas)}",
         "A round": "stays open until everybody has reported; noise costs the same for fewer",
         "A message": f"{found.bytes_up / 1e6:,.2f} MB at most, {found.factors} factors",
-        "P@10 to expect": f"{found.kept_cities:.0%} of what Frugal reaches without noise where tastes matter much\n"
-        f"{'':<24}(made-up cities), {found.kept_films:.0%} where popularity explains much (MovieLens)",
+        "P@10 to expect": _expected(found),
     }
     for name, told in rows.items():
         click.echo(f"  {name + ':':<22}{told}")
     click.echo()
+    if found.messages != found.measured_messages:
+        told = (
+            f"Accuracy was measured with {found.measured_messages} messages, not {found.messages}; another number may "
+            "keep another share."
+        )
+        click.echo(f"{fill(told, 79)}\n")
     if found.affordable is None:
         told = _NONE
     else:
-        told = (
-            "The smallest epsilon that costs less than a tenth of the accuracy at this size, by the more cautious of "
-            f"both: about {found.affordable:.2g}."
-        )
+        told = f"The smallest epsilon at this size that {SURELY_LITTLE}: about {found.affordable:.2g}."
     click.echo(fill(told, 79))
+
+
+def _expected(found: Forecast) -> str:
+    """The accuracy to expect on each kind of data, where it was measured."""
+    kinds = {
+        "where tastes matter much (made-up cities)": found.kept_cities,
+        "where popularity explains much (MovieLens)": found.kept_films,
+        "with many venues, few people (Italy)": found.kept_italy,
+        "with many items, few people (Amazon)": found.kept_amazon,
+    }
+    if all(kept is None for kept in kinds.values()):
+        return _lines(
+            "not measured where noise is so loud; it was worse than",
+            "popularity with 1,353 and 1,835 people at epsilon 1",
+        )
+    shares = ("not measured" if kept is None else f"{kept:.0%}" for kept in kinds.values())
+    told = (f"{share:>12}  {kind}" for kind, share in zip(kinds, shares, strict=True))
+    return _lines("of what Frugal reaches without noise", *told)
+
+
+def _lines(*lines: str) -> str:
+    return f"\n{'':<24}".join(lines)
 
 
 def _several(sigmas: tuple[float, ...]) -> str:

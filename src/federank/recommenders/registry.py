@@ -20,7 +20,7 @@ METHODS = {
     "frugal": (
         "federank.recommenders.methods.frugal",
         "Frugal",
-        "A handful of messages in a lifetime: better accuracy than FPL with 1/500 of its messages.",
+        "5 messages in a lifetime: better accuracy than FPL with 132 to 1,063 (MovieLens 1M).",
     ),
     "fpl": ("federank.recommenders.methods.fpl", "FPL", "Federated pair-wise learning: FPL / FedeRank."),
     "bpr": (

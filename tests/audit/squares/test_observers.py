@@ -77,3 +77,5 @@ def test_the_report_tells_an_observers_promise_in_words(tmp_path):
     }
     assert "epsilon 4 at delta 1e-06 against this observer" in " ".join(told["leader"].split())
     assert "read every message" in " ".join(told["both"].split())
+    assert "were sent in two parts that both servers put together" in " ".join(told["both"].split())
+    assert "openly" not in told["both"]

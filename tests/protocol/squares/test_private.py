@@ -1,9 +1,12 @@
 """Frugal with a promise: messages of bounded length, sums that hide a person as far as is claimed, and no further."""
 
 import math
+import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
 
 from federank.engines.squares import compiled, reference
@@ -205,6 +208,30 @@ def test_noise_that_cannot_be_drawn_is_refused():
         planned(1e-4, 5, 100, 100, None)
     with pytest.raises(SettingError, match="wrap"):
         planned(1.0, 5, 600_000, 100, None)
+
+
+@pytest.mark.parametrize("messages", [20, 60, 2_000, 100_000])
+def test_more_messages_than_noise_can_be_divided_over_are_refused_with_how_many_go(messages):
+    mu = mu_for(2.0, 1e-6)
+    with pytest.raises(SettingError, match=f"messages is {messages:,}, .* at most 19 .* ask for fewer messages"):
+        planned(mu, messages, 50_000, 3_000, None)
+    assert len(planned(mu, 19, 50_000, 3_000, None).deviations) == 19
+
+
+@given(mu=st.floats(0.004, 60), messages=st.integers(2, 60))
+def test_as_many_messages_as_the_refusal_names_are_accepted(mu, messages):
+    try:
+        planned(mu, messages, 1_000, 1_000, None)
+    except SettingError as refusal:
+        most = int(re.search(r"at most (\d+)", str(refusal)).group(1))
+        assert most < messages
+        planned(mu, most, 1_000, 1_000, None)
+        with pytest.raises(SettingError):
+            planned(mu, most + 1, 1_000, 1_000, None)
+
+
+def test_no_noise_may_be_divided_over_any_number_of_messages():
+    assert planned(math.inf, 5_000, 1_000, 1_000, None).deviations == (0,) * 5_000
 
 
 def test_the_epsilon_of_deniable_sharing_is_no_promise_of_noise():

@@ -6,7 +6,7 @@ from tests.service.device.worlds import served
 from tests.service.fleet.test_ratings import ITEMS, PEOPLE, ROUND, people, play, written
 from tests.service.helper.helpers import ThreadedHelper
 
-from federank.cli.serve.command import _tell_of_sums
+from federank.cli.serve.command import _tell_of_promise
 from federank.engines.ratings import reference
 from federank.engines.ratings.federation import RatingFederation
 from federank.errors import SettingError
@@ -71,10 +71,22 @@ def test_the_operator_is_told_the_promise_and_what_noise_does_to_ratings(
 ):
     store, sums = f"sqlite:///{tmp_path / 'f.sqlite'}", SumsDemand(helper=helper.origin, sigma=sigma, least_cohort=20)
     open_store(store, Demand(data=people, source="two", method="pmf", sums=sums))
-    _tell_of_sums(store)
+    _tell_of_promise(store)
     said = capsys.readouterr()
     assert f"promise      {promise}" in said.out
     assert ("worse than by everybody's own mean" in said.err) == is_warned
+
+
+@pytest.mark.parametrize(
+    ("method", "how"),
+    [("frugal", "--helper URL"), ("pmf", "--helper URL"), ("fpl", "--method frugal --helper URL")],
+)
+def test_the_operator_is_told_that_a_server_without_a_helper_reads_every_message(tmp_path, capsys, method, how):
+    store = f"sqlite:///{tmp_path / 'f.sqlite'}"
+    open_store(store, Demand(data=people, source="two", method=method, accepts_few=True))
+    _tell_of_promise(store)
+    told = f"promise      none: this server can read every message ({how}: only sums, for a new --store)\n"
+    assert capsys.readouterr().out == told
 
 
 def test_virtual_ratings_and_sums_are_not_asked_for_together(tmp_path):

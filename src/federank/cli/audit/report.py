@@ -88,14 +88,15 @@ def tell_audit(findings: list[Findings], about: dict[str, Any], asked: str) -> N
         "  of those never sent as liked. Gain: order beyond popularity or chance.\n"
     )
     if len(findings) > 1:
-        _tell_epochs(findings)
+        _tell_epochs(findings, about)
     _tell_more(found)
     best = found.attacks[_strongest(found)]
-    click.echo(
-        f"What it means: {found.disclosed_share:.1%} of a person's items {_left(about)} at least once. With\n"
-        f"everything it saw, it names {_percent(best['recall'])} of a person's items, and\n"
-        f"{_percent(best['precision'])} of what it names is right."
+    told = (
+        f"What it means: {found.disclosed_share:.1%} of a person's items {_left(about)} at least once. With everything "
+        f"it saw, it names {_percent(best['recall'])} of a person's items, and {_percent(best['precision'])} of what "
+        "it names is right."
     )
+    click.echo(fill(told, 79))
     if about.get("family") == "squares":
         _tell_of_few_messages(about)
     _tell_sample(about)
@@ -127,8 +128,9 @@ def _after(found: Findings, about: dict[str, Any]) -> str:
 
 def _left(about: dict[str, Any]) -> str:
     """How what has left a device has left it."""
-    only_sums = about["sees"] in ("sums", "leader", "helper", "outsider")
-    return "went into a sum" if about.get("family") == "squares" and only_sums else "were sent openly"
+    if about.get("family") == "squares" and about["sees"] in ("sums", "leader", "helper", "outsider"):
+        return "went into a sum"
+    return "were sent in two parts that both servers put together" if about["sees"] == "both" else "were sent openly"
 
 
 def _tell_of_few_messages(about: dict[str, Any]) -> None:
@@ -162,10 +164,11 @@ def _tell_of_few_messages(about: dict[str, Any]) -> None:
     click.echo(fill(inferred, 79))
 
 
-def _tell_epochs(findings: list[Findings]) -> None:
+def _tell_epochs(findings: list[Findings], about: dict[str, Any]) -> None:
     from federank.cli.tables import new_table, show
 
-    table = new_table("Epoch>", "Sent openly>", "All together: right>", "Found>", "Order>", "Gain>")
+    sent = "Sent openly>" if _left(about).endswith("openly") else "Sent>"
+    table = new_table("Epoch>", sent, "All together: right>", "Found>", "Order>", "Gain>")
     for found in findings:
         best = found.attacks[_strongest(found)]
         table.add_row(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from federank.cli.plan import SURELY_LITTLE
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.serve.flags import ServeCommand, serve_options
 from federank.errors import SettingError
@@ -92,7 +93,7 @@ def _serve(
         token = open_store(store, demand)
         scheme = "https" if certificate else "http"
         _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
-        _tell_of_sums(store)
+        _tell_of_promise(store)
         if certificate is not None and self_signed:
             click.echo(
                 f"certificate  {certificate}  (for {', '.join(hosts_of(certificate))}; give it to devices: --ca)"
@@ -180,21 +181,25 @@ def _tell(scheme: str, host: str, port: int, admin_host: str, admin_port: int, s
     click.echo(f"store        {without_password(store)}")
 
 
-_PLAN_HINT = "federank plan tells from which size on it costs little"
+_PLAN_HINT = f"federank plan tells from which size on it {SURELY_LITTLE}"
 
 
-def _tell_of_sums(store: str) -> None:
-    """What a federation of sums promises and how its messages are checked; what it means where there is none of it."""
+def _tell_of_promise(store: str) -> None:
+    """What a federation promises and how messages of sums are checked; what it means where there is none of it."""
     from federank.protocol.accountant import epsilon_of_mu
     from federank.protocol.sums.charter import GRADIENTS
+    from federank.service.server.federation.charter import read_charter
     from federank.service.server.store.database import Database
-    from federank.service.server.sums.agreeing import get_agreement
 
     database = Database(store)
     with database.connection() as connection:
-        agreed = get_agreement(connection)
+        federation = read_charter(connection)
     database.release()
+    assert federation is not None, "the store was opened"
+    agreed = federation.sums
     if agreed is None:
+        how = "--helper URL" if federation.family.sums else "--method frugal --helper URL"
+        click.echo(f"promise      none: this server can read every message ({how}: only sums, for a new --store)")
         return
     charter = agreed.charter
     if all(charter.noises):

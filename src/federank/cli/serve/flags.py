@@ -161,8 +161,8 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
                 type=float,
                 metavar="X",
                 help="With --helper: what all messages of a life may tell whoever runs one of the two servers. "
-                " [default: the smallest that costs less than a tenth of the accuracy with --target people; none where "
-                "there is none]",
+                " [default: the smallest that surely costs less than a tenth of the accuracy with --target people; "
+                "none where there is none]",
             ),
             click.option(
                 "--sigma",

@@ -1,7 +1,7 @@
 """`federank train frugal --preset affordable`: the promise that the size of a federation can have for little.
 
 Noise is the same for any number of people. From some size on it costs less than a tenth of the accuracy, by the more
-cautious of two measured curves (protocol/squares/private/forecast.py); below it, sums go without.
+cautious of the measured curves (protocol/squares/private/forecast.py); below it, sums go without.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from federank.cli.plan import SURELY_LITTLE
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
 
@@ -34,8 +35,8 @@ def affordable_promise(part: Interactions, settings: Mapping[str, Any]) -> dict[
     epsilon = affordable(people, items, settings.get("delta", 1e-6))
     size = f"{people:,} people and {items:,} items"
     if epsilon is None:
-        click.echo(f"{size}: no promise costs less than a tenth of the accuracy, so sums carry no noise.", err=True)
+        click.echo(f"{size}: no epsilon up to 16 {SURELY_LITTLE}, so sums carry no noise.", err=True)
         return {}
     epsilon = math.ceil(100 * epsilon) / 100
-    click.echo(f"{size}: epsilon {epsilon:g} costs less than a tenth of the accuracy.", err=True)
+    click.echo(f"{size}: epsilon {epsilon:g} {SURELY_LITTLE}.", err=True)
     return {"epsilon": epsilon}

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from federank.checks import no_such
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.train.affordable import AFFORDABLE, affordable_promise, refuse_beside_affordable
-from federank.cli.train.idle_flags import offered, refuse_idle_flags
+from federank.cli.train.idle_flags import offered, refuse_delta_without_noise, refuse_idle_flags
 from federank.cli.train.tracking import TRACK_HELP
 from federank.data.ways import WAYS
 from federank.errors import ModelError, SettingError
@@ -116,7 +116,7 @@ def _common(**_: Any) -> None:
 
 def _preset(method: str) -> list[click.Parameter]:
     if method == "frugal":
-        told = "affordable: with noise, if this many people can have it for less than a tenth of the accuracy."
+        told = "affordable: with noise, if with this many people it surely costs less than a tenth of the accuracy."
         return [click.Option(["--preset"], type=click.Choice([AFFORDABLE]), help=told)]
     if method != "fpl":
         return []
@@ -169,6 +169,8 @@ def _train(
     model = method(**settings)
     if preset == AFFORDABLE:
         refuse_beside_affordable(settings, folds=folds, search=search)
+    else:
+        refuse_delta_without_noise(model.settings)
     checkpoint = out.parent / f"{out.name}.checkpoint"
     conduct = Conduct(engine=engine, threads=threads, cluster=cluster, shards=shards)
     if folds is not None:

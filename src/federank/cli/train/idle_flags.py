@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -57,6 +57,20 @@ def refuse_idle_flags(method: type[Recommender], way: str, folds: int | None) ->
     for name in _OF_SPLITS:
         if name not in used and _given(name):
             raise SettingError(f"{reason}; leave out {_flag(name)}.")
+
+
+def refuse_delta_without_noise(settings: Any) -> None:
+    """Raise for a delta that belongs to no noise."""
+    from federank.protocol.pairs.recipes import FPLSettings
+    from federank.protocol.squares.recipes import SquaresSettings
+
+    noise = None
+    if isinstance(settings, SquaresSettings) and not settings.promises:
+        noise = "--epsilon or --sigma: name one of them too"
+    elif isinstance(settings, FPLSettings) and not settings.noise:
+        noise = "--noise: name it too"
+    if noise and _given("delta"):
+        raise SettingError(f"--delta goes with {noise}.")
 
 
 def _idle(method: type[Recommender]) -> dict[str, str]:

@@ -34,6 +34,8 @@ FEWEST_JOINED, MOST_JOINED, JOINED_PER_SIGNAL = 15, 25, 0.4
 DROWNED_POWER, JOINED_POWER = 0.4, 0.2
 DROWNED, HEARD = 10.0, 25.0
 """All chosen on the validation parts of MovieLens 100K and 1M and of cities; docs/frugal.md tells how."""
+MOST_MESSAGES = 2 + int(2 / GROWTH * math.log(MOST_DEVIATION / LEAST_DEVIATION))
+"""35: from the second message to the last, noise falls from the most that is drawn to the least."""
 
 
 class PrivatePlan(NamedTuple):
@@ -59,15 +61,36 @@ class PrivatePlan(NamedTuple):
 
 def planned(mu: float, messages: int, people: int, n_items: int, factors: int | None) -> PrivatePlan:
     """Divide a promise over so many messages; mu infinite: no noise, but messages in whole numbers all the same."""
-    later = [math.exp(GROWTH * number) for number in range(messages - 1)]
-    shares = [POPULARITY_SHARE, *((1 - POPULARITY_SHARE) * growing / sum(later) for growing in later)]
-    noiseless = math.isinf(mu)
-    deviations = tuple(0 if noiseless else math.ceil(C_INT / (mu * math.sqrt(share))) for share in shares)
-    signal = math.inf if noiseless else people * mu / math.sqrt(n_items)
-    if not noiseless:
+    if math.isinf(mu):
+        signal, deviations = math.inf, (0,) * messages
+    else:
+        signal, deviations = people * mu / math.sqrt(n_items), _deviations(mu, messages)
         _refuse_extremes(deviations, people)
     wanted, power = _shape(signal)
     return PrivatePlan(deviations, min(wanted, n_items) if factors is None else factors, power)
+
+
+def _deviations(mu: float, messages: int) -> tuple[int, ...]:
+    """One server's noise on each message, by its share of mu^2."""
+    most = _most_messages(mu)
+    if messages > most and mu * math.sqrt(POPULARITY_SHARE) >= C_INT / MOST_DEVIATION:
+        raise SettingError(
+            f"messages is {messages:,}, but a promise of this size can be divided over at most {most} before the "
+            "noise on one of them drowns everything; ask for fewer messages."
+        )
+    later = [math.exp(GROWTH * number) for number in range(min(messages, MOST_MESSAGES) - 1)]
+    shares = [POPULARITY_SHARE, *((1 - POPULARITY_SHARE) * growing / sum(later) for growing in later)]
+    return tuple(math.ceil(C_INT / (mu * math.sqrt(share))) for share in shares)
+
+
+def _most_messages(mu: float) -> int:
+    """Over how many messages a promise can be divided: the second one's noise, the largest, is one that is drawn.
+
+    With n messages its share is (1 - POPULARITY_SHARE) (e^GROWTH - 1) / (e^(GROWTH (n - 1)) - 1).
+    """
+    root = mu * MOST_DEVIATION / C_INT  # of one over the smallest share that can be had
+    grown = math.log1p((1 - POPULARITY_SHARE) * math.expm1(GROWTH) * root * root)
+    return 1 + int(min(MOST_MESSAGES - 1, grown / GROWTH))
 
 
 def _shape(signal: float) -> tuple[int, float]:
