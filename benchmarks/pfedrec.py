@@ -36,15 +36,10 @@ class NeverDrawn(fr.PFedRec):
         return vectors
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="ml-100k")
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--leave-out", choices=["training", "held-out"], default="training")
-    asked = parser.parse_args()
-    data = fr.load(asked.data)
+def judged(data: fr.Interactions, rounds: int, leave_out: str) -> list[dict[str, float]]:
+    """What PFedRec reaches on validation and test after every tenth round."""
     split = fr.split_leave_last_out(data, validation=True)
-    model = (NeverDrawn if asked.leave_out == "held-out" else fr.PFedRec)(rounds=asked.rounds)
+    model = (NeverDrawn if leave_out == "held-out" else fr.PFedRec)(rounds=rounds)
     if isinstance(model, NeverDrawn):
         train = split.train.compact()
         number = {item: place for place, item in enumerate(train.item_ids.tolist())}
@@ -54,18 +49,30 @@ def main() -> None:
             for items in everything
         ]
     parts = {"validation": split.development, "test": Split(split.train, split.test)}
+    found: list[dict[str, float]] = []
 
     def judge(number: int) -> None:
         if number % 10 == 0:
-            found = {name: evaluate_with_sampled_negatives(model, part, negatives=99) for name, part in parts.items()}
+            values = {name: evaluate_with_sampled_negatives(model, part, negatives=99) for name, part in parts.items()}
             figures = {
-                f"{name} {metric}": round(values[f"sampled_{metric}@10"], 4)
-                for name, values in found.items()
+                f"{name} {metric}": round(those[f"sampled_{metric}@10"], 4)
+                for name, those in values.items()
                 for metric in ("hit_rate", "ndcg")
             }
-            print(json.dumps({"never drawn": asked.leave_out, "round": number, **figures}), flush=True)
+            found.append({"round": number, **figures})
 
     model.fit(split.train, conduct=fr.Conduct(after_epoch=judge))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="ml-100k")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--leave-out", choices=["training", "held-out"], default="training")
+    asked = parser.parse_args()
+    for figures in judged(fr.load(asked.data), asked.rounds, asked.leave_out):
+        print(json.dumps({"never drawn": asked.leave_out, **figures}), flush=True)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ data = "north"
 group = "Popular"
 metric = "item_coverage"
 text = "Their city has fewer places."
+shown_by = { test = "tests/test_it.py::test_this" }
 """
 
 

@@ -40,7 +40,7 @@ from federank.studies.plan.poison import read_poison
 from federank.studies.plan.ranges import points, several
 from federank.studies.plan.study import RATING_METRICS, DataSet, ModelEntry, Over, Point, Study
 from federank.studies.plan.vocabulary import as_table, as_tables, refuse_unknown, setting_names
-from federank.studies.plan.wishes import KEYS, wishes_of
+from federank.studies.plan.wishes import KEYS, SHOWN_BY, wishes_of
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -65,6 +65,10 @@ def as_study(document: dict[str, Any], name: str) -> Study:
     for kind, known in KEYS.items():
         for entry in as_tables(document[kind], kind) if document.get(kind) else []:
             refuse_unknown(entry, known, f"[[{kind}]]")
+            if "shown_by" in entry:
+                refuse_unknown(
+                    as_table(entry["shown_by"], "shown_by of a [[note]]"), SHOWN_BY, "shown_by of a [[note]]"
+                )
     entries = [entry for entry in _data_tables(document) if not entry.get("skip")]
     choose = _choose(document.get("choose", {}), "[choose]")
     models = [

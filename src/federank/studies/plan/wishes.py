@@ -6,7 +6,8 @@
                  choosing on the test part)
     [[figure]]   kind; title, groups, baselines, data, metric, sweep
     [[paper]]    data, group, metrics = { "precision@10" = 0.118 }, source; settings = { pi = 0.1 }: at one point
-    [[note]]     text; data, group, metric: why ours differs from the paper's there (a missing one: everywhere)
+    [[note]]     text; data, group, metric: why ours differs from the paper's there (a missing one: everywhere);
+                 shown_by = { group, data, sweep, test, paper }: what shows that it is so (report/explanations.py)
 
 A study without wishes gets a table of the usual metrics, and every figure that its runs can fill.
 """
@@ -87,6 +88,8 @@ class Note:
     data: str | Sequence[str] = ()
     group: str | Sequence[str] = ()
     metric: str | Sequence[str] = ()
+    shown_by: Mapping[str, str] = field(default_factory=dict)
+    """What shows it: a row (group, data), a sweep, a test or the paper itself. A note without it explains nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +109,8 @@ class Wishes:
 _RECORDS: dict[str, type[Any]] = {"paper": Published, "table": TableWish, "figure": FigureWish, "note": Note}
 KEYS = {kind: tuple(one.name for one in fields(record)) for kind, record in _RECORDS.items()}
 """What each table of the report's may say."""
+SHOWN_BY = ("group", "data", "sweep", "test", "paper")
+"""What a note may name as its evidence."""
 
 NEEDS = {"cost-against-precision": "communication", "item-updates": "item_updates", "popularity": "popularity"}
 """Which extra each kind of figure draws (run/extras.py); all other kinds are drawn from metrics and curves."""
@@ -213,13 +218,13 @@ def _among(name: str, named: str | Sequence[str] | None) -> bool:
     return named is None or name in _listed(named)
 
 
-def note_on(wishes: Wishes, row: Row, metric: str) -> str | None:
-    """The study's explanation of a difference in this position, if it has one."""
+def note_on(wishes: Wishes, row: Row, metric: str) -> Note | None:
+    """The study's note on a difference in this position, if it has one."""
     positions = ((row.data,), (row.group, row.label), (metric, parts(metric)[0]))
     for note in wishes.notes:
         said = (_listed(named) for named in (note.data, note.group, note.metric))
         if all(not names or set(names).intersection(position) for names, position in zip(said, positions, strict=True)):
-            return note.text
+            return note
     return None
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from federank.studies.plan.wishes import Wishes
-from federank.studies.report.run_tables import UNEXPLAINED, explanation
+from federank.studies.report.explanations import UNEXPLAINED, Explain
 from federank.studies.report.tables import NOTABLE, Difference
 
 
-def comparison(wishes: Wishes, differences: Sequence[Difference]) -> str:
+def comparison(differences: Sequence[Difference], explain: Explain) -> str:
     """The two sentences; nothing where no paper has these figures."""
     if not differences:
         return ""
@@ -22,7 +21,7 @@ def comparison(wishes: Wishes, differences: Sequence[Difference]) -> str:
     near += f"{NOTABLE:.0f} % of it."
     if not far:
         return near
-    unexplained = sum(explanation(wishes, one).startswith(UNEXPLAINED) for one in far)
+    unexplained = sum(explain(one).startswith(UNEXPLAINED) for one in far)
     groups = list(dict.fromkeys(one.row.group for one in far))
     return (
         f"{near} The others are of {_listed(groups)}: {len(far) - unexplained:,} have a note that explains them, "

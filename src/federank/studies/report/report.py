@@ -25,6 +25,7 @@ from federank.files import write_whole
 from federank.studies.figures.draw import Picture, draw_figures
 from federank.studies.plan.wishes import Wishes, read_wishes, tables_wished
 from federank.studies.report.comparison import comparison
+from federank.studies.report.explanations import explanations
 from federank.studies.report.finding import finding
 from federank.studies.report.run_tables import (
     differences_table,
@@ -105,8 +106,9 @@ def make_report(folder: Path) -> Report:
     lines = _with_audits(results)
     rows = gather(lines)
     tables, differences = _results(wishes, rows, _users_of(results))
+    explain = explanations(wishes, differences, rows)
     about = (
-        differences_table(differences, wishes),
+        differences_table(differences, explain),
         privacy_table(lines),
         failures_table(lines),
         runs_table(rows, lines) if rows else None,
@@ -114,7 +116,7 @@ def make_report(folder: Path) -> Report:
     )
     return Report(
         title=wishes.title,
-        finding=" ".join(filter(None, [finding(wishes, rows), comparison(wishes, differences)])),
+        finding=" ".join(filter(None, [finding(wishes, rows), comparison(differences, explain)])),
         warnings=tuple(_warnings(wishes, lines, rows, results.count() - len({line.id for line in results.lines()}))),
         description=wishes.description,
         results=tuple(tables),

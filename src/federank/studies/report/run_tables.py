@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from federank.studies.plan.wishes import Wishes, note_on
+from federank.studies.report.explanations import UNEXPLAINED, Explain
 from federank.studies.report.tables import NOTABLE, Difference, Table, plain_table
 from federank.studies.results.line import Line
 from federank.studies.results.metric_words import words_of, written, written_once
 from federank.studies.results.rows import Row
 
-UNEXPLAINED = "unexplained"
 PRECISION = "precision@10"
 _ORDERS = (
     *(("popularity/auc",), ("auc", "fused/auc")),
@@ -33,7 +32,7 @@ _ORDERS = (
 never left; results of before have no best attack, but all of them fused."""
 
 
-def differences_table(differences: Sequence[Difference], wishes: Wishes) -> Table | None:
+def differences_table(differences: Sequence[Difference], explain: Explain) -> Table | None:
     """Every difference of more than ten percent, the largest first within each data set; None without a comparison."""
     if not differences:
         return None
@@ -48,7 +47,7 @@ def differences_table(differences: Sequence[Difference], wishes: Wishes) -> Tabl
             written(one.metric, one.ours),
             written(one.metric, one.paper),
             f"{one.percent:+.1f} %",
-            explanation(wishes, one),
+            explain(one),
         ]
         for one in notable
     ]
@@ -58,17 +57,6 @@ def differences_table(differences: Sequence[Difference], wishes: Wishes) -> Tabl
     )
     columns = ["Data", "Method", "Metric", "Ours>", "Paper>", "Diff.>", "Why"]
     return plain_table(f"Differences over {NOTABLE:.0f} % from the paper", caption, columns, cells)
-
-
-def explanation(wishes: Wishes, difference: Difference) -> str:
-    """The study's note on a difference; one that only tells that the figure was not met explains nothing."""
-    note = note_on(wishes, difference.row, difference.metric)
-    if note is None:
-        return UNEXPLAINED
-    return f"{UNEXPLAINED}: {note}" if note.lower().startswith(_NO_REASON) else note
-
-
-_NO_REASON = ("not reproduced", "unexplained", "not explained")
 
 
 def privacy_table(lines: Sequence[Line]) -> Table | None:
