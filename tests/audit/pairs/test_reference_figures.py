@@ -67,3 +67,12 @@ def test_one_negative_row_tells_more_than_popularity(movielens, triples, epochs,
     found = findings_by_epoch(movielens, pi=0.1, triples=triples, epochs=epochs)[epochs]
     assert found.attacks["vector_recovery"]["auc"] == pytest.approx(vector, abs=0.02)
     assert found.attacks["popularity"]["auc"] == pytest.approx(popularity, abs=0.02)
+
+
+def test_the_pull_of_negatives_towards_zero_is_what_hides_the_signs_of_vectors(movielens):
+    asked = {"pi": 0.3, "triples": "mean", "epochs": 5}
+    as_published = findings_by_epoch(movielens, **asked)[5].attacks["vector_signs"]
+    without_pull = findings_by_epoch(movielens, **asked, negative_regulariser=0.0)[5].attacks["vector_signs"]
+    assert as_published["precision"] < 0.1
+    assert without_pull["precision"] == pytest.approx(1.0, abs=0.001)
+    assert without_pull["recall"] == pytest.approx(0.41, abs=0.03)

@@ -6,6 +6,9 @@ for every factor. Which camp is which the signs alone do not tell. But a device 
 the whole catalogue, and of its positives only some, drawn again and again from one history: so the smaller camp is
 what the person has. Of two alike the one that people like better, by the public biases, is taken; a single camp is
 that of the negatives, and nothing is claimed.
+
+Late in training the regulariser decides: a negative that is ranked far down already has no gradient left, and the pull
+of its vector towards zero points as the positives do (docs/audits.md).
 """
 
 from __future__ import annotations
