@@ -13,10 +13,12 @@ from tests.service.server.sums.federations import HISTORIES, establish_sums, fed
 from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
 
 from federank.errors import BadMessage, SettingError
+from federank.protocol.sums.charter import GRADIENTS
 from federank.protocol.sums.offer import CLOCKS_APART, read_offer
+from federank.service.server.families.family import SumsPlan
 from federank.service.server.federation.opening import Demand, open_store
 from federank.service.server.sums import rounds, store
-from federank.service.server.sums.agreeing import SumsDemand
+from federank.service.server.sums.agreeing import SumsDemand, agree
 
 
 async def signed_by(running, key):
@@ -114,3 +116,9 @@ def test_whoever_waits_for_a_helper_that_does_not_answer_has_made_no_store(tmp_p
         waiting.join()
     assert "Is it running there?" in refused[0]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_more_messages_than_a_charter_can_name_are_refused_before_the_helper_is_asked():
+    plan = SumsPlan(GRADIENTS, 8, 9, 1.0, (0,) * 10_001, 0.0)
+    with pytest.raises(SettingError, match=r"messages is 10,001; a federation of sums has 10,000 at most"):
+        agree(SumsDemand(helper="http://127.0.0.1:1"), plan, None, "", b"", 10)

@@ -31,6 +31,9 @@ USUAL_CLIP = 1.0
 """A longest message, where few people play Frugal's own recipe without noise: nearly all are of that length then, so
 that nobody is louder than others. It costs at most .6 % of P@10, and leaves liars a quarter of what 4 would."""
 
+MOST_MESSAGES = 10_000
+"""Messages of a life that a charter may be about."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SumsDemand:
@@ -175,7 +178,10 @@ def refuse_absent_helper(demand: SumsDemand) -> None:
 
 
 def _unusable(demand: SumsDemand, reason: Exception) -> SettingError:
-    return SettingError(f"The helper at {demand.helper} cannot be used: {reason} Is it running there?")
+    from federank.service.server.sums.helper_line import HelperAway
+
+    asked = " Is it running there?" if isinstance(reason, HelperAway) else ""
+    return SettingError(f"The helper at {demand.helper} cannot be used: {reason}{asked}")
 
 
 def agree(
@@ -184,6 +190,11 @@ def agree(
     """The charter of sums of a new federation, agreed on with its helper."""
     from federank.service.server.sums.helper_line import HelperAway, HelperLine, HelperRefused
 
+    if len(plan.noises) > MOST_MESSAGES:
+        raise SettingError(
+            f"messages is {len(plan.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because the charter "
+            "that every device reads names the noise of each. Choose fewer."
+        )
     private = new_private_key()
     line = HelperLine(demand.helper.rstrip("/"), private, demand.authority)
     try:
