@@ -192,8 +192,8 @@ def agree(
 
     if len(plan.noises) > MOST_MESSAGES:
         raise SettingError(
-            f"messages is {len(plan.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because the charter "
-            "that every device reads names the noise of each. Choose fewer."
+            f"messages is {len(plan.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because the "
+            "charter that every device reads names the noise of each. Choose fewer."
         )
     private = new_private_key()
     line = HelperLine(demand.helper.rstrip("/"), private, demand.authority)
