@@ -1,8 +1,8 @@
 """What a round costs a device and the server: sent, received and computed, whatever family the method is of.
 
 A `Cost` is of an iteration in which everybody takes part once: figures of a device are means over all devices, those
-of the server are for all of them together. Each family counts its own (operations.py beside its engines), and has
-beside it what a paper's formulas say.
+of the server are for all of them together. Two families count theirs (ratings/operations.py, squares/operations.py),
+and have beside it what a paper's formulas say.
 
 Multiplications are counted by handing the plain forms of the steps (protocol/, models/) arrays that keep count.
 """
