@@ -1,60 +1,90 @@
-"""What an iteration computes, counted beside the paper's formulas."""
+"""What an iteration costs, counted beside the paper's formulas."""
 
 import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
-from federank.engines.ratings.operations import fcf_of_paper, fcf_operations, fedrec_of_paper, rating_operations
+from federank.engines.ratings.operations import fedrec_of_paper, of_device, of_devices, rating_cost
+from federank.protocol.ratings.messages import RatingUpdate, encode_rating_message
+from federank.protocol.ratings.recipes import PMFSettings
 
 DATA = rated_world(users=12, items=200, ratings=150)
+SIZES = DATA.profiles.sizes
 SIZE = len(DATA) / DATA.n_users
+HYBRID = {"filling": "hybrid", "t_predict": 2, "t_local": 7}
+D = 4
 
 
-def counted(iteration=9, **settings):
-    return rating_operations(rating_federation(DATA, **settings), iteration)
+def counted(data=DATA, **settings):
+    return rating_cost(rating_federation(data, **settings))
 
 
-def paper(batch, rho=0, local_passes=0):
-    return fedrec_of_paper(
-        batch=batch,
-        size=SIZE,
-        ratings=len(DATA),
-        users=DATA.n_users,
-        items=DATA.n_items,
-        factors=4,
-        rho=rho,
-        local_passes=local_passes,
-    )
+def paper(**settings):
+    record = PMFSettings(factors=D, **settings)
+    return fedrec_of_paper(record, ratings=len(DATA), users=DATA.n_users, items=DATA.n_items)
 
 
 def test_a_batch_device_makes_five_multiplications_of_d_for_a_rating_and_three_to_step():
-    assert counted(style="batch", rho=0).device == pytest.approx(5 * 4 * SIZE + 3 * 4)
-
-
-@pytest.mark.parametrize("style", ["batch", "stochastic"])
-def test_a_device_takes_as_much_more_as_there_are_virtual_ratings(style):
-    alone, doubled = (counted(style=style, rho=rho, filling="average").device for rho in (0, 1))
-    assert doubled == pytest.approx(2 * alone, rel=0.1)
-
-
-@pytest.mark.parametrize("style", ["batch", "stochastic"])
-def test_the_server_does_what_the_paper_counts(style):
     for rho in (0, 2):
-        found = counted(style=style, rho=rho, filling="average").server
-        assert found == pytest.approx(paper(style == "batch", rho).server, rel=0.03)
+        found = counted(style="batch", rho=rho, filling="average").device_operations
+        assert found == pytest.approx(5 * D * SIZE * (1 + rho) + 3 * D)
 
 
-def test_local_passes_cost_a_pass_over_the_own_ratings_each():
-    few, many = (
-        counted(style="batch", rho=1, filling="hybrid", t_predict=2, t_local=passes).device for passes in (5, 10)
-    )
-    assert many - few == pytest.approx(5 * (2 * 4 * SIZE + 3 * 4))
+def test_a_stochastic_device_makes_six_multiplications_of_d_for_a_rating():
+    for rho in (0, 2):
+        found = counted(style="stochastic", rho=rho, filling="average").device_operations
+        assert found == pytest.approx(6 * D * SIZE * (1 + rho))
 
 
-def test_fcf_costs_a_device_what_the_paper_says_and_the_server_more_than_fedrec():
-    vectors = np.random.default_rng(1).normal(size=(DATA.n_items, 4)).astype(np.float32)
-    found = fcf_operations(vectors, [DATA.profiles.of(user) for user in range(DATA.n_users)])
-    formula = fcf_of_paper(size=SIZE, users=DATA.n_users, items=DATA.n_items, factors=4)
-    assert found.server == pytest.approx(formula.server, rel=0.001)
-    assert found.device == pytest.approx(formula.device, rel=0.4)
-    assert counted(style="batch", rho=3, filling="average").server < found.server
+@pytest.mark.parametrize(("style", "a_pass"), [("batch", 2 * D * SIZE + 3 * D), ("stochastic", 4 * D * SIZE)])
+def test_hybrid_filling_costs_its_passes_over_the_own_ratings_and_a_prediction_of_each_virtual_one(style, a_pass):
+    average = counted(style=style, rho=2, filling="average").device_operations
+    hybrid = counted(style=style, rho=2, **HYBRID).device_operations
+    assert hybrid - average == pytest.approx(7 * a_pass + 2 * D * SIZE)
+
+
+@pytest.mark.parametrize("style", ["batch", "stochastic"])
+@pytest.mark.parametrize("rho", [0, 0.3, 3])
+def test_small_devices_tell_what_every_device_of_a_population_computes(style, rho):
+    crowded = rated_world(users=12, items=30, ratings=300)  # with rho 3 most have too few items left to sample
+    federation = rating_federation(crowded, style=style, rho=rho, **HYBRID)
+    virtual = federation.recipe.virtual
+    assert rho < 3 or (virtual < 3 * crowded.profiles.sizes).any()
+    directly = [of_device(federation, federation.device(user)) for user in range(crowded.n_users)]
+    assert of_devices(federation, crowded.profiles.sizes, virtual).tolist() == directly
+
+
+@pytest.mark.parametrize("style", ["batch", "stochastic"])
+@pytest.mark.parametrize("rho", [0, 2])
+def test_the_server_does_and_the_wire_carries_what_the_paper_counts(style, rho):
+    found, formula = (cost(style=style, rho=rho, filling="average") for cost in (counted, paper))
+    assert found.server_operations == pytest.approx(formula.server_operations, rel=0.03)
+    assert found.vectors_up == pytest.approx(formula.vectors_up)
+    assert found.vectors_down == formula.vectors_down
+
+
+def test_bytes_are_those_of_the_messages():
+    found = counted(style="batch", rho=1, filling="average")
+    encoded = [
+        len(encode_rating_message(RatingUpdate(*_rows(2 * int(size)), *_rows(0)))) for size in DATA.profiles.sizes
+    ]
+    assert found.bytes_up == found.bytes_up_written_out == pytest.approx(np.mean(encoded))
+
+
+def _rows(count):
+    return np.zeros(count, dtype=np.int32), np.zeros((count, D), dtype=np.float32)
+
+
+def test_fewer_vectors_are_sent_where_too_few_items_are_left_to_sample():
+    crowded = rated_world(users=12, items=30, ratings=300)
+    found = counted(crowded, style="batch", rho=3, filling="average")
+    assert found.vectors_up < 4 * len(crowded) / crowded.n_users
+    assert found.vectors_up <= crowded.n_items
+
+
+def test_svdpp_sends_second_vectors_and_its_devices_are_not_counted():
+    found = counted(method="svdpp", rho=1, filling="average")
+    assert found.device_operations is None
+    assert found.vectors_down == 2 * DATA.n_items
+    assert found.vectors_up == pytest.approx(3 * SIZE)
+    assert found.server_operations == pytest.approx(D * 3 * len(DATA))

@@ -173,7 +173,7 @@ def test_every_packaged_study_can_be_read_and_planned_on_its_quick_form():
     from federank.studies.plan.overrides import quick
     from federank.studies.plan.shelf import packaged
 
-    assert {"federank-table2", "fpl-table2", "fpl-table3", "fedrec-table2", "privacy-price"} <= set(packaged())
+    assert {"federank-table2", "fpl-table2", "fpl-table3", "fedrec-table2", "fedrec-cost"} <= set(packaged())
     for name, document in packaged().items():
         study, small = as_study(document, name), as_study(quick(document), name)
         assert len(small.models) <= len(study.models)

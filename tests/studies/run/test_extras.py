@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.rated_worlds import rated_world
 
 import federank as fr
 from federank.errors import SettingError
@@ -34,6 +35,7 @@ def test_only_what_figures_draw_is_wanted():
     assert wanted({"figure": [{"kind": "f1-against-pi"}, {"kind": "convergence"}]}) == set()
     assert wanted({"figure": [{"kind": "popularity"}, {"kind": "item-updates"}]}) == {"popularity", "item_updates"}
     assert wanted({"table": [{"metrics": ["precision@10", "cce"]}]}) == {"communication"}
+    assert wanted({"table": [{"metrics": ["rmse", "share:formula:server_operations"]}]}) == {"complexity"}
     assert NEEDS.keys() <= KINDS.keys()
 
 
@@ -64,6 +66,22 @@ def test_the_cost_of_an_epoch_is_the_papers_formula_with_nothing_rounded(split):
     rounds = parallel.report["rounds"]  # of the one epoch that was played
     assert found["rounds_per_epoch"] == rounds == int(triples)
     assert found["normalised_freshness"] == pytest.approx(rounds / len(data))
+
+
+def test_the_cost_of_a_round_is_counted_and_has_the_papers_formula_beside_it():
+    split = fr.split_random(rated_world(users=12, items=40, ratings=200), test=0.2)
+    pmf, svdpp, fcf = (
+        extras(model.fit(split.train), split, ["complexity"])
+        for model in (fr.PMF(iterations=1), fr.SVDPlusPlus(iterations=1), fr.FCF(rounds=1))
+    )
+    ratings, people, items = len(split.train), split.train.n_users, split.train.n_items
+    assert pmf["server_operations"] == 20 * ratings
+    assert pmf["formula:server_operations"] == people + 20 * ratings
+    assert fcf["formula:device_bytes_written_out"] == 8 * 20 * items
+    assert fcf["device_bytes"] == fcf["bytes_up"] + fcf["bytes_down"] < fcf["device_bytes_written_out"]
+    assert svdpp["server_operations"] == 2 * 20 * ratings
+    assert not any(name.startswith("formula:") for name in svdpp)
+    assert extras(fr.PMF(federated=False, iterations=1).fit(split.train), split, ["complexity"]) == {}
 
 
 def test_shares_of_recommendations_and_feedback_add_up_to_one(open_hearted, split):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.models.pmf import item_gradient, rating_error, user_gradient
@@ -53,7 +54,7 @@ def compute_ratings(recipe: RatingRecipe, private: RatingPrivate, broadcast: Rat
     vectors = np.empty_like(V)
     U = private.vector
     for k, rating in enumerate(ratings.values):
-        U, vectors[k] = _step(recipe, U, W, V[k], rating, k, rate)
+        U, vectors[k] = _learnt(recipe, U, W, V[k], rating, k, rate)
     private.vector = U
     if not recipe.implicit:
         return RatingGradients(ratings.items, vectors, np.empty(0, np.int32), np.empty((0, recipe.factors), np.float32))
@@ -62,20 +63,42 @@ def compute_ratings(recipe: RatingRecipe, private: RatingPrivate, broadcast: Rat
     return RatingGradients(ratings.items, vectors, private.items, change / rate_after(recipe, iteration))
 
 
-def _step(
+def _learnt(
     recipe: RatingRecipe, U: FloatVector, W: FloatMatrix, V_i: FloatVector, rating: np.float32, k: int, rate: np.float32
 ) -> tuple[FloatVector, FloatVector]:
     """One rating: the moved U, and the gradient of V_i; the W that speak for it move in place."""
-    others = np.arange(len(W)) != k  # all of them where the rating is virtual
-    norm = normaliser(others.sum())
-    bracket = U + norm * W[others].sum(axis=0)
-    error = rating_error(bracket, V_i, rating)
-    moved = U - rate * user_gradient(error, U, V_i, recipe.regulariser)
-    W[others] -= rate * (error * norm * V_i + recipe.regulariser * W[others])
+    moved, bracket, error = _step(recipe, U, W, V_i, rating, k, rate)
     if recipe.after:
-        bracket = moved + norm * W[others].sum(axis=0)
+        bracket = _bracket(moved, W, k)
         error = rating_error(bracket, V_i, rating)
     return moved, item_gradient(error, bracket, V_i, recipe.regulariser)
+
+
+def _step(
+    recipe: RatingRecipe, U: FloatVector, W: FloatMatrix, V_i: FloatVector, rating: np.float32, k: int, rate: np.float32
+) -> tuple[FloatVector, FloatVector, np.float32]:
+    """One rating's own part: the moved U, and the bracket and the error that moved it; the W move in place."""
+    bracket = _bracket(U, W, k)
+    error = rating_error(bracket, V_i, rating)
+    moved = U - rate * user_gradient(error, U, V_i, recipe.regulariser)
+    if len(W):
+        others = _all_but(k, W)
+        norm = normaliser(others.sum())
+        W[others] -= rate * (error * norm * V_i + recipe.regulariser * W[others])
+    return moved, bracket, error
+
+
+def _bracket(U: FloatVector, W: FloatMatrix, k: int) -> FloatVector:
+    """U and what the other rated items' W say."""
+    others = _all_but(k, W)
+    bracket: FloatVector = U + normaliser(others.sum()) * W[others].sum(axis=0)
+    return bracket
+
+
+def _all_but(k: int, W: FloatMatrix) -> NDArray[np.bool_]:
+    """Which W speak for a rating: all of them where it is virtual."""
+    others: NDArray[np.bool_] = np.arange(len(W)) != k
+    return others
 
 
 def _compute_batch(
@@ -162,5 +185,5 @@ def _trained_locally(
             U = U - rate * _mean_gradient(recipe, U, V, others, private.ratings)
             continue
         for k, rating in enumerate(private.ratings):
-            U, _ = _step(recipe, U, W, V[k], rating, k, rate)
+            U, _, _ = _step(recipe, U, W, V[k], rating, k, rate)
     return U, W

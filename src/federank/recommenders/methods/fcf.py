@@ -16,6 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from federank import checks
+from federank.engines.complexity import cost_figures
+from federank.engines.squares.operations import fcf_cost, fcf_of_paper
 from federank.protocol.policies.sharing import OutwardSettings
 from federank.protocol.squares.recipes import SquaresSettings
 from federank.recommenders.constructor import made_from
@@ -77,6 +79,14 @@ class FCF(FewMessages):
     def squares(self) -> SquaresSettings:
         """The settings as those of few messages."""
         return self.settings.as_squares()
+
+    def complexity(self) -> dict[str, float]:
+        """What a round costs a device and the server, counted, beside the formulas of FedRec's authors for it."""
+        data = self._fitted()
+        profiles = [data.profiles.of(int(user)) for user in np.flatnonzero(data.profiles.sizes)]
+        size, (items, factors) = len(data) / len(profiles), self.item_vectors.shape
+        formula = fcf_of_paper(size=size, users=len(profiles), items=items, factors=factors)
+        return cost_figures(fcf_cost(self.item_vectors, profiles), formula)
 
     def _restore(self, shared: Arrays, private: Arrays) -> None:
         if "item_factors" in shared:  # as version 0.1.0 called them; it had one lambda, and knew of no policies

@@ -12,9 +12,11 @@ import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
 from federank.data.interactions import Interactions
+from federank.engines.complexity import cost_figures
 from federank.engines.conduct import Conduct
 from federank.engines.ratings.communication import count_rating_communication
 from federank.engines.ratings.federation import RatingFederation
+from federank.engines.ratings.operations import fedrec_of_paper, passes_of_paper, rating_cost
 from federank.engines.training import train as play_epochs
 from federank.errors import ModelError
 from federank.protocol.ratings.recipes import RatingSettings, rating_recipe
@@ -60,6 +62,17 @@ class RatingFactors(PredictsRatings):
         sizes = data.profiles.sizes
         recipe = rating_recipe(self.settings, sizes, data.n_items)
         return count_rating_communication(recipe, sizes, data.n_items, self.report["rounds"], self.settings.rho)
+
+    def complexity(self) -> dict[str, float]:
+        """What an iteration costs a device and the server, counted, beside the paper's formulas; SVD++ has none."""
+        if not self.settings.federated:
+            return {}
+        data, settings = self._fitted(), self.settings
+        counted = rating_cost(RatingFederation.established(settings, data))
+        users = int(np.count_nonzero(data.profiles.sizes))
+        formula = fedrec_of_paper(settings, ratings=len(data), users=users, items=data.n_items)
+        passes = {"local_passes": passes_of_paper(settings)}
+        return cost_figures(counted, None if settings.implicit else formula) | passes
 
     def _tastes(self, users: IntVector) -> FloatMatrix:
         """What V is multiplied with to predict these users' ratings of items they have not rated."""

@@ -1,11 +1,12 @@
 """What a study wishes to see in its report: the tables, figures, published values and notes of its TOML.
 
     [[table]]    title, metrics; groups (which rows, in which order), data, against (the row that others are tested
-                 against, and with `loss:` metrics compared with at the same swept values), goal (bounds that the
-                 means of a row must not pass), best (only the best row of each sweep by this metric, which is
-                 choosing on the test part)
+                 against, and with `loss:` and `share:` metrics compared with at the same swept values), goal
+                 (bounds that the means of a row must not pass), best (only the best row of each sweep by this metric,
+                 which is choosing on the test part)
     [[figure]]   kind; title, groups, baselines, data, metric, sweep
-    [[paper]]    data, group, metrics = { "precision@10" = 0.118 }, source; settings = { pi = 0.1 }: at one point
+    [[paper]]    data, group, metrics = { "precision@10" = 0.118 }, source; settings = { pi = 0.1 }: at one point;
+                 formulas = ["server_operations"]: where the paper has a formula, worked out for each run
     [[note]]     text; data, group, metric: why ours differs from the paper's there (a missing one: everywhere);
                  shown_by = { group, data, sweep, test, paper }: what shows that it is so (report/explanations.py)
 
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from federank.errors import BadFile
-from federank.studies.results.metric_words import parts
+from federank.studies.results.metric_words import COMPLEXITY, FORMULA, parts
 from federank.studies.results.rows import Row
 
 USUAL = ("precision@10", "recall@10", "ndcg@10", "item_coverage@10", "gini@10")
@@ -78,6 +79,8 @@ class Published:
     metrics: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     """At which point of a sweep."""
+    formulas: Sequence[str] = ()
+    """Metrics for which the paper has a formula and no number: each run has worked out what it says for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +117,12 @@ SHOWN_BY = ("group", "data", "sweep", "test", "paper")
 
 NEEDS = {"cost-against-precision": "communication", "item-updates": "item_updates", "popularity": "popularity"}
 """Which extra each kind of figure draws (run/extras.py); all other kinds are drawn from metrics and curves."""
-_NEEDED_BY_METRICS = {"cce", "rounds_per_epoch", "normalised_freshness"}
+_NEEDED_BY_METRICS = {
+    **dict.fromkeys(("cce", "rounds_per_epoch", "normalised_freshness"), "communication"),
+    **dict.fromkeys(COMPLEXITY, "complexity"),
+}
+EXTRAS = {*NEEDS.values(), *_NEEDED_BY_METRICS.values()}
+"""All extras that there are."""
 
 
 def wanted_extras(wishes: Wishes, group: str | None = None) -> set[str]:
@@ -124,9 +132,8 @@ def wanted_extras(wishes: Wishes, group: str | None = None) -> set[str]:
     a group is not counted.
     """
     wanted = {NEEDS[figure.kind] for figure in wishes.figures if figure.kind in NEEDS and _shows(figure, group)}
-    if any(_NEEDED_BY_METRICS.intersection(table.metrics) and _shows(table, group) for table in wishes.tables):
-        wanted.add("communication")
-    return wanted
+    shown = [metric.rpartition(":")[2] for table in wishes.tables if _shows(table, group) for metric in table.metrics]
+    return wanted | {_NEEDED_BY_METRICS[metric] for metric in shown if metric in _NEEDED_BY_METRICS}
 
 
 def _shows(wish: FigureWish | TableWish, group: str | None) -> bool:
@@ -211,7 +218,14 @@ def published(wishes: Wishes, row: Row, rows: Sequence[Row], metric: str) -> flo
         fits = all(row.at(name) == value for name, value in paper.settings.items()) if paper.settings else alone
         if fits and metric in paper.metrics:
             return float(paper.metrics[metric])
+        if metric in paper.formulas and (worked_out := row.mean(f"{FORMULA}{metric}")) is not None:
+            return worked_out
     return None
+
+
+def by_formula(wishes: Wishes, metric: str) -> bool:
+    """Whether what a paper has for this metric is a formula."""
+    return any(metric in paper.formulas for paper in wishes.papers)
 
 
 def _among(name: str, named: str | Sequence[str] | None) -> bool:

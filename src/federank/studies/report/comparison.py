@@ -17,7 +17,9 @@ def comparison(differences: Sequence[Difference], explain: Explain) -> str:
     if not differences:
         return ""
     far = [one for one in differences if abs(one.percent) > NOTABLE]
-    near = f"Of {len(differences):,} values that the paper has too, {len(differences) - len(far):,} are within "
+    kinds = {one.formula for one in differences}
+    has = " or ".join(words for formula, words in ((False, "has too"), (True, "has a formula for")) if formula in kinds)
+    near = f"Of {len(differences):,} values that the paper {has}, {len(differences) - len(far):,} are within "
     near += f"{NOTABLE:.0f} % of it."
     if not far:
         return near

@@ -2,7 +2,8 @@
 
 On each data set, the best row by the table's first metric that leaves histories on people's devices, beside the best
 that collects them; where there is only one kind, the best of it. Rows drawn by lot are nobody's finding. Where devices
-lie, the finding is how many of the attacks the defences hold off, and the one that they hold off least.
+lie, the finding is how many of the attacks the defences hold off, and the one that they hold off least. Where the table
+has shares of one row's figures, the finding is from where to where they go.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Sequence
 from federank.recommenders.registry import audited_names
 from federank.studies.plan.wishes import TableWish, Wishes, tables_wished
 from federank.studies.report.tables import by_lot, rows_of_table
-from federank.studies.results.metric_words import score, words_of, written_once
-from federank.studies.results.priced import AUDIT, LOSS
+from federank.studies.results.metric_words import FORMULA, LOSS, SHARE, score, words_of, written, written_once
+from federank.studies.results.priced import AUDIT, with_shares
 from federank.studies.results.rows import Row
 
 _EXPOSED, FEW = "exposure_", 0.05
@@ -24,6 +25,8 @@ MOST_DATA = 3
 def finding(wishes: Wishes, rows: Sequence[Row]) -> str:
     """The sentence; empty where nothing has finished, or where nothing is better or worse."""
     wish = next(iter(tables_wished(wishes, rows)), None)
+    if wish is not None and any(metric.startswith(SHARE) for metric in wish.metrics):
+        return _shares(wish, rows)
     metric = None if wish is None else _told(wish)
     if wish is None or metric is None:
         return ""
@@ -36,6 +39,23 @@ def finding(wishes: Wishes, rows: Sequence[Row]) -> str:
     clauses = [clause for data in names if (clause := _clause(rows_of_table(wish, rows, data), data, metric))]
     more = f"; and {len(clauses) - MOST_DATA} more data sets below" if len(clauses) > MOST_DATA else ""
     return f"{words_of(metric).axis}: {'; '.join(clauses[:MOST_DATA])}{more}." if clauses else ""
+
+
+def _shares(wish: TableWish, rows: Sequence[Row]) -> str:
+    """From where to where the other rows' shares go, formulas aside."""
+    metrics = [metric for metric in wish.metrics if metric.startswith(SHARE) and FORMULA not in metric]
+    sentences = []
+    for data in wish.data or list(dict.fromkeys(row.data for row in rows)):
+        shown = with_shares(rows_of_table(wish, rows, data), wish.metrics, wish.against)
+        told = []
+        for metric in metrics:
+            held = [value for row in shown if row.group != wish.against and (value := row.mean(metric)) is not None]
+            if held:
+                name = words_of(metric.removeprefix(SHARE)).short
+                ends = f"{written(metric, min(held))} to {written(metric, max(held))}"
+                told.append(f"{name[0].lower()}{name[1:]} {ends}")
+        sentences += [f"On {data}, as shares of what {wish.against} takes: {'; '.join(told)}."] if told else []
+    return " ".join(sentences)
 
 
 def _held_off(rows: Sequence[Row], data: str, exposure: str) -> str:

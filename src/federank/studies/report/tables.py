@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from federank.studies.plan.wishes import TableWish, Wishes, published
+from federank.studies.plan.wishes import TableWish, Wishes, by_formula, published
 from federank.studies.report.marks import significance_marks
-from federank.studies.results.metric_words import score, words_of, written, written_once
-from federank.studies.results.priced import AUDIT, LOSS, asks_for, best_attack, meets, seen_rows, with_losses
+from federank.studies.results.metric_words import LOSS, has_chance, score, words_of, written, written_once
+from federank.studies.results.priced import AUDIT, asks_for, best_attack, meets, seen_rows, with_losses, with_shares
 from federank.studies.results.rows import Row, best_of_sweeps
 
 _ATTACK = f"{AUDIT}attack_held_back"
@@ -72,6 +72,8 @@ class Difference(NamedTuple):
     ours: float
     paper: float
     percent: float
+    formula: bool = False
+    """Whether the paper's is what a formula says."""
 
 
 def slug(title: str) -> str:
@@ -108,7 +110,8 @@ def results_table(
 ) -> tuple[Table, list[Difference]]:
     """One data set's table, and every difference from the paper in it."""
     metrics, against = list(wish.metrics), wish.against
-    rows, watched, goal = with_losses(rows, metrics, against), asks_for(metrics, AUDIT), wish.goal
+    rows = with_shares(with_losses(rows, metrics, against), metrics, against)
+    watched, goal = asks_for(metrics, AUDIT), wish.goal
     shown = seen_rows(rows) if watched else list(enumerate(rows))
     if watched:  # a figure of noise, say, where no row has noise
         metrics = [
@@ -125,10 +128,12 @@ def results_table(
     for metric in metrics:
         head = words_of(metric).short
         if metric in compared:
-            columns += [Column(head, name) for name in ("ours", "paper", "diff.")]
+            names = ("counted", "formula", "ratio") if by_formula(wishes, metric) else ("ours", "paper", "diff.")
+            columns += [Column(head, name) for name in names]
         else:
             is_number = metric != _ATTACK
-            columns.append(Column(head, "ours", is_number) if compared else Column("", head, is_number))
+            beside = any(not by_formula(wishes, other) for other in compared)  # "ours" tells it from the paper's
+            columns.append(Column(head, "ours", is_number) if beside else Column("", head, is_number))
     columns += [Column("", "Goal", number=False)] if goal else []
     best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
     lines, differences = [], []
@@ -144,9 +149,10 @@ def results_table(
                 percent = percent_difference(ours, paper)
                 cells.append(Cell(written(metric, paper), paper))
                 notable = percent is not None and abs(percent) > NOTABLE
-                cells.append(Cell("-" if percent is None else f"{percent:+.1f} %", percent, notable=notable))
+                formula = by_formula(wishes, metric)
+                cells.append(_apart(percent, notable, as_ratio=formula))
                 if ours is not None and paper is not None and percent is not None:
-                    differences.append(Difference(row, metric, ours, paper, percent))
+                    differences.append(Difference(row, metric, ours, paper, percent, formula))
         if goal:
             cells.append(_GOAL[meets(row, goal)])
         lines.append(tuple(cells))
@@ -158,6 +164,15 @@ def results_table(
 def percent_difference(ours: float | None, paper: float | None) -> float | None:
     """By how many percent ours is above the paper's; None where either is missing or the paper's is 0."""
     return None if ours is None or not paper else 100 * (ours - paper) / abs(paper)
+
+
+def _apart(percent: float | None, notable: bool, *, as_ratio: bool) -> Cell:
+    """How far ours is from the paper's: in percent, or as ours divided by what a formula says."""
+    if percent is None:
+        return Cell("-")
+    if as_ratio:
+        return Cell(f"{1 + percent / 100:.2f}", 1 + percent / 100, notable=notable)
+    return Cell(f"{percent:+.1f} %", percent, notable=notable)
 
 
 _GOAL = {True: Cell("met", best=True), False: Cell("not met"), None: Cell("-")}
@@ -193,8 +208,10 @@ def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wis
     sentences = []
     if seeds and seeds[-1] > 1:
         sentences.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")
-    elif seeds:
+    elif seeds and any(map(has_chance, wish.metrics)):
         sentences.append("One run each: differences of some percent may be luck.")
+    elif seeds:
+        sentences.append("One run each: these figures follow from the training part and the settings, not from chance.")
     if wish.best is not None and chosen_on_test(wish, rows):
         sentences.append(f"Of each sweep the row with the best {words_of(wish.best).short} on the test part.")
     aside = next((f", {row.group} aside" for row in rows if by_lot(row)), "")

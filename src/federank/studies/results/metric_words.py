@@ -1,9 +1,9 @@
 """Metrics in words: what a table's column and a figure's axis are called, how numbers are written, which way is better.
 
 A metric's name may carry the length of the lists (`precision@10`) and a category (`bias_disparity@10/Food`); the words
-follow it. What a server has found in an audit goes by its name (`sums:gain`; `audit:` is any of them), and what was
-lost by that of the metric (`loss:precision@10`). What is not known here is shown by its own name, with no better or
-worse.
+follow it. What a server has found in an audit goes by its name (`sums:gain`; `audit:` is any of them). What was lost
+goes by that of the metric (`loss:precision@10`), and so do a share of another row's figure (`share:bytes_up`) and what
+a paper's formula says (`formula:bytes_up`). What is not known here is shown by its own name, with no better or worse.
 """
 
 from __future__ import annotations
@@ -34,7 +34,26 @@ POISONED: tuple[tuple[str, str, str, str, Better], ...] = (
 )
 """What honest people get from a poisoned federation (run/poisoning.py)."""
 
+COMPLEXITY = {
+    "vectors_up": Words("Vectors up", "Item vectors that a device sends in a round", ",.1f", "lower"),
+    "vectors_down": Words("Vectors down", "Item vectors that a device receives in a round", ",.0f", None),
+    "bytes_up": Words("Bytes up, as sent", "Bytes that a device sends in a round", ",.0f", "lower"),
+    "bytes_up_written_out": Words(
+        "Bytes up, written out", "Bytes that a device sends in a round, a row for each item", ",.0f", "lower"
+    ),
+    "bytes_down": Words("Bytes down", "Bytes that a device receives in a round", ",.0f", None),
+    "device_bytes": Words("Bytes, as sent", "Bytes of a device in a round, up and down", ",.0f", "lower"),
+    "device_bytes_written_out": Words(
+        "Bytes, written out", "Bytes of a device in a round, a row for each item", ",.0f", "lower"
+    ),
+    "local_passes": Words("T_local", "Passes over the own ratings before a prediction", ",.0f", None),
+    "device_operations": Words("Device operations", "Multiplications of a device in a round", ",.0f", "lower"),
+    "server_operations": Words("Server operations", "Operations of the server in an iteration", ",.0f", "lower"),
+}
+"""What a round costs a device and the server (engines/complexity.py)."""
+
 KNOWN = {
+    **COMPLEXITY,
     "precision": Words("P", "Precision of the first {n}", ".5f", "higher"),
     "recall": Words("R", "Recall of the first {n}", ".5f", "higher"),
     "f1": Words("F1", "F1 of the first {n}: precision and recall in one", ".5f", "higher"),
@@ -94,10 +113,27 @@ KNOWN = {
 }
 
 
+LOSS, SHARE, FORMULA = "loss:", "share:", "formula:"
+"""Before a metric's name: what is lost of it, its share of another row's, and what a paper's formula says it is."""
+
+_WITHOUT_CHANCE = {*COMPLEXITY, "cce", "rounds_per_epoch", "normalised_freshness"}
+
+
+def has_chance(metric: str) -> bool:
+    """Whether another seed could give another value; else it follows from the training part and the settings."""
+    return metric.rpartition(":")[2] not in _WITHOUT_CHANCE
+
+
 def words_of(metric: str) -> Words:
     """A metric's words, with its N and its category worked in."""
-    if metric.startswith("loss:"):
-        lost = words_of(metric.removeprefix("loss:"))
+    if metric.startswith(SHARE):
+        shared = words_of(metric.removeprefix(SHARE))
+        return Words(f"{shared.short}, share", f"{shared.axis}, as a share", ".1%", "lower")
+    if metric.startswith(FORMULA):
+        known = words_of(metric.removeprefix(FORMULA))
+        return known._replace(short=f"{known.short} (formula)", axis=f"{known.axis}, by the paper's formula")
+    if metric.startswith(LOSS):
+        lost = words_of(metric.removeprefix(LOSS))
         return Words(f"Loss of {lost.short}", f"Loss of: {lost.axis}", "+.1%", "lower")
     server, _, rest = metric.rpartition(":")
     name, n, category = parts(rest)

@@ -1,9 +1,10 @@
 """Rows with a price tag: what was lost for privacy, and what every server that watched has found.
 
-Two kinds of metrics of a table are not in any run; they are worked out here and put into copies of its rows:
+Three kinds of metrics of a table are not in any run; they are worked out here and put into copies of its rows:
 
     loss:METRIC   the share of a metric that is lost against the row of the group `against` at the same swept values,
                   run by run (same seed and fold), so that it has a mean and a deviation like any other metric
+    share:METRIC  the metric as a share of that of the group `against`: at the same swept values, or of its only row
     audit:NAME    stands for `updates:NAME`, `sums:NAME`, ...: the row is told once for every server that watched it
 """
 
@@ -15,9 +16,10 @@ from typing import Any
 
 from federank.errors import SettingError
 from federank.studies.results.line import Line
+from federank.studies.results.metric_words import LOSS, SHARE
 from federank.studies.results.rows import Row
 
-LOSS, AUDIT = "loss:", "audit:"
+AUDIT = "audit:"
 _SERVERS = {
     "updates": "messages, linked",
     "plain": "messages, linked",
@@ -31,20 +33,15 @@ _SERVERS = {
 
 
 def asks_for(metrics: Sequence[str], kind: str) -> bool:
-    """Whether any of these metrics is of this kind (LOSS or AUDIT)."""
+    """Whether any of these metrics is of this kind (LOSS, SHARE or AUDIT)."""
     return any(metric.startswith(kind) for metric in metrics)
 
 
 def with_losses(rows: Sequence[Row], metrics: Sequence[str], against: str | None) -> list[Row]:
     """The rows with the losses that are asked for; the same rows where none is."""
-    lost = [metric.removeprefix(LOSS) for metric in metrics if metric.startswith(LOSS)]
+    lost = _asked(rows, metrics, LOSS, against)
     if not lost:
         return list(rows)
-    if against is None:
-        raise SettingError(
-            f"A table asks for {LOSS}{lost[0]} and not against what; name a group, such as against = "
-            f"{rows[0].group if rows else 'FPL'!r}."
-        )
     references = {(row.data, row.swept): row for row in rows if row.group == against}
     return [
         replace(row, lines=tuple(_with_loss(line, references.get((row.data, row.swept)), lost) for line in row.lines))
@@ -62,6 +59,38 @@ def _with_loss(line: Line, reference: Row | None, lost: Sequence[str]) -> Line:
         if ours is not None and base:
             losses[f"{LOSS}{metric}"] = 1 - ours / base
     return replace(line, metrics={**line.metrics, **losses})
+
+
+def with_shares(rows: Sequence[Row], metrics: Sequence[str], against: str | None) -> list[Row]:
+    """The rows with the shares that are asked for; the same rows where none is."""
+    shared = _asked(rows, metrics, SHARE, against)
+    return [_with_shares(row, [other for other in rows if other.group == against], shared) for row in rows]
+
+
+def _with_shares(row: Row, references: Sequence[Row], shared: Sequence[str]) -> Row:
+    there = [other for other in references if other.data == row.data]
+    reference = next((other for other in there if other.swept == row.swept or len(there) == 1), None)
+    if reference is None:
+        return row
+    wholes = {metric: reference.mean(metric) for metric in shared}
+    return replace(row, lines=tuple(_with_share(line, wholes) for line in row.lines))
+
+
+def _with_share(line: Line, wholes: Mapping[str, float | None]) -> Line:
+    held = {**line.extra, **line.metrics}
+    shares = {f"{SHARE}{name}": held[name] / whole for name, whole in wholes.items() if whole and name in held}
+    return replace(line, metrics={**line.metrics, **shares})
+
+
+def _asked(rows: Sequence[Row], metrics: Sequence[str], kind: str, against: str | None) -> list[str]:
+    """Of which metrics a loss or a share is asked for; refused where it is not said against what."""
+    asked = [metric.removeprefix(kind) for metric in metrics if metric.startswith(kind)]
+    if asked and against is None:
+        raise SettingError(
+            f"A table asks for {kind}{asked[0]} and not against what; name a group, such as against = "
+            f"{rows[0].group if rows else 'FPL'!r}."
+        )
+    return asked
 
 
 def _run(line: Line) -> tuple[int | None, int | None]:

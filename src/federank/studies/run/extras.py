@@ -4,6 +4,7 @@ Which of them a study needs follows from its figures and tables (`wanted_extras`
 is not computed. All of it goes into the run's line, so everything is small:
 
     communication   cce, rounds_per_epoch, normalised_freshness: item vectors per epoch, by FPL's formula (2020, 3.2)
+    complexity      what a round costs a device and the server, counted, and by the paper's formulas (FedRec 2020, 3.3)
     item_updates    share of the updates that each of the 1,000 most updated items got (FedeRank 2021, Figure 2)
     popularity      share of the recommendations of the 250 most recommended items (`recommended`), beside the share of
                     the feedback of the 250 most popular ones (`feedback`; FedeRank 2021, Figure 3)
@@ -24,17 +25,19 @@ from federank.errors import SettingError
 from federank.evaluation.metrics.exposure import count_items
 from federank.protocol.pairs.communication import communication_cost, conversations, freshness, normalised_freshness
 from federank.recommenders.federated_pairs import FederatedPairs
+from federank.recommenders.methods.fcf import FCF
+from federank.recommenders.methods.ratings import RatingFactors
 from federank.recommenders.recommender import Recommender
-from federank.studies.plan.wishes import NEEDS
+from federank.studies.plan.wishes import EXTRAS
 
 MOST_UPDATED, MOST_RECOMMENDED = 1_000, 250
 
 
 def extras(model: Recommender, split: Split, wanted: Collection[str], at: int = 10) -> dict[str, Any]:
     """The wanted extras of a fitted model; those its method cannot have (costs of a centralised one) are left out."""
-    unknown = set(wanted) - set(NEEDS.values())
+    unknown = set(wanted) - EXTRAS
     if unknown:
-        raise SettingError(f"There is no extra {sorted(unknown)[0]!r}; there are {', '.join(sorted(NEEDS.values()))}.")
+        raise SettingError(f"There is no extra {sorted(unknown)[0]!r}; there are {', '.join(sorted(EXTRAS))}.")
     found: dict[str, Any] = {}
     if isinstance(model, FederatedPairs):
         if "communication" in wanted:
@@ -43,6 +46,8 @@ def extras(model: Recommender, split: Split, wanted: Collection[str], at: int = 
             from federank.studies.run.item_updates import count_item_updates
 
             found["item_updates"] = largest_shares(count_item_updates(model), MOST_UPDATED)
+    if "complexity" in wanted and isinstance(model, RatingFactors | FCF):
+        found |= model.complexity()
     if "popularity" in wanted:
         found |= popularity(model, split, at)
     return found

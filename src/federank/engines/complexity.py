@@ -1,0 +1,69 @@
+"""What a round costs a device and the server: sent, received and computed, whatever family the method is of.
+
+A `Cost` is of an iteration in which everybody takes part once: figures of a device are means over all devices, those
+of the server are for all of them together. Two families count theirs (ratings/operations.py, squares/operations.py),
+and have beside it what a paper's formulas say.
+
+Multiplications are counted by handing the plain forms of the steps (protocol/, models/) arrays that keep count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Cost(NamedTuple):
+    """What an iteration costs, counted or by a formula."""
+
+    vectors_up: float
+    vectors_down: float
+    bytes_up: float
+    """Of the message as it is sent."""
+    bytes_up_written_out: float
+    """Of the message with a row for each of its items; the same where rows are what is sent."""
+    bytes_down: float
+    device_operations: float | None
+    """None where they are not counted."""
+    server_operations: float
+
+
+def cost_figures(counted: Cost, formula: Cost | None) -> dict[str, float]:
+    """Both by the names that studies know, the formula's with `formula:` before them; no formula, no such figures."""
+    sides = {"": counted} | ({} if formula is None else {"formula:": formula})
+    return {f"{side}{name}": value for side, cost in sides.items() for name, value in _named(cost).items()}
+
+
+def _named(cost: Cost) -> dict[str, float]:
+    both_ways = {
+        "device_bytes": cost.bytes_up + cost.bytes_down,
+        "device_bytes_written_out": cost.bytes_up_written_out + cost.bytes_down,
+    }
+    return {name: value for name, value in (cost._asdict() | both_ways).items() if value is not None}
+
+
+class Counted(np.ndarray[Any, Any]):
+    """An array that counts the multiplications it takes part in; whatever comes of it counts too."""
+
+    made = 0
+    """How many there have been since `multiplications` was called."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **how: Any) -> Any:
+        plain = [part.view(np.ndarray) if isinstance(part, Counted) else part for part in inputs]
+        if how.get("out"):
+            how["out"] = tuple(part.view(np.ndarray) if isinstance(part, Counted) else part for part in how["out"])
+        answer = getattr(ufunc, method)(*plain, **how)
+        if ufunc is np.multiply and method == "__call__":
+            Counted.made += int(np.size(answer))
+        elif ufunc is np.matmul:
+            Counted.made += int(np.size(answer)) * int(np.shape(plain[0])[-1])
+        return answer.view(Counted) if isinstance(answer, np.ndarray) else answer
+
+
+def multiplications(steps: Callable[[], object]) -> int:
+    """How many multiplications these steps make with the counted arrays that they have been given."""
+    Counted.made = 0
+    steps()
+    return Counted.made
