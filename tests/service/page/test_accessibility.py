@@ -46,6 +46,10 @@ def test_nothing_serious_is_found_on_any_page(visitor, town, faults):
     page.locator("#recommended li").first.get_by_role("button", name="Yes").click()
     page.locator("#answered button").first.wait_for()
     visitor.take_part().wait_for_rounds(1)
+    page.get_by_label("A number of your own").check()
+    page.get_by_label("Pairs a round").fill("0")
+    page.get_by_label("Pairs a round").press("Tab")
+    page.locator("#pairs-refused").wait_for()
     assert faults(page) == [], "while taking part"
     page.get_by_role("button", name="Leave and erase everything").click()
     assert faults(page) == [], "asked whether to leave"

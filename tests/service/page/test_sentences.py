@@ -157,6 +157,43 @@ def test_what_came_of_an_answer_follows_from_where_the_item_is(said):
     ]
 
 
+PAIRS = {"triples": 12, "mostTriples": 20}
+
+
+@pytest.mark.parametrize(
+    ("choice", "pairs", "most"),
+    [
+        ({}, 12, 24),
+        ({"triples": None}, 12, 24),
+        ({"triples": 1}, 1, 2),
+        ({"triples": 20}, 20, 40),
+        ({"triples": 99}, 20, 40),
+    ],
+)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_message_is_said_to_be_made_from_as_many_pairs_as_it_is(said, words, language, choice, pairs, most):
+    state = view(**choice)
+    state["federation"] |= {"pairs": PAIRS, "items": 30, "noun": {"one": "pizzeria", "many": "pizzerie"}}
+    [told] = said(["pairsInWords", state], language=language)
+    own = words[language]
+    form = own["pairs.now"]["one" if pairs == 1 else "other"]
+    sentence = form.format(count=pairs, held=f"{min(most, 30)} pizzerie")  # never more than there are
+    cut = own["pairs.cut"].format(wish=99, most=20) + " "
+    assert told["howMany"] == (cut if choice == {"triples": 99} else "") + sentence
+    assert told["more"] == own["pairs.more"].format(items="pizzerie")
+
+
+def test_pairs_are_said_to_be_drawn_from_what_they_are_drawn_from(said):
+    shared, whole = said(
+        *(
+            ["pairsInWords", view(basis=basis) | {"federation": view()["federation"] | {"pairs": PAIRS}}]
+            for basis in ("shared", "history")
+        )
+    )
+    assert "one of what may leave" in shared["what"]
+    assert "one of your list" in whole["what"]
+
+
 PROMISED = {"helper": "https://helper.example", "fingerprint": "0123", "leastCohort": 50, "delta": 1e-5}
 PROMISES = [
     (plain, promised, {"made": made, "received": received, "most": 10})

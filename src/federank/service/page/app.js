@@ -14,6 +14,7 @@ import { byId, element, fill } from "./show/elements.js";
 import * as federation from "./show/federation.js";
 import { keepChoice, named, say, told, together } from "./show/language.js";
 import * as left from "./show/left.js";
+import * as pairs from "./show/pairs.js";
 import * as pick from "./show/pick.js";
 import * as recommendations from "./show/recommendations.js";
 import { standing, talksTo } from "./show/sentences.js";
@@ -42,6 +43,7 @@ async function show(given) {
   byId("standing").classList.toggle("on", view.taking && !view.hurdle);
   showNotice();
   sharing.show(view);
+  pairs.show(view);
   federation.showFriend(view.federation, location);
   await Promise.all([pick.show(view), recommendations.show(view), left.show(view)]);
   sayWhatWasShown();
@@ -188,6 +190,7 @@ prepareTexts(async () => {
 pick.prepare({ act });
 recommendations.prepare({ act });
 sharing.prepare({ act });
+pairs.prepare({ act });
 byId("leave").addEventListener("click", leave);
 byId("sure").addEventListener("close", leaveIfSure);
 listen(show);

@@ -9,6 +9,7 @@
    network cannot lose it, and cannot make a second Update out of it.
 */
 
+import { ownTriples } from "../protocol/pairs/computation.js";
 import { BadMessage } from "../protocol/wire.js";
 import { BegunAnew, enrolled, followGrowth } from "./enrolment.js";
 import { askOutcomes } from "./outcomes.js";
@@ -117,7 +118,8 @@ async function takeTask(device, token, task, signal, leaving, say) {
 
 /** Keep all that a round leaves, unless the owner has made a choice since it began.
  * @type {(device: Device, task: Task, played: Played, revision: number) => Promise<void>} */
-async function keep(device, { ticket, round }, { body, compared, liked, vector, from, changed, noise }, revision) {
+async function keep(device, { ticket, round }, played, revision) {
+  const { body, compared, liked, vector, from, changed, noise, pairs } = played;
   const { items } = device.catalogue;
   const at = Date.now();
   const ids = liked.map((item) => items[item].id);
@@ -138,14 +140,14 @@ async function keep(device, { ticket, round }, { body, compared, liked, vector, 
     facts: { vector: { values: vector, ...from }, answered: ticket },
     ledger: Object.fromEntries(changed.map(entryOf)),
     rounds: { [ticket]: kept },
-    pending: { [ticket]: { ticket, liked: ids, from, body, at } },
+    pending: { [ticket]: { ticket, liked: ids, from, body, at, pairs } },
     last: { message: { round, at, body } },
   };
   await write(device.database, changes, { revision });
   await device.reload();
 }
 
-/** Drop what is on its way if its owner no longer allows what is in it, or has taken back what it was computed from.
+/** Drop what is on its way if its owner no longer allows what is in it, or so much of it, or has taken back what it was computed from.
  * @type {(device: Device, say: Say) => Promise<void>} */
 async function holdBack(device, say) {
   const { pending, identity } = device.kept;
@@ -157,8 +159,9 @@ async function holdBack(device, say) {
       (item) => items[item].id,
     ),
   );
-  for (const { ticket, liked, from } of pending)
-    if (!device.stands(from, profile) || !liked.every((id) => may.has(id)))
+  const most = device.method.pairs ? ownTriples(device.method.pairs, device.policy.triples) : Infinity;
+  for (const { ticket, liked, from, pairs = 0 } of pending)
+    if (!device.stands(from, profile) || !liked.every((id) => may.has(id)) || pairs > most)
       await finish(device, identity, ticket, { outcome: "held back" }, say);
 }
 

@@ -42,8 +42,8 @@ import { Fault } from "../faults.js";
  * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
  *   outcome: string, why?: Said, settled?: boolean, number?: number, of?: number | null, noise?: number }} KeptRound */
 
-/** An Update on its way.
- * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number }} Pending */
+/** An Update on its way; where it was made from pairs, from how many.
+ * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number, pairs?: number }} Pending */
 
 /** What the owner allows, in ids and categories.
  * @typedef {Omit<Policy, "neverItems"> & { neverIds: string[], neverCategories: string[] }} Choice */

@@ -8,6 +8,7 @@ import { isPlain } from "./requests/federation.js";
 import { LONGEST_TEXT } from "./rules.js";
 
 /** @import { Said } from "../faults.js" */
+/** @import { Pairs } from "../protocol/pairs/computation.js" */
 /** @import { Outward } from "../protocol/policies/policy.js" */
 /** @import { Noun } from "../show/language.js" */
 /** @import { Scale } from "../show/stars.js" */
@@ -34,7 +35,7 @@ const MOST_MODULES = 200; // a side of a code to scan
 
 /** Everything the page shows, except search results, recommendations and guesses, which it asks for.
  * @typedef {object} View
- * @property {{ name?: string, description: string, runBy: string, items: number, noun: Noun, seen: string | null, joining: Joining | null, suggested: any, sharing: string[], scale: Scale | null, namesRated: boolean }} federation
+ * @property {{ name?: string, description: string, runBy: string, items: number, noun: Noun, seen: string | null, joining: Joining | null, suggested: any, sharing: string[], scale: Scale | null, namesRated: boolean, pairs: Pairs | null }} federation
  * @property {Said | null} notice
  * @property {number | null} version
  * @property {boolean} fresh whether the model has learnt from nobody yet
@@ -163,6 +164,7 @@ export async function viewOf(device, progress) {
       sharing: device.method.sharing,
       scale: device.method.scale ?? null,
       namesRated: device.method.namesRated ?? false,
+      pairs: device.method.pairs ?? null,
       noun: nounOf(device.facts.noun),
       joining: joiningOf(device.facts.joining),
       seen: isWord(device.facts.seen) ? device.facts.seen : null,

@@ -5,7 +5,8 @@ unasked, as {event, ...}. Of several tabs, the one that holds the lock takes par
 it goes.
 */
 
-import { saidOf } from "../faults.js";
+import { Fault, saidOf } from "../faults.js";
+import { refusedTriples } from "../protocol/pairs/computation.js";
 import { find, matched } from "./catalogue.js";
 import { leave, meetAgain, wake } from "./enrolment.js";
 import { hurdleOf, takePart } from "./life.js";
@@ -221,7 +222,13 @@ const calls = {
   /** @param {{ id: string }} given */
   undismiss: ({ id }) => choose({ dismissed: nothing([id]) }),
   /** @param {{ change: Partial<Choice> }} given */
-  setPolicy: ({ change }) => choose({ facts: { policy: { ...device.choice, ...change } } }),
+  async setPolicy({ change }) {
+    const { triples = null } = change;
+    const { pairs } = device.method;
+    const refused = pairs && triples !== null ? refusedTriples(pairs, triples) : null;
+    if (refused) throw new Fault(refused);
+    return choose({ facts: { policy: { ...device.choice, ...change } } });
+  },
   /** @param {{ id?: string, category?: string, on: boolean }} given */
   async never({ id, category, on }) {
     const choice = device.choice;

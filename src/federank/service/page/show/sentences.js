@@ -4,6 +4,7 @@ Functions of the view alone, so that tests can hold each sentence to what is tru
 whether anything may be sent, what has left, and whether the model knows anything yet.
 */
 
+import { ownTriples } from "../protocol/pairs/computation.js";
 import { decoyRate, isBounded, mostChosen } from "../protocol/policies/policy.js";
 import { counted, named, number, say, told, together } from "./language.js";
 
@@ -177,6 +178,25 @@ function howMany(length, may, many, pi, noun) {
   // A share of a short list is rounded up to a whole item, and of one item that is the item.
   if (length === 1 && may === 1) return say("share.one-always", noun);
   return say("share.some", { count: may, many });
+}
+
+/** Where pairs are learnt from: what they are, how many of them a new message is made from and how much it holds, and what more of them
+change.
+ * @type {(view: View) => { what: string, howMany: string, more: string }} */
+export function pairsInWords({ choice, federation }) {
+  const pairs = federation.pairs ?? { triples: 0, mostTriples: 0 };
+  const { mostTriples: most } = pairs;
+  const { triples: wish = null } = choice;
+  const count = ownTriples(pairs, wish);
+  const held = counted(Math.min(2 * count, federation.items), federation.noun);
+  return {
+    what: say(choice.basis === "shared" ? "pairs.of-shared" : "pairs.of-list"),
+    howMany: together(
+      wish !== null && wish > most ? say("pairs.cut", { wish, most }) : "",
+      say("pairs.now", { count, held }),
+    ),
+    more: say("pairs.more", named(federation.noun)),
+  };
 }
 
 /** What has left, in one sentence.

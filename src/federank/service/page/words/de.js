@@ -227,6 +227,25 @@ export default {
   "kind.as-published": "Jedes Mal eine neue Münze",
   "kind.as-published-words":
     "Wie in den Forschungsarbeiten. Früher oder später ist fast alles hinausgegangen, was du hast, so niedrig der Regler auch steht.",
+  "pairs.summary": "Aus wie vielen Paaren eine Runde lernt",
+  "pairs.of-shared":
+    "Für jede Runde, bei der dieses Gerät mitmacht, zieht es zufällig Paare: einen Eintrag von dem, was hinaus darf, und einen anderen zum Vergleich.",
+  "pairs.of-list":
+    "Für jede Runde, bei der dieses Gerät mitmacht, zieht es zufällig Paare: einen Eintrag deiner Liste und einen anderen zum Vergleich.",
+  "pairs.usual": "So viele, wie die Föderation sagt: jetzt {usual}",
+  "pairs.own": "Eine eigene Zahl",
+  "pairs.number": "Paare je Runde, von 1 bis {most}",
+  "pairs.now": {
+    one: "Eine neue Nachricht entsteht aus {count} Paar und nennt höchstens {held}.",
+    other: "Eine neue Nachricht entsteht aus {count} Paaren und nennt höchstens {held}.",
+  },
+  "pairs.cut": "Eingestellt sind {wish} Paare; diese Föderation erlaubt höchstens {most}.",
+  "pairs.more":
+    "Mit mehr Paaren arbeitet dieses Gerät mehr, eine Runde lernt mehr von dir, und in einer Nachricht stehen mehr {items}. Was je hinaus darf, bleibt gleich, aber eine Nachricht kann mehr davon verraten. Die Länge einer Nachricht zeigt ungefähr, aus wie vielen Paaren sie gemacht ist.",
+  "pairs.refused":
+    "Du hast {wish} eingegeben; diese Föderation erlaubt ganze Zahlen von 1 bis {most}. Nichts wurde geändert: Gib eine davon ein, oder überlass es der Föderation.",
+  "pairs.unread":
+    "Es wurde keine Zahl eingegeben; diese Föderation erlaubt ganze Zahlen von 1 bis {most}. Nichts wurde geändert: Gib eine davon ein, oder überlass es der Föderation.",
 
   // The promise
   "lifetime.none": "Insgesamt höchstens {messages}; keine gesendet.",

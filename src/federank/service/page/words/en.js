@@ -225,6 +225,25 @@ export default {
   "kind.as-published": "A new coin every time",
   "kind.as-published-words":
     "As in the research papers. Sooner or later nearly everything you have will have left, however low the slider.",
+  "pairs.summary": "How many pairs a round learns from",
+  "pairs.of-shared":
+    "For each round that this device takes part in, it draws pairs by chance: one of what may leave, and another to compare it with.",
+  "pairs.of-list":
+    "For each round that this device takes part in, it draws pairs by chance: one of your list, and another to compare it with.",
+  "pairs.usual": "As many as the federation says: {usual} now",
+  "pairs.own": "A number of your own",
+  "pairs.number": "Pairs a round, from 1 to {most}",
+  "pairs.now": {
+    one: "A new message is made from {count} pair, and names at most {held}.",
+    other: "A new message is made from {count} pairs, and names at most {held}.",
+  },
+  "pairs.cut": "{wish} pairs are set; this federation allows at most {most}.",
+  "pairs.more":
+    "With more pairs this device works more, a round learns more from you, and a message names more {items}. What may ever leave stays the same, but a message can tell more of it. The length of a message shows roughly how many pairs it was made from.",
+  "pairs.refused":
+    "You entered {wish}; this federation allows whole numbers from 1 to {most}. Nothing was changed: enter one of these, or leave it to the federation.",
+  "pairs.unread":
+    "No number was entered; this federation allows whole numbers from 1 to {most}. Nothing was changed: enter one of these, or leave it to the federation.",
 
   // The promise
   "lifetime.none": "At most {messages}, ever; none sent.",

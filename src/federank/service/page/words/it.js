@@ -228,6 +228,25 @@ export default {
   "kind.as-published": "Una nuova moneta ogni volta",
   "kind.as-published-words":
     "Come negli articoli scientifici. Prima o poi quasi tutto ciò che hai sarà uscito, per quanto basso sia il cursore.",
+  "pairs.summary": "Da quante coppie impara un turno",
+  "pairs.of-shared":
+    "Per ogni turno a cui partecipa, questo dispositivo estrae a caso delle coppie: una voce fra ciò che può uscire, e un'altra con cui confrontarla.",
+  "pairs.of-list":
+    "Per ogni turno a cui partecipa, questo dispositivo estrae a caso delle coppie: una voce del tuo elenco, e un'altra con cui confrontarla.",
+  "pairs.usual": "Quante ne vuole la federazione: ora {usual}",
+  "pairs.own": "Un numero tuo",
+  "pairs.number": "Coppie per turno, da 1 a {most}",
+  "pairs.now": {
+    one: "Un nuovo messaggio è fatto di {count} coppia, e nomina al massimo {held}.",
+    other: "Un nuovo messaggio è fatto di {count} coppie, e nomina al massimo {held}.",
+  },
+  "pairs.cut": "Le coppie impostate sono {wish}; questa federazione ne permette al massimo {most}.",
+  "pairs.more":
+    "Con più coppie questo dispositivo lavora di più, un turno impara di più da te e un messaggio nomina più {items}. Ciò che potrà mai uscire resta lo stesso, ma un messaggio può dirne di più. La lunghezza di un messaggio mostra all'incirca da quante coppie è fatto.",
+  "pairs.refused":
+    "Hai scritto {wish}; questa federazione permette numeri interi da 1 a {most}. Niente è cambiato: scrivine uno di questi, o lascia decidere alla federazione.",
+  "pairs.unread":
+    "Non hai scritto nessun numero; questa federazione permette numeri interi da 1 a {most}. Niente è cambiato: scrivine uno di questi, o lascia decidere alla federazione.",
 
   // The promise
   "lifetime.none": "In tutto {messages} al massimo; finora nessuno inviato.",

@@ -14,15 +14,17 @@ import { pmf, svdpp } from "./ratings.js";
 import { squares } from "./squares.js";
 
 /** @import { Entry } from "../../protocol/ledger.js" */
+/** @import { Pairs } from "../../protocol/pairs/computation.js" */
 /** @import { Outward } from "../../protocol/policies/policy.js" */
 /** @import { Device, Model } from "../device.js" */
 /** @import { Rows, Task } from "../requests/federation.js" */
 /** @import { Identity } from "../store.js" */
 
 /** A message that may go out: its bytes, how many items it compares with, which it sends as liked, the vector it was made with,
-the ledger's lines that change, and all its numbers where only sums of messages are ever read.
+the ledger's lines that change, all its numbers where only sums of messages are ever read, and how many pairs it was made from where
+there are any.
  * @typedef {{ body: Uint8Array<ArrayBuffer>, compared: number, liked: number[], vector: Float32Array,
- *   changed: Entry[], values?: () => Float32Array }} Message */
+ *   changed: Entry[], values?: () => Float32Array, pairs?: number }} Message */
 
 /** @typedef {object} Method
  * @property {number} factors
@@ -30,6 +32,7 @@ the ledger's lines that change, and all its numbers where only sums of messages 
  * @property {string[]} sharing the kinds of policies that it knows
  * @property {(buffer: ArrayBuffer, items: number) => Rows} decode
  * @property {(model: Model) => Float32Array} popularity which items are the better known ones
+ * @property {Pairs} [pairs] where pairs are learnt from
  * @property {{ lowest: number, highest: number, step: number }} [scale] what ratings there are, where items are rated
  * @property {boolean} [namesRated] whether messages name what was rated, whatever hides it
  * @property {boolean} [hasImplicit] whether items have a second vector (SVD++)

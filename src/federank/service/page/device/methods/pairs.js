@@ -29,6 +29,7 @@ export function pairs(published) {
   return {
     factors,
     messages: null,
+    pairs: recipe,
     sharing: ["sticky", "deniable", "as-published"],
     decode: (buffer, items) => decodeBroadcast(buffer, factors, items),
     popularity: ({ biases }) => biases,
@@ -55,6 +56,7 @@ export function pairs(published) {
         body: encodeUpdate(update),
         compared: rows - liked.length,
         liked,
+        pairs: person.triples,
         vector: person.vector,
         changed: [...record(device.entries, task.round, outward, update).values()],
       };

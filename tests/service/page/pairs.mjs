@@ -1,0 +1,22 @@
+/* What the page's device sends where pairs are learnt: `node pairs.mjs METHOD COMPUTATION` is asked {recipe, policy, person, broadcast},
+and answers with the message of the round and what the device writes down of it; asked {recipe, wish}, why the wish is refused. */
+
+import { converse } from "./conversing.mjs";
+
+const { methodOf } = await import(process.argv[2]);
+const { refusedTriples } = await import(process.argv[3]);
+
+/** A round of a device that has played none yet. */
+async function message(method, { policy, person, broadcast }) {
+  const { round, vectors, biases } = broadcast;
+  const model = { vectors: Float32Array.from(vectors), biases: Float32Array.from(biases) };
+  const device = { policy, model, entries: new Map(), shape: { items: biases.length }, roundVector: () => null };
+  const outward = { ...person, profile: Int32Array.from(person.profile) };
+  const { body, changed, vector, ...told } = await method.message(device, { round }, person, outward);
+  return { ...told, body: [...body], vector: [...vector], changed };
+}
+
+await converse((question) => {
+  const method = methodOf("fpl", question.recipe);
+  return "wish" in question ? refusedTriples(method.pairs, question.wish ?? NaN) : message(method, question);
+});
