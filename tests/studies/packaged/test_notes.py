@@ -21,6 +21,13 @@ def named(value):
     return [value] if isinstance(value, str) else list(value)
 
 
+def rows_of(document):
+    """The groups, and the best points of those that are swept."""
+    groups = [entry["group"] for entry in document["model"]]
+    best = (f"{entry['group']}, best {key}" for entry in document["model"] for key in entry.get("sweep", ()))
+    return {*groups, *best}
+
+
 @pytest.mark.parametrize(("study", "document", "note"), NOTES, ids=[f"{one[0]}-{n}" for n, one in enumerate(NOTES)])
 def test_what_a_note_names_is_there(study, document, note):
     groups = {entry["group"]: entry for entry in document["model"]}
@@ -31,7 +38,7 @@ def test_what_a_note_names_is_there(study, document, note):
         functions = [one for one in ast.parse((ROOT / path).read_text()).body if isinstance(one, ast.FunctionDef)]
         assert name in [function.name for function in functions]
     if "group" in by:
-        assert by["group"] in groups
+        assert by["group"] in rows_of(document)
         assert by["group"] not in named(note.group)
     if "data" in by:
         assert by["data"] in sets
@@ -43,8 +50,7 @@ def test_what_a_note_names_is_there(study, document, note):
 @pytest.mark.parametrize("study", sorted(packaged()))
 def test_notes_speak_of_rows_and_data_that_the_study_has(study):
     document = packaged()[study]
-    groups = {entry["group"] for entry in document["model"]}
-    rows = groups | {f"{group}, best {key}" for group in groups for key in ("pi", "rho")}
+    rows = rows_of(document)
     sets = {entry["name"] if isinstance(entry, dict) else entry for entry in document["data"]}
     for note in wishes_of(document, study).notes:
         assert set(named(note.group)) <= rows
