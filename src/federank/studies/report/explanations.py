@@ -5,7 +5,7 @@ A study's note says with `shown_by` what that is. Each key is a kind of evidence
     group   a row on the same data: it is within ten percent of the paper, or explained itself
     data    the same row on other data, or `group` there: likewise
     sweep   a group that is swept: the paper's value lies among those of its points that are as precise as the paper's
-    test    a test of the product, which fails where the note is wrong: "tests/data/test_it.py::test_this"
+    test    a test of the product, which fails where the note is wrong, as pytest names it
     paper   where the paper says so itself
 
 A note that names nothing, or a row that is no nearer the paper, is printed behind the word "unexplained".
