@@ -69,7 +69,9 @@ class Row:
     def deviation(self, metric: str) -> float | None:
         """The standard deviation over seeds and folds; None with less than two."""
         values = self.values(metric)
-        return float(values.std()) if len(values) > 1 else None
+        if len(values) < 2:
+            return None
+        return 0.0 if (values == values[0]).all() else float(values.std())  # equal values deviate by rounding alone
 
     def extra(self, name: str) -> Any:
         """What the first line has under this name beyond its metrics."""
