@@ -15,7 +15,7 @@ from federank.studies.plan.wishes import FigureWish, Wishes
 from federank.studies.report.report import make_report, write_report
 from federank.studies.results.line import read_line
 from federank.studies.results.metric_words import words_of
-from federank.studies.results.priced import seen_rows, with_losses
+from federank.studies.results.priced import best_attack, seen_rows, with_losses
 from federank.studies.results.rows import gather
 
 PRICES = """
@@ -91,6 +91,16 @@ def test_a_column_that_no_audited_row_can_fill_is_left_out(tmp_path):
     noisy = [line | {"metrics": line["metrics"] | {"noise_epsilon": 3.0}} for line in audited_lines()]
     table = make_report(results_folder(tmp_path / "noisy", wishes, noisy)).results[0]
     assert any(column.name == "ε of noise" for column in table.columns)
+
+
+def test_where_all_but_crumbs_was_sent_nothing_is_said_of_what_was_held_back():
+    content = audited_line("Sticky", 0.3)
+    for sent, told in ((0.9994, 0.04), (0.9996, None)):
+        content["metrics"]["updates:disclosed_share"] = sent
+        (_, row), *_ = seen_rows(gather([read_line(content)]))
+        assert row.mean("audit:gain_held_back") == told
+        assert best_attack(row) == ("-" if told is None else "sum vector1")
+        assert row.mean("audit:gain") == pytest.approx(0.2)
 
 
 def test_a_loss_without_a_group_to_compare_with_is_refused():

@@ -20,6 +20,8 @@ from federank.studies.results.metric_words import LOSS, SHARE
 from federank.studies.results.rows import Row
 
 AUDIT = "audit:"
+_EVERYTHING = 0.9995
+"""From this share of histories on everything counts as sent: an order of the one item that is left says nothing."""
 _SERVERS = {
     "updates": "messages, linked",
     "plain": "messages, linked",
@@ -107,13 +109,21 @@ def seen_rows(rows: Sequence[Row]) -> list[tuple[int, Row]]:
 
 
 def _as_seen_by(row: Row, server: str) -> Row:
-    lines = tuple(
-        replace(line, metrics=_renamed(line.metrics, server), extra=_renamed(line.extra, server)) for line in row.lines
-    )
+    lines = tuple(_line_as_seen_by(line, server) for line in row.lines)
     cohort = row.extra(f"{server}:cohort") or 0
     everybody = any(_everybody_at_once(line) for line in row.lines)
     sees = "sums over all" if server == "sums" and everybody else _SERVERS[server].format(cohort=cohort)
     return replace(row, lines=lines, sees=sees)
+
+
+def _line_as_seen_by(line: Line, server: str) -> Line:
+    metrics, extra = _renamed(line.metrics, server), _renamed(line.extra, server)
+    if (metrics.get(f"{AUDIT}disclosed_share") or 0.0) >= _EVERYTHING:
+        metrics, extra = (
+            {name: value for name, value in held.items() if not (name.startswith(AUDIT) and "_held_back" in name)}
+            for held in (metrics, extra)
+        )
+    return replace(line, metrics=metrics, extra=extra)
 
 
 def _everybody_at_once(line: Line) -> bool:
