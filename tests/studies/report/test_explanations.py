@@ -71,7 +71,9 @@ def test_a_row_shows_it_only_where_it_is_within_ten_percent():
     near = difference(rows_of(line("FPL", pi=1.0))[0], 0.15)
     assert explained(note, beside=[near]) == "Another form. Shown by FPL (0.15000, +0.0 %)."
     far = difference(rows_of(line("FPL", pi=0.5))[0], 0.15)
-    assert explained(note, beside=[far]) == "unexplained: Another form. FPL is no nearer (0.20000, +33.3 %)."
+    assert (
+        explained(note, beside=[far]) == "unexplained: Another form. FPL is not within 10 % either (0.20000, +33.3 %)."
+    )
     assert "is not there" in explained(note)
 
 

@@ -8,7 +8,7 @@ A study's note says with `shown_by` what that is. Each key is a kind of evidence
     test    a test of the product, which fails where the note is wrong, as pytest names it
     paper   where the paper says so itself
 
-A note that names nothing, or a row that is no nearer the paper, is printed behind the word "unexplained".
+A note that names nothing, or whose evidence does not hold, is printed behind the word "unexplained".
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def explanations(wishes: Wishes, differences: Sequence[Difference], rows: Sequen
             return True, f"Shown by {name} ({apart})."
         if name not in asked and not explain(other, asked | {name}).startswith(UNEXPLAINED):
             return True, f"Shown by {name} ({apart}, explained there)."
-        return False, f"{name} is no nearer ({apart})."
+        return False, f"{name} is not within {NOTABLE:.0f} % either ({apart})."
 
     return explain
 

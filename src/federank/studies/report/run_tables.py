@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from federank.studies.report.explanations import UNEXPLAINED, Explain
+from federank.studies.report.explanations import PRECISION, UNEXPLAINED, Explain
 from federank.studies.report.tables import NOTABLE, Difference, Table, plain_table
 from federank.studies.results.line import Line
 from federank.studies.results.metric_words import words_of, written, written_once
 from federank.studies.results.rows import Row
 
-PRECISION = "precision@10"
 _ORDERS = (
     *(("popularity/auc",), ("auc", "fused/auc")),
     *(("popularity/auc_held_back",), ("auc_held_back", "fused/auc_held_back")),
