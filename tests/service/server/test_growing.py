@@ -121,6 +121,7 @@ async def test_a_round_that_nobody_has_a_ticket_of_goes_on_with_the_larger_catal
 @in_a_loop
 async def test_a_paused_federation_grows(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
+        await running.open_round()
         await ask(running, "POST", "/rounds", json={"paused": True})
         await play(running, 1)
         await add(running)
