@@ -66,7 +66,8 @@ class PairwiseFactors(Recommender):
         return scores
 
     def _score_users(self, users: IntVector) -> FloatMatrix:
-        return self._tastes(users) @ self.item_vectors.T + self.item_biases
+        with np.errstate(over="ignore", invalid="ignore"):  # factors on their way out of range: training says so
+            return self._tastes(users) @ self.item_vectors.T + self.item_biases
 
     def _shared_arrays(self) -> Arrays:
         return {"item_vectors": self.item_vectors, "item_biases": self.item_biases}

@@ -81,6 +81,7 @@ def test_without_a_policy_the_suggestion_is_taken_and_shown(federation, state, h
         (("--sharing", "sticky"), "--pi"),
         (("--pi", "0.5", "--never-items", "Nowhere Else"), "--never-items"),
         (("--pi", "0.5", "--never-categories", "Sport"), "--never-categories"),
+        (("--pi", "0.5", "--triples", "6"), "--triples is 6; this federation allows whole numbers from 1 to 5."),
     ],
 )
 def test_a_policy_that_cannot_be_is_refused_before_anything_is_asked_for(federation, state, history, words, needed):
@@ -150,6 +151,7 @@ def test_a_policy_is_changed_part_by_part_and_kept_on_the_never_list(enrolled, s
     )
     assert "3 items never, or only as decoys" in told("policy", "--state", state).stdout
     assert "epsilon" in complaint("policy", "--state", state, "--sharing", "sticky", "--epsilon", 2)
+    assert "from 1 to 5" in complaint("policy", "--state", state, "--triples", 99)
     assert json.loads(told("policy", "--state", state, "--json").stdout) == now
 
 

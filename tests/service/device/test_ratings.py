@@ -198,6 +198,7 @@ def test_nobody_rates_the_whole_catalogue_where_ratings_are_hidden_among_others(
         (("--sharing", "deniable", "--epsilon", 1, "--pi", 0.5), "virtual ratings hide them; choose --sharing sticky"),
         (("--messages", 3), "count no messages"),
         (("--rho", 2, "--filling", "none"), "rho is 2, but filling is none"),
+        (("--triples", 3), "does not learn from pairs; leave it out"),
     ],
 )
 def test_choices_that_a_federation_of_ratings_cannot_keep_are_refused(federation, state, history, choices, sentence):

@@ -66,6 +66,9 @@ def test_a_misspelt_key_is_an_error_that_names_the_nearest_known_one(change, nea
         ({"model": [{"method": "fpl", "audit": {"sees": []}}]}, "one or more servers are needed"),
         ({"model": [{"method": "fpl", "audit": {"people": 0}}]}, "people"),
         ({"model": [{"method": "pmf", "audit": {"sees": "sums"}}]}, "has no 'sums'"),
+        ({"note": [{"text": "Luck.", "shown_by": "a test"}]}, "a table of keys and values is needed"),
+        ({"note": [{"text": "Luck.", "shown_by": {}}]}, "is empty; name what shows it"),
+        ({"note": [{"text": "Luck.", "shown_by": {"test": 3}}]}, "test in shown_by of a .* is 3; its name is needed"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(change, told):

@@ -44,7 +44,7 @@ _POLICY_OPTIONS = (
         help="Ratings: virtual ones are of the same items for life, or drawn anew in every round, which hides little.",
     ),
     click.option(
-        "--triples", type=int, metavar="N", help="Pairs to train on in a round, as far as the federation allows."
+        "--triples", type=int, metavar="N", help="Pairs to train on in a round; the federation says how many are allowed."
     ),
     click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this one as liked; repeat for more."),
     click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any of this category."),
@@ -93,9 +93,9 @@ def chosen_policy(facts: Facts, catalogue: Catalogue, wishes: dict[str, Any]) ->
 
     if not any_wish(wishes):
         return suggested_policy(facts)
+    _refuse_what_is_not_for(facts, wishes)
     if facts.scale is not None:
         return ChosenPolicy(wished(suggested_policy(facts).policy, catalogue, wishes), "owner")
-    _refuse_virtual_ratings(wishes)
     if wishes["pi"] is None:
         raise SettingError("A policy needs --pi: how much of what you like may be sent, from 0 to 1.")
     return ChosenPolicy(wished(None, catalogue, wishes), "owner")
@@ -125,13 +125,23 @@ def wished(before: Policy | None, catalogue: Catalogue, wishes: dict[str, Any]) 
     return replace(before, **given, never_items=before.never_items | never)
 
 
-def _refuse_virtual_ratings(wishes: dict[str, Any]) -> None:
-    """Virtual ratings are refused where nothing is rated, and not left unheard."""
+def _refuse_what_is_not_for(facts: Facts, wishes: dict[str, Any]) -> None:
+    """Wishes that this federation would not hear, or would cut, are refused and not kept as if it did."""
+    from federank.protocol.pairs.recipes import FPLSettings, most_own_triples
+
     named = [f"--{name}" for name in ("filling", "rho", "sampling") if wishes.get(name) is not None]
-    if named:
+    if named and facts.scale is None:
         raise SettingError(
             f"{', '.join(named)} is about virtual ratings, and this federation is of likes; leave it out."
         )
+    wish = wishes["triples"]
+    if wish is None:
+        return
+    if not isinstance(facts.settings, FPLSettings):
+        raise SettingError("--triples is about pairs, and this federation does not learn from pairs; leave it out.")
+    most = most_own_triples(facts.settings)
+    if not 1 <= wish <= most:
+        raise SettingError(f"--triples is {wish}; this federation allows whole numbers from 1 to {most}.")
 
 
 def any_wish(wishes: dict[str, Any]) -> bool:
@@ -192,8 +202,7 @@ def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
     store = opened(state)
     now, chosen_by = store.policy()
     if any_wish(wishes):
-        if store.identity().facts.scale is None:
-            _refuse_virtual_ratings(wishes)
+        _refuse_what_is_not_for(store.identity().facts, wishes)
         now, chosen_by = wished(now, store.catalogue(), wishes), "owner"
         store.identity().facts.rules.outward_policy(now)  # what the federation's method cannot keep is refused
         store.write_policy(now)

@@ -353,7 +353,12 @@ def _chosen_triples(settings: FPLSettings, usual: IntVector, own: IntVector | No
 
 def own_triples(settings: FPLSettings, wish: int | None) -> int:
     """The pairs of one device whose owner wishes for so many, or for nothing; the federation's triples are a number."""
-    return int(settings.triples) if wish is None else min(wish, settings.most_triples or int(settings.triples))
+    return int(settings.triples) if wish is None else min(wish, most_own_triples(settings))
+
+
+def most_own_triples(settings: FPLSettings) -> int:
+    """The most pairs that the owner of a device may wish for; the federation's triples are a number."""
+    return settings.most_triples or int(settings.triples)
 
 
 def most_pairs(settings: FPLSettings) -> int:

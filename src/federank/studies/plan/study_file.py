@@ -66,9 +66,7 @@ def as_study(document: dict[str, Any], name: str) -> Study:
         for entry in as_tables(document[kind], kind) if document.get(kind) else []:
             refuse_unknown(entry, known, f"[[{kind}]]")
             if "shown_by" in entry:
-                refuse_unknown(
-                    as_table(entry["shown_by"], "shown_by of a [[note]]"), SHOWN_BY, "shown_by of a [[note]]"
-                )
+                _check_evidence(entry["shown_by"])
     entries = [entry for entry in _data_tables(document) if not entry.get("skip")]
     choose = _choose(document.get("choose", {}), "[choose]")
     models = [
@@ -93,6 +91,18 @@ def as_study(document: dict[str, Any], name: str) -> Study:
         _refuse_repeats(f"group of a model on {part.name}", [model.group for model in of_this])
     _refuse_strangers(study)
     return study
+
+
+def _check_evidence(content: Any) -> None:
+    """What a note is shown by: one kind of evidence or more, each with its name."""
+    where = "shown_by of a [[note]]"
+    named = as_table(content, where)
+    refuse_unknown(named, SHOWN_BY, where)
+    if not named:
+        raise SettingError(f"{where} is empty; name what shows it ({', '.join(SHOWN_BY)}), or leave shown_by out.")
+    for kind, name in named.items():
+        if not isinstance(name, str) or not name:
+            raise SettingError(f"{kind} in {where} is {name!r}; its name is needed, as text.")
 
 
 def _data_tables(document: dict[str, Any]) -> list[dict[str, Any]]:
