@@ -44,7 +44,10 @@ _POLICY_OPTIONS = (
         help="Ratings: virtual ones are of the same items for life, or drawn anew in every round, which hides little.",
     ),
     click.option(
-        "--triples", type=int, metavar="N", help="Pairs to train on in a round; the federation says how many are allowed."
+        "--triples",
+        type=int,
+        metavar="N",
+        help="Pairs to train on in a round; the federation says how many are allowed.",
     ),
     click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this one as liked; repeat for more."),
     click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any of this category."),
