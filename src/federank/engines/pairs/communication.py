@@ -4,10 +4,10 @@ What is sent, and to whom, depends on draws alone, never on the values of factor
 exactly by making its draws again without the maths. Upwards a device sends the distinct item rows of its Update.
 Downwards it receives the whole model (dense), or only the rows that changed since it was last there (changed).
 
-How many rows changed since a device was last there is asked once per client and round, so it must be cheap. Every
-change of a row gets a tick, counted up; a tick is *alive* while it is the latest of its row. The rows changed since
-a moment are the ticks alive after it: one sum over a short array of block counts. When ticks run out, the living
-ones are numbered anew from zero.
+How many rows changed since a device was last there is asked once per client and round, so it must be cheap. Every round
+that changes a row gets a tick, counted up, and of each tick is known how many rows changed last in its round. The rows
+changed since a moment are the sum over the ticks after it: of a short array of blocks, and of a part of one block. When
+ticks run out, those that still have rows are numbered anew from zero.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from federank.arrays import IntVector, LongVector, RealVector
 from federank.compiling import compiled
@@ -81,36 +80,37 @@ def _total(histogram: Any, factors: int, size: Any, rounds: int) -> dict[str, fl
 
 
 @inlined
-def _alive_after(alive: Any, blocks: Any, tick: Any) -> Any:
-    """How many living ticks come after this one."""
+def _rows_after(rows: Any, blocks: Any, tick: Any) -> Any:
+    """How many rows changed last in a round after this tick."""
     block = (tick + 1) // _TICKS_PER_BLOCK
     total = np.int64(0)
-    for t in range(tick + 1, min((block + 1) * _TICKS_PER_BLOCK, len(alive))):
-        total += alive[t]
+    for t in range(tick + 1, min((block + 1) * _TICKS_PER_BLOCK, len(rows))):
+        total += rows[t]
     for later in range(block + 1, len(blocks)):
         total += blocks[later]
     return total
 
 
 @compiled
-def _number_anew(alive: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) -> int:
-    """Number the living ticks from zero in their order; the ticks of devices follow. The next free tick."""
-    living_before = np.empty(len(alive) + 1, np.int64)
-    living_before[0] = 0
-    for t in range(len(alive)):
-        living_before[t + 1] = living_before[t] + alive[t]
+def _number_anew(rows: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) -> int:
+    """Number the ticks that still have rows from zero in their order; those of devices follow. The next free tick."""
+    needed_before = np.empty(len(rows) + 1, np.int64)
+    needed_before[0] = 0
+    blocks[:] = 0
+    for t in range(len(rows)):
+        needed_before[t + 1] = needed_before[t] + (rows[t] > 0)
+        count, rows[t] = rows[t], 0
+        if count > 0:
+            rows[needed_before[t]] = count
+            blocks[needed_before[t] // _TICKS_PER_BLOCK] += count
     for item in range(len(tick_of_item)):
         if tick_of_item[item] >= 0:
-            tick_of_item[item] = living_before[tick_of_item[item]]
+            tick_of_item[item] = needed_before[tick_of_item[item]]
     for user in range(len(tick_of_user)):
         if tick_of_user[user] >= -1:
-            tick_of_user[user] = living_before[tick_of_user[user] + 1] - 1
-    living: int = living_before[len(alive)]
-    for t in range(len(alive)):
-        alive[t] = 1 if t < living else 0
-    for block in range(len(blocks)):
-        blocks[block] = max(0, min(_TICKS_PER_BLOCK, living - block * _TICKS_PER_BLOCK))
-    return living
+            tick_of_user[user] = needed_before[tick_of_user[user] + 1] - 1
+    needed: int = needed_before[len(rows)]
+    return needed
 
 
 class _Tally(NamedTuple):
@@ -118,9 +118,9 @@ class _Tally(NamedTuple):
 
     rows_up: LongVector  # how many Updates had so many rows
     rows_down: LongVector  # how many downloads of changed rows had so many
-    alive: NDArray[np.uint8]  # per tick
-    blocks: LongVector  # living ticks of each block
-    tick_of_item: LongVector
+    rows: IntVector  # per tick: how many rows changed last in its round
+    blocks: LongVector  # the same, for each block of ticks
+    tick_of_item: IntVector  # -1: has never changed
     tick_of_user: LongVector  # -2: has never been there; -1: was there before any change
     changed: IntVector  # the rows that the round at hand has changed
     in_round: LongVector  # per row: the last round that changed it
@@ -134,9 +134,9 @@ class _Tally(NamedTuple):
         return cls(
             np.zeros(most_rows + 1, dtype=np.int64),
             np.zeros(n_items + 1, dtype=np.int64),
-            np.zeros(n_blocks * _TICKS_PER_BLOCK, dtype=np.uint8),
+            np.zeros(n_blocks * _TICKS_PER_BLOCK, dtype=np.int32),
             np.zeros(n_blocks, dtype=np.int64),
-            np.full(n_items, -1, dtype=np.int64),
+            np.full(n_items, -1, dtype=np.int32),
             np.full(n_users, -2, dtype=np.int64),
             np.empty(n_items, dtype=np.int32),
             np.full(n_items, -1, dtype=np.int64),
@@ -150,55 +150,58 @@ _ROUND, _NEXT_TICK, _CHANGED, _UPDATE, _ROWS = range(5)
 
 
 @compiled(allocates=False)
-def _end_round(tally: _Tally) -> None:
-    """Give every row that the round has changed a new tick."""
-    now = tally.now
-    for position in range(now[_CHANGED]):
+def _end_round(tally: _Tally, tick: int, count: int) -> None:
+    """Give every row that the round has changed its tick."""
+    for position in range(count):
         item = tally.changed[position]
         old = tally.tick_of_item[item]
         if old >= 0:
-            tally.alive[old] = 0
+            tally.rows[old] -= 1
             tally.blocks[old // _TICKS_PER_BLOCK] -= 1
-        tally.alive[now[_NEXT_TICK]] = 1
-        tally.blocks[now[_NEXT_TICK] // _TICKS_PER_BLOCK] += 1
-        tally.tick_of_item[item] = now[_NEXT_TICK]
-        now[_NEXT_TICK] += 1
-    now[_CHANGED] = 0
+        tally.tick_of_item[item] = tick
+    tally.rows[tick] = count
+    tally.blocks[tick // _TICKS_PER_BLOCK] += count
 
 
 @compiled(allocates=False)
-def _download(tally: _Tally, user: int) -> None:
+def _download(tally: _Tally, user: int, tick: int) -> None:
     """A device comes: it lacks the rows that changed since it was last there."""
     if tally.tick_of_user[user] == -2:
         tally.rows_down[-1] += 1
     else:
-        tally.rows_down[_alive_after(tally.alive, tally.blocks, tally.tick_of_user[user])] += 1
-    tally.tick_of_user[user] = tally.now[_NEXT_TICK] - 1
+        tally.rows_down[_rows_after(tally.rows, tally.blocks, tally.tick_of_user[user])] += 1
+    tally.tick_of_user[user] = tick - 1
 
 
 @compiled
 def _note(recipe: Recipe, pairs: Pairs, tally: _Tally) -> None:
     """Count a block of pairs."""
-    now = tally.now
+    now_round, tick, changed = tally.now[_ROUND], tally.now[_NEXT_TICK], tally.now[_CHANGED]
+    update, rows = tally.now[_UPDATE], tally.now[_ROWS]
     for k in range(len(pairs.users)):
         r = np.int64(pairs.rounds[k])
-        if r != now[_ROUND]:
-            _end_round(tally)
-            now[_ROUND] = r
-            if now[_NEXT_TICK] + len(tally.changed) > len(tally.alive):
-                now[_NEXT_TICK] = _number_anew(tally.alive, tally.blocks, tally.tick_of_item, tally.tick_of_user)
+        if r != now_round:
+            if changed > 0:
+                _end_round(tally, tick, changed)
+                tick += 1
+                changed = 0
+            now_round = r
+            if tick == len(tally.rows):
+                tick = _number_anew(tally.rows, tally.blocks, tally.tick_of_item, tally.tick_of_user)
         if pairs.counters[k] == 0:
-            _download(tally, pairs.users[k])
-            now[_UPDATE] += 1
-            now[_ROWS] = 0
+            _download(tally, pairs.users[k], tick)
+            update += 1
+            rows = 0
         for which in range(pairs.arrives[k]):  # none, the negative, or both
             item = pairs.negatives[k] if which == 0 else pairs.positives[k]
-            if tally.in_update[item] != now[_UPDATE]:
-                tally.in_update[item] = now[_UPDATE]
-                now[_ROWS] += 1
-            if tally.in_round[item] != r:
-                tally.in_round[item] = r
-                tally.changed[now[_CHANGED]] = item
-                now[_CHANGED] += 1
+            if tally.in_update[item] != update:
+                tally.in_update[item] = update
+                rows += 1
+                if tally.in_round[item] != r:
+                    tally.in_round[item] = r
+                    tally.changed[changed] = item
+                    changed += 1
         if pairs.counters[k] + 1 == recipe.triples[pairs.users[k]] and pairs.arrives[k] != LOST:
-            tally.rows_up[now[_ROWS]] += 1
+            tally.rows_up[rows] += 1
+    tally.now[_ROUND], tally.now[_NEXT_TICK], tally.now[_CHANGED] = now_round, tick, changed
+    tally.now[_UPDATE], tally.now[_ROWS] = update, rows
