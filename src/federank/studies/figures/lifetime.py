@@ -23,6 +23,11 @@ _COST, _MESSAGES = "lifetime_megabytes", "lifetime_messages"
 _HEIGHT = 4.1
 _MARKS = ("o", "s", "^", "D", "X", "v", "P")
 
+_NAME_HEIGHT = 0.05
+"""How much of the panel's height a level line's name takes."""
+_LETTER_WIDTH = 0.018
+"""How much of the panel's width one of its letters takes."""
+
 Points = list[tuple[float, float]]
 
 
@@ -49,9 +54,14 @@ def draw_lifetime(shown: Shown) -> Drawn | None:
     reached, spent = written_once(up, best.mean(up)), written_once(up, dearest.mean(up))
     return Drawn(
         figure,
-        f"Best: {best.label} ({words_of(up).short} {reached}) with {best.mean(_COST):,.3g} MB a device in its life. "
-        f"Dearest: {dearest.label} ({spent}) with {dearest.mean(_COST):,.3g} MB.",
+        f"Best: {best.label} ({words_of(up).short} {reached}) with {_megabytes(best)} a device in its life. "
+        f"Dearest: {dearest.label} ({spent}) with {_megabytes(dearest)}.",
     )
+
+
+def _megabytes(row: Row) -> str:
+    """What a device of this row sends and receives, in three digits that count: 1,930 MB."""
+    return f"{float(f'{row.mean(_COST) or 0.0:.3g}'):,g} MB"
 
 
 def _steps(costly: Sequence[Row], group: str, up: str) -> list[Row]:
@@ -91,8 +101,16 @@ def _draw_single(axes: Axes, single: Mapping[str, Sequence[Row]], paths: Sequenc
 
 
 def _draw_levels(axes: Axes, rows: Sequence[Row], up: str) -> None:
+    """Level lines with their names at the right; where lines are close, names stand side by side."""
     for row in rows:
-        level = row.mean(up) or 0.0
-        axes.axhline(level, color=FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
-        right = axes.get_yaxis_transform()
-        axes.text(0.995, level, legible(row.label), transform=right, fontsize=8, color=FAINT, ha="right", va="bottom")
+        axes.axhline(row.mean(up) or 0.0, color=FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
+    bottom, top = axes.get_ylim()
+    room = _NAME_HEIGHT * (top - bottom)
+    lowest, place = bottom - room, 0.0
+    for row in sorted(rows, key=lambda row: row.mean(up) or 0.0):
+        level, name = row.mean(up) or 0.0, legible(row.label)
+        if level - lowest >= room:
+            lowest, place = level, 0.995
+        held = {"transform": axes.get_yaxis_transform(), "fontsize": 8, "color": FAINT, "ha": "right", "va": "bottom"}
+        axes.text(place, level, name, **held)
+        place -= _LETTER_WIDTH * (len(name) + 1)
