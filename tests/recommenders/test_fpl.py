@@ -42,6 +42,20 @@ def test_people_are_recommended_their_own_taste(model):
     assert within_taste(model.fit(TASTES)) > 0.9
 
 
+def test_lists_are_ranked_by_bias_and_product_of_what_a_person_does_not_have():
+    model = FPL(factors=4, epochs=3).fit(TASTES)
+    table = model.recommend(n=5)
+    for user, listed in zip(table.users, table.items, strict=True):
+        scores = np.array(
+            [
+                b_i + model.user_vectors[user] @ q_i
+                for q_i, b_i in zip(model.item_vectors, model.item_biases, strict=True)
+            ]
+        )
+        scores[TASTES.profiles.of(user)] = -np.inf
+        assert listed.tolist() == np.argsort(-scores, kind="stable")[:5].tolist()
+
+
 def test_with_everything_sent_fpl_is_bpr_with_uniform_users():
     federated = FPL(factors=4, pi=1.0, triples=1, clients_per_round=1, epochs=5, seed=3).fit(TASTES)
     central = BPR(factors=4, user_draw="uniform", epochs=5, seed=3).fit(TASTES)
