@@ -66,7 +66,7 @@ def test_counts_are_those_of_the_recorded_traffic(name):
 
 
 def test_counting_goes_on_when_its_ticks_run_out():
-    # Rows changed since a device was last there, counted by brute force over a run that uses up the ticks more than once.
+    # Rows changed since a device was last there, by brute force over a run that uses up the ticks more than once.
     established = federation(DATA)
     rounds, recipe = 12_000, established.recipe
     changed_in, held, fetched = np.full(DATA.n_items, -1), {}, 0
