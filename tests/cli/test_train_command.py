@@ -104,7 +104,7 @@ def test_everyones_recommendations_go_to_a_file(shop, tmp_path):
         (("--split", "sideways"), "--split is 'sideways'"),
         (("--threads", "0"), "threads is 0"),
         (("--resume",), "no checkpoint"),
-        (("--learning-rate", "1e20", "--triples", "5"), "no longer finite"),
+        (("--learning-rate", "1e20", "--triples", "5"), "stopped being finite"),
     ],
 )
 def test_bad_settings_are_one_sentence_and_nothing_is_written(shop, tmp_path, words, sentence):

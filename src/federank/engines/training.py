@@ -93,10 +93,9 @@ def _refuse_divergence(federation: Federated, checkpoint: Path | None) -> None:
     if all(np.isfinite(table).all() for table in federation.tables().server.values()):
         return
     kept = f" The last good state is in {checkpoint}." if checkpoint is not None and checkpoint.exists() else ""
-    raise Diverged(
-        f"By round {federation.round_number:,} the factors are no longer finite numbers: "
-        f"{federation.why_diverged()}{kept}"
-    )
+    # The epoch, not the round: where chunks end depends on the machine, and a run that is made again says the same.
+    epoch = (federation.round_number - 1) // federation.rounds_per_epoch + 1
+    raise Diverged(f"In epoch {epoch:,} the factors stopped being finite numbers: {federation.why_diverged()}{kept}")
 
 
 @contextmanager

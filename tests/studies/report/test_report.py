@@ -184,8 +184,8 @@ def test_behind_the_finding_a_report_tells_how_near_the_paper_it_is_and_what_dif
 @pytest.mark.slow
 def test_failed_runs_are_told_with_their_reasons_and_leave_the_others_alone(tmp_path):
     reasons = {
-        3: "By round 905,803 the factors are no finite numbers.",
-        4: "By round 17 the factors are no finite numbers.",
+        3: "In epoch 3 the factors stopped being finite numbers.",
+        4: "In epoch 1 the factors stopped being finite numbers.",
     }
     failed = [
         line("FPL", seed=seed, pi=0.5, status="failed", reason=reason, metrics={}) for seed, reason in reasons.items()

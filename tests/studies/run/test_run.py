@@ -131,7 +131,7 @@ def test_a_model_that_diverges_is_recorded_and_the_others_go_on(tmp_path):
     assert status["Wild", "choose"] == status["Wild", "test"] == "failed"
     assert status["Half wild", "test"] == status["Popular", "test"] == "done"
     wild = next(line for line in results.lines() if line.task == "test" and line.group == "Wild")
-    assert "no longer finite numbers: learning_rate 1e+06 is too large" in wild.reason
+    assert "stopped being finite numbers: learning_rate 1e+06 is too large" in wild.reason
     half = next(line for line in results.lines() if line.task == "test" and line.group == "Half wild")
     assert half.chosen == {"learning_rate": 0.05}
     _, heard = carried_out(small_study(tmp_path, model=models, seeds=[1]), tmp_path / "r")
