@@ -174,9 +174,10 @@ def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_com
         sentences.append(
             "The best row of a sweep was chosen on the test part, as the papers did: it flatters the method."
         )
-    failed = sum(not line.done for line in lines)
+    each = {line.id: line for line in lines}  # rows may share a run
+    failed = sum(not line.done for line in each.values())
     if failed:
-        sentences.append(f"{failed} of {len(lines)} runs failed; the reasons are below.")
+        sentences.append(f"{failed:,} of {len(each):,} runs failed; the reasons are below.")
     missing = [name for name in wishes.data if not any(line.data == name for line in lines)]
     if not lines:
         sentences.append("No run has finished yet.")

@@ -126,7 +126,7 @@ def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
     total = sum(float(line.seconds or 0) for line in each.values())
     choosing = sum(line.task == "choose" for line in each.values())
     caption = (
-        f"{len(each)} runs in all, {choosing} of them to choose settings; {spoken_time(total)} of computing, added "
+        f"{len(each):,} runs in all, {choosing:,} of them to choose settings; {spoken_time(total)} of computing, added "
         "up over all runs. Times and memory are means over seeds and folds; bytes are those of a whole run, counted "
         "once for each row where the count means making all draws again."
     )
