@@ -93,15 +93,34 @@ def with_items_in_order(split, order):
 
 
 def test_coverage_at_bpr_mfs_rate_on_amazon_grows_with_pi(amazon):
-    found = {}
+    found, shares = {}, {}
     for pi in (0.2, 0.6, 1.0):
         model = fr.fit("fpl", amazon, triples="1", learning_rate=0.05, pi=pi, epochs=20, seed=1)
         found[pi] = fr.evaluate(model, amazon).means
+        listed = np.sort(np.bincount(model.recommend(n=10).items.ravel()))[::-1]
+        shares[pi] = listed[:10].sum() / listed.sum()
     coverage = [found[pi]["item_coverage@10"] for pi in (0.2, 0.6, 1.0)]
     assert coverage == sorted(coverage)
     assert coverage[0] < 0.9 * 349 < 349 < 0.9 * coverage[-1]  # the paper's
     assert coverage[1] == pytest.approx(349, rel=0.1)
     assert found[0.6]["precision@10"] == pytest.approx(0.0061, rel=0.1)  # the paper's, at the paper's coverage
+    # Figure 3: whatever is sent, a few items take about as much of the lists.
+    assert 0.3 < min(shares.values()) < max(shares.values()) < 0.55
+
+
+@pytest.mark.slow
+def test_at_one_rate_for_all_precision_on_italy_peaks_early_and_coverage_grows_with_pi(italy):
+    # FPL (2020), Figures 2 and 3, for sFPL+: the paper has one rate for all, and its best pi is .2.
+    split = split_temporal(mirrored(italy))
+    found = []
+    for pi in (0.1, 0.4, 1.0):
+        model = fr.fit("fpl", split, triples="mean", learning_rate=0.005, pi=pi, epochs=15, seed=1)
+        found.append(fr.evaluate(model, split).means)
+    precision, coverage = ([means[name] for means in found] for name in ("precision@10", "item_coverage@10"))
+    assert precision == sorted(precision, reverse=True)
+    assert precision[-1] < 0.9 * precision[0]
+    assert coverage == sorted(coverage)
+    assert coverage[0] < 0.5 * coverage[-1]
 
 
 def test_italys_file_has_homes_early_in_the_histories(italy):
