@@ -2,7 +2,7 @@ import pytest
 
 from federank.data.ways import Division
 from federank.errors import BadFile, SettingError
-from federank.studies.plan.overrides import changed, quick, read_change
+from federank.studies.plan.overrides import changed, quick, read_change, saying_what_changed
 from federank.studies.plan.ranges import crossed, points, several
 from federank.studies.plan.study_file import as_study, read_study
 from federank.studies.plan.toml_text import toml_text
@@ -68,6 +68,7 @@ def test_a_misspelt_key_is_an_error_that_names_the_nearest_known_one(change, nea
         ({"model": [{"method": "pmf", "audit": {"sees": "sums"}}]}, "has no 'sums'"),
         ({"note": [{"text": "Luck.", "shown_by": "a test"}]}, "a table of keys and values is needed"),
         ({"note": [{"text": "Luck.", "shown_by": {}}]}, "is empty; name what shows it"),
+        ({"note": [{"text": "Luck.", "shown_by": {"paper": " "}}]}, "paper in shown_by of a .* is ' '; its name"),
         ({"note": [{"text": "Luck.", "shown_by": {"test": 3}}]}, "test in shown_by of a .* is 3; its name is needed"),
     ],
 )
@@ -146,6 +147,14 @@ def test_a_change_of_something_that_is_not_there_names_the_nearest():
 def test_a_word_as_a_value_needs_no_quotation_marks():
     assert read_change("choose.metric=ndcg@10") == {"choose": {"metric": "ndcg@10"}}
     assert read_change("choose.epochs=5") == {"choose": {"epochs": 5}}
+
+
+def test_a_study_that_the_command_line_has_changed_says_so():
+    study = {"description": "Ten pi.", "data": ["a"]}
+    changes = [read_change("seeds=[1]"), read_change("data.a.filters.sample=100"), read_change("data.b.skip=true")]
+    told = saying_what_changed(study, changes)["description"]
+    assert told == "Changed on the command line: seeds = [1]; data.a.filters.sample = 100.\n\nTen pi."
+    assert saying_what_changed(study, changes[-1:]) == study  # what is left out shows by itself
 
 
 def test_the_quick_form_is_laid_over_the_rest():

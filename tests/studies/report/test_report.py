@@ -74,6 +74,27 @@ def test_only_the_best_of_a_column_is_bold(report):
     assert [name for name, row in rows.items() if row["P@10 ours"].best] == ["FPL, pi = 0.5"]
 
 
+def test_rows_that_are_alike_are_the_best_together(tmp_path):
+    def bold(alike):
+        values = {pi: 0.3 * (1 + number * 1e-15) for number, pi in enumerate(alike)}
+        lines = [
+            one | {"metrics": {**one["metrics"], "precision@10": values[pi]}}
+            if (pi := one["swept"].get("pi")) in values
+            else one
+            for one in all_lines()
+        ]
+        report = make_report(results_folder(tmp_path / f"results-{len(alike)}", TABLES, lines))
+        rows = told(table_called(report, "Table 2: north"))
+        return [name for name, row in rows.items() if row["P@10 ours"].best], report.finding
+
+    names, finding = bold([0, 1])
+    assert names == ["FPL, pi = 0", "FPL, pi = 1"]
+    assert "FPL, pi = 0 and FPL, pi = 1" in finding
+    names, finding = bold([0, 0.5, 1])
+    assert names == []  # most of the column
+    assert "FPL, pi = 0 and 2 others" in finding
+
+
 def test_lists_drawn_by_lot_are_never_the_best_however_even_they_are(tmp_path):
     """They show everything and favour nothing; that is what makes them a yardstick."""
     even = {"precision@10": 0.001, "recall@10": 0.001, "item_coverage@10": 999}

@@ -93,9 +93,8 @@ def run(
     from federank.studies.plan.plan import plan_study
     from federank.studies.plan.shelf import find_study
     from federank.studies.plan.study_file import as_study
-    from federank.studies.results.results import Results
     from federank.studies.run.progress import Bar
-    from federank.studies.run.run import carry_out_study, changed_data
+    from federank.studies.run.run import carry_out_study, changed_data, open_results
     from federank.studies.tracking.tracked import open_tracker
     from federank.studies.tracking.watching import Tracking, track_all
 
@@ -103,12 +102,12 @@ def run(
     one = as_study(_changed(document, seeds, changes, quick_form=quick_form), found)
     folder = out or Path("results") / (found + "-quick" * quick_form)
     plan = plan_study(one)
+    kept = open_results(one, folder) if (folder / "VERSION").is_file() else None  # another study's folder is refused
     if dry_run:
         tell_plan(plan, folder, workers or _cores())
         return
-    if (folder / "VERSION").is_file():
-        for sentence in changed_data(plan, Results.open(folder)):
-            click.echo(sentence, err=True)
+    for sentence in changed_data(plan, kept) if kept is not None else ():
+        click.echo(sentence, err=True)
     tracker = None if track is None else open_tracker(track, one.title)
     executor = _executor(cluster, workers)
     try:
@@ -127,7 +126,7 @@ def run(
     tell(results)
     runs = counts(results)
     if runs["failed"] and not runs["done"]:
-        click.echo("federank: Every run failed, so there is nothing to report.", err=True)
+        click.echo(f"federank: Every run failed; `federank study report {folder}` tells the reasons.", err=True)
         raise SystemExit(1)
     click.echo(f"Next: federank study report {folder} --html report.html")
 
@@ -159,8 +158,8 @@ def status(folder: Path, as_json: bool) -> None:
 @click.argument("folder", metavar="RESULTS", type=click.Path(path_type=Path))
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="One page with tables and figures.")
 @click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Markdown, figures beside it.")
-@click.option("--latex", type=click.Path(path_type=Path), metavar="FILE", help="Every table as LaTeX.")
-@click.option("--csv", type=click.Path(path_type=Path), metavar="FILE", help="Every table as CSV.")
+@click.option("--latex", type=click.Path(path_type=Path), metavar="FOLDER", help="Every table as LaTeX, a file each.")
+@click.option("--csv", type=click.Path(path_type=Path), metavar="FOLDER", help="Every table as CSV, a file each.")
 def report(folder: Path, html: Path | None, markdown: Path | None, latex: Path | None, csv: Path | None) -> None:
     """Tables and figures of a study, ours beside the papers'; without a file to write, the tables here.
 
@@ -186,18 +185,19 @@ def _changed(
     document: dict[str, Any], seeds: str | None, changes: tuple[str, ...], *, quick_form: bool
 ) -> dict[str, Any]:
     """The study with what the command line changes about it."""
-    from federank.studies.plan.overrides import changed, quick, read_change
+    from federank.studies.plan.overrides import changed, quick, read_change, saying_what_changed
 
     if quick_form:
         document = quick(document)
+    read = [read_change(change) for change in changes]
     if seeds is not None:
         try:
-            document = document | {"seeds": [int(seed) for seed in seeds.split(",")]}
+            read.insert(0, {"seeds": [int(seed) for seed in seeds.split(",")]})
         except ValueError:
             raise SettingError(f"--seeds is {seeds!r}; whole numbers are needed, such as 1,2,3.") from None
-    for change in changes:
-        document = changed(document, read_change(change))
-    return document
+    for change in read:
+        document = changed(document, change)
+    return saying_what_changed(document, read)
 
 
 def _executor(cluster: str | None, workers: int | None) -> Executor:

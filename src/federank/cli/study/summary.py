@@ -69,8 +69,10 @@ def tell(results: Results) -> None:
     seconds = sum(line.seconds or 0 for line in {line.id: line for line in results.lines()}.values())
     content = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts(results).items())
     click.echo(f"{results.folder}: {content}; {_duration(seconds)} of computing.")
+    told: set[str] = set()
     for line in results.lines():
-        if not line.done:
+        if not line.done and line.id not in told:  # rows may share a run
+            told.add(line.id)
             values = ", ".join(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())
             click.echo(f"  failed: {line.data}, {line.group} ({values}), {line.task}: {line.reason}")
 

@@ -111,6 +111,6 @@ def _draw_levels(axes: Axes, rows: Sequence[Row], up: str) -> None:
         level, name = row.mean(up) or 0.0, legible(row.label)
         if level - lowest >= room:
             lowest, place = level, 0.995
-        held = {"transform": axes.get_yaxis_transform(), "fontsize": 8, "color": FAINT, "ha": "right", "va": "bottom"}
-        axes.text(place, level, name, **held)
+        beside = axes.get_yaxis_transform()
+        axes.text(place, level, name, transform=beside, fontsize=8, color=FAINT, ha="right", va="bottom")
         place -= _LETTER_WIDTH * (len(name) + 1)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from federank.errors import SettingError
@@ -52,6 +52,19 @@ def quick(document: Mapping[str, Any]) -> dict[str, Any]:
     small = changed(rest, document["quick"])
     told = f"{_what_is_smaller(document['quick'])} {_whole(document.get('description', ''))}".strip()
     return small | {"title": f"{small.get('title', 'A study')} (quick form)", "description": told}
+
+
+def saying_what_changed(document: dict[str, Any], changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The study, whose description says what the command line has changed, lest its report pass for the study's own.
+
+    What is left out shows in the report itself.
+    """
+    leaves = [leaf for change in changes for leaf in _leaves(change)]
+    others = [f"{'.'.join(path)} = {json.dumps(value)}" for path, value in leaves if path[-1] != "skip"]
+    if not others:
+        return document
+    told = f"Changed on the command line: {'; '.join(others)}."
+    return document | {"description": f"{told}\n\n{document.get('description', '').strip()}".strip()}
 
 
 def _what_is_smaller(changes: Mapping[str, Any]) -> str:

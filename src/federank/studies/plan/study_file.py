@@ -101,7 +101,7 @@ def _check_evidence(content: Any) -> None:
     if not named:
         raise SettingError(f"{where} is empty; name what shows it ({', '.join(SHOWN_BY)}), or leave shown_by out.")
     for kind, name in named.items():
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not name.strip():
             raise SettingError(f"{kind} in {where} is {name!r}; its name is needed, as text.")
 
 

@@ -8,11 +8,12 @@ has shares of one row's figures, the finding is from where to where they go.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from federank.recommenders.registry import audited_names
 from federank.studies.plan.wishes import TableWish, Wishes, tables_wished
-from federank.studies.report.tables import by_lot, rows_of_table
+from federank.studies.report.tables import ALIKE, by_lot, rows_of_table
 from federank.studies.results.metric_words import FORMULA, LOSS, SHARE, score, words_of, written, written_once
 from federank.studies.results.priced import AUDIT, with_shares
 from federank.studies.results.rows import Row
@@ -93,5 +94,8 @@ def _best(rows: Sequence[Row], metric: str) -> str:
     held = [(score(metric, value), row) for row in rows if (value := row.mean(metric)) is not None and not by_lot(row)]
     if not held:
         return ""
-    _, row = max(held, key=lambda pair: pair[0])
-    return f"{written_once(metric, row.mean(metric))} by {row.label}"
+    best = max(found for found, _ in held)
+    alike = [row.label for found, row in held if math.isclose(found, best, rel_tol=ALIKE)]
+    value = next(row.mean(metric) for found, row in held if found == best)
+    named = " and ".join(alike) if len(alike) < 3 else f"{alike[0]} and {len(alike) - 1} others"
+    return f"{written_once(metric, value)} by {named}"

@@ -87,6 +87,7 @@ def _anchor(table: Table) -> str:
 def _table(table: Table) -> str:
     body = "".join(f"<tr>{_row(row, table.columns)}</tr>\n" for row in table.rows)
     name = escape(table.title)
+    caption = f'<p class="caption">{escape(table.caption)}</p>\n' if table.caption else ""
     return f"""<section id="{_anchor(table)}">
 <h2>{name}</h2>
 <div class="scroll" tabindex="0" role="region" aria-label="{name}">
@@ -97,8 +98,7 @@ def _table(table: Table) -> str:
 {body}</tbody>
 </table>
 </div>
-<p class="caption">{escape(table.caption)}</p>
-</section>
+{caption}</section>
 """
 
 

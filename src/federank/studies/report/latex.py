@@ -39,7 +39,7 @@ def latex_table(table: Table) -> str:
     kinds = "".join("r" if column.number else "l" for column in table.columns)
     lines = [
         r"\begin{table}",
-        rf"\caption{{{escaped(table.title)}. {escaped(table.caption)}}}",
+        rf"\caption{{{escaped(f'{table.title}. {table.caption}'.rstrip())}}}",
         rf"\label{{tab:{table.slug}}}",
         rf"\begin{{tabular}}{{{kinds}}}",
         r"\toprule",

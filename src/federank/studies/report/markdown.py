@@ -45,7 +45,7 @@ def _table(table: Table) -> str:
     rule = "|".join("---:" if column.number else "---" for column in table.columns)
     lines = [f"| {' | '.join(map(_cell, row))} |" for row in table.rows]
     body = "\n".join([f"| {head} |", f"|{rule}|", *lines])
-    return f"## {escaped(table.title)}\n\n{body}\n\n{escaped(table.caption)}"
+    return f"## {escaped(table.title)}\n\n{body}\n\n{escaped(table.caption)}".rstrip()
 
 
 def _head(column: Column) -> str:

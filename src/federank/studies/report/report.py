@@ -183,6 +183,7 @@ def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_com
         sentences.append("No run has finished yet.")
     elif missing:
         sentences.append(
-            f"Left out: {', '.join(missing)}; there is no run on it, as where a data set is not installed."
+            f"Left out: {', '.join(missing)}; there is no run on {'it' if len(missing) == 1 else 'them'}, as where a "
+            "data set is not installed."
         )
     return sentences

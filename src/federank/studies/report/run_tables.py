@@ -136,17 +136,25 @@ def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
 
 def failures_table(lines: Sequence[Line]) -> Table | None:
     """Why runs failed, a row for each cause; None where all went well."""
-    failed = {line.id: line for line in lines if not line.done}.values()
+    failed = {(line.id, line.group): line for line in lines if not line.done}.values()
     if not failed:
         return None
     causes: dict[tuple[str, str, str], list[Line]] = {}
     for line in failed:
         causes.setdefault((line.data, line.task, _cause(line.reason or "-")), []).append(line)
     cells = [
-        [data, ", ".join(dict.fromkeys(line.group for line in alike)), task, str(len(alike)), alike[0].reason or "-"]
+        [
+            data,
+            ", ".join(dict.fromkeys(line.group for line in alike)),
+            task,
+            str(len({line.id for line in alike})),
+            alike[0].reason or "-",
+        ]
         for (data, task, _), alike in causes.items()
     ]
-    caption = "A row for each cause, with the reason that the first of its runs gave. The others went on without them."
+    caption = (
+        "A row for each cause and task, with the reason of the first of its runs. The others went on without them."
+    )
     return plain_table("Failed runs", caption, ["Data", "Method", "Task", "Runs>", "Reason"], cells)
 
 
@@ -166,7 +174,8 @@ def versions_table(lines: Sequence[Line]) -> Table:
         if line.repeats_left_out:
             found.setdefault(f"repeated rows of {line.data}, left out", set()).add(f"{line.repeats_left_out:,}")
     cells = [[name, ", ".join(sorted(values))] for name, values in found.items()]
-    caption = "Several values in one line: the runs were not all made with the same."
+    several = any(len(values) > 1 for values in found.values())
+    caption = "Several values in one line: the runs were not all made with the same." if several else ""
     return plain_table("Versions and data", caption, ["What", "Version or fingerprint"], cells)
 
 

@@ -10,6 +10,7 @@ the difference.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -144,7 +145,7 @@ def results_table(
                 cells.append(Cell(best_attack(row)))
                 continue
             ours, paper = row.mean(metric), theirs[position, metric]
-            cells.append(_ours(row, metric, marks.get((position, metric), ""), number == best[metric]))
+            cells.append(_ours(row, metric, marks.get((position, metric), ""), number in best[metric]))
             if metric in compared:
                 percent = percent_difference(ours, paper)
                 cells.append(Cell(written(metric, paper), paper))
@@ -175,6 +176,8 @@ def _apart(percent: float | None, notable: bool, *, as_ratio: bool) -> Cell:
     return Cell(f"{percent:+.1f} %", percent, notable=notable)
 
 
+ALIKE = 1e-9
+"""How far apart, relatively, two figures may be that differ by rounding alone."""
 _GOAL = {True: Cell("met", best=True), False: Cell("not met"), None: Cell("-")}
 
 
@@ -186,16 +189,18 @@ def _ours(row: Row, metric: str, mark: str, best: bool) -> Cell:
     return Cell(text, mean, spread, mark, best)
 
 
-def _best(rows: Sequence[Row], metric: str) -> int | None:
-    """The position of the best row of a column; None where there is no better and worse, or nobody to beat.
+def _best(rows: Sequence[Row], metric: str) -> frozenset[int]:
+    """The positions of the best rows of a column, all that are alike; none where there is no better, or few to beat.
 
     Lists drawn by lot are as even and as new as lists can be, and of no use: they are a yardstick, never the best.
     """
     if words_of(metric).better is None:
-        return None
+        return frozenset()
     held = {position: row.mean(metric) for position, row in enumerate(rows) if not by_lot(row)}
     scores = {position: score(metric, value) for position, value in held.items() if value is not None}
-    return max(scores, key=lambda position: scores[position]) if len(scores) > 1 else None
+    best = max(scores.values(), default=math.nan)
+    alike = frozenset(position for position, found in scores.items() if math.isclose(found, best, rel_tol=ALIKE))
+    return alike if 2 * len(alike) <= len(scores) else frozenset()  # what most have is nothing to point at
 
 
 def by_lot(row: Row) -> bool:
