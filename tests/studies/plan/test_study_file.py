@@ -155,6 +155,8 @@ def test_a_study_that_the_command_line_has_changed_says_so():
     told = saying_what_changed(study, changes)["description"]
     assert told == "Changed on the command line: seeds = [1]; data.a.filters.sample = 100.\n\nTen pi."
     assert saying_what_changed(study, changes[-1:]) == study  # what is left out shows by itself
+    dated = saying_what_changed(study, [read_change("split.before=2020-01-01")])["description"]
+    assert dated.startswith('Changed on the command line: split.before = "2020-01-01".')
 
 
 def test_the_quick_form_is_laid_over_the_rest():

@@ -60,7 +60,7 @@ def saying_what_changed(document: dict[str, Any], changes: Sequence[Mapping[str,
     What is left out shows in the report itself.
     """
     leaves = [leaf for change in changes for leaf in _leaves(change)]
-    others = [f"{'.'.join(path)} = {json.dumps(value)}" for path, value in leaves if path[-1] != "skip"]
+    others = [_written(path, value) for path, value in leaves if path[-1] != "skip"]
     if not others:
         return document
     told = f"Changed on the command line: {'; '.join(others)}."
@@ -74,7 +74,7 @@ def _what_is_smaller(changes: Mapping[str, Any]) -> str:
         if path[-1] == "skip" and path[0] in left_out and value:
             left_out[path[0]].append(path[1])
         else:
-            others.append(f"{'.'.join(path)} = {json.dumps(value)}")
+            others.append(_written(path, value))
     sentences = [
         "A quick form, to see that everything works: it is no replication, and nothing is compared with a paper."
     ]
@@ -82,6 +82,10 @@ def _what_is_smaller(changes: Mapping[str, Any]) -> str:
     sentences += [f"Data sets left out: {', '.join(left_out['data'])}."] if left_out["data"] else []
     sentences += [f"Methods left out: {', '.join(left_out['model'])}."] if left_out["model"] else []
     return " ".join(sentences)
+
+
+def _written(path: tuple[str, ...], value: Any) -> str:
+    return f"{'.'.join(path)} = {json.dumps(value, default=str)}"  # TOML has dates and times, JSON has none
 
 
 def _leaves(changes: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:

@@ -159,7 +159,7 @@ def failures_table(lines: Sequence[Line]) -> Table | None:
 
 
 def _cause(reason: str) -> str:
-    """What is to blame: a reason without the round or the id at which it showed."""
+    """What is to blame: a reason without the epoch or the id at which it showed."""
     return re.sub(r"(?<![\w.])\d[\d,]*(?![\w.])", "N", reason)
 
 
