@@ -58,14 +58,13 @@ SQUARES = """async ({ items, factors }) => {
   const scales = Float32Array.from({ length: items }, () => 0.002 + Math.random() / 1000);
   const weights = Float32Array.from({ length: items }, () => 0.2 + Math.random());
   const profile = Int32Array.from({ length: 132 }, (_, index) => index * Math.floor(items / 132));
-  const block = Int32Array.from({ length: items }, (_, item) => item);
   const objective = { liked: 1, unobserved: 1 };
   const took = [];
   for (let time = 0; time < 11; time++) {
     const began = performance.now();
     const model = { vectors: protocol.restored(codes, scales), weights, regulariser: 50 };
     const vector = protocol.ownVector(objective, model, protocol.gramMatrix(model), profile);
-    const strengths = protocol.pulls(objective, model.vectors, vector, profile, block);
+    const strengths = protocol.pulls(objective, model.vectors, vector, profile);
     const update = protocol.send({ activity: 0.15, clip: 10 }, profile.length, strengths, vector);
     protocol.dense(update);
     protocol.encodeSquaresUpdate(update);

@@ -22,7 +22,7 @@ from federank.evaluation.metrics.rating import rmse
 from federank.protocol.accountant import mu_for
 from federank.protocol.draws import words_wrap_around
 from federank.protocol.ratings.federations import RatingFederationSettings
-from federank.protocol.ratings.sums import fold_sum_of_gradients
+from federank.protocol.ratings.sums import summed_gradients
 from federank.protocol.sums.answer import draw_noise
 from federank.protocol.sums.rounding import C_INT, round_message
 from federank.protocol.sums.upload import rounding_chances
@@ -44,7 +44,9 @@ def played(split: fr.Split, clip: float, messages: int, noise: int) -> tuple[Rat
                 total[update.items] += whole.reshape(-1, columns)
         for _server in range(2):
             total += draw_noise(noise, total.size, os.urandom).reshape(total.shape)
-        heard |= fold_sum_of_gradients(recipe, shared, total.ravel(), clip, noise)
+        sums = summed_gradients(total.ravel(), clip, noise, n_items, implicit=False)
+        shared.step_by_means(recipe, sums)
+        heard |= sums.counts > 0
     federation.take(shared)
     federation.user_vectors[:, : recipe.factors] = [device.vector for device in fleet.devices]
     return federation, heard

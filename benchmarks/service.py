@@ -196,7 +196,7 @@ def measure_load(asked: argparse.Namespace, data: Path, store: str) -> dict[str,
 
 def rounds_of(asked: argparse.Namespace) -> list[str]:
     """Flags of a server whose rounds are loaded."""
-    rounds = ["--mode", asked.mode, "--target", str(asked.target), "--fold-every", str(asked.target)]
+    rounds = ["--target", str(asked.target)]
     # Devices of a fleet that has ended hold tickets of the open round: it waits for them until its deadline.
     return [*rounds, "--over-selection", "1.1", "--deadline", "1", "--workers", str(asked.workers)]
 
@@ -278,7 +278,6 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="processes of the fleet")
     parser.add_argument("--triples", type=int, default=132, help="pairs that a device trains on")
     parser.add_argument("--catalogue", type=int, help="items, of a synthetic city; MovieLens 1M's otherwise")
-    parser.add_argument("--mode", choices=["rounds", "buffered"], default="rounds")
     parser.add_argument("--target", type=int, default=100, help="reports that end a round, or are folded in together")
     parser.add_argument("--workers", type=int, help="server processes (2 on PostgreSQL, otherwise 1)")
     parser.add_argument("--postgresql", action="store_true", help="on PostgreSQL in the place of SQLite")
@@ -292,7 +291,7 @@ def main() -> None:
         folder = Path(name)
         data, data_name = write_data(asked, folder)
         found: dict[str, Any] = {"data": data_name, "store": "postgresql" if asked.postgresql else "sqlite"}
-        found |= {"workers": asked.workers, "mode": asked.mode, "triples": asked.triples, "devices": asked.devices}
+        found |= {"workers": asked.workers, "triples": asked.triples, "devices": asked.devices}
         if asked.compare_defences:
             places = [folder / name for name in ("one", "other")]
             with ExitStack() as running:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from federank.data.city.city import city as city
     from federank.data.interactions import Interactions as Interactions
     from federank.data.loading import load as load
-    from federank.data.revisits import Revisits as Revisits
-    from federank.data.revisits import split_revisits as split_revisits
     from federank.data.sources.own_readers import register_reader as register_reader
     from federank.data.splits import Split as Split
     from federank.data.splits import split_folds as split_folds
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
     from federank.evaluation.metrics.ranking import register_metric as register_metric
     from federank.evaluation.prediction import PredictionErrors as PredictionErrors
     from federank.evaluation.prediction import prediction_errors as prediction_errors
-    from federank.evaluation.revisits import evaluate_revisits as evaluate_revisits
     from federank.evaluation.significance import Comparison as Comparison
     from federank.evaluation.significance import compare as compare
     from federank.protocol.policies.own_sharing import register_policy as register_policy
@@ -95,8 +92,6 @@ _HOMES = {
     "city": "federank.data.city.city",
     "Interactions": "federank.data.interactions",
     "load": "federank.data.loading",
-    "Revisits": "federank.data.revisits",
-    "split_revisits": "federank.data.revisits",
     "register_reader": "federank.data.sources.own_readers",
     "Split": "federank.data.splits",
     "split_folds": "federank.data.splits",
@@ -119,7 +114,6 @@ _HOMES = {
     "PredictionErrors": "federank.evaluation.prediction",
     "prediction_errors": "federank.evaluation.prediction",
     "register_metric": "federank.evaluation.metrics.ranking",
-    "evaluate_revisits": "federank.evaluation.revisits",
     "Comparison": "federank.evaluation.significance",
     "compare": "federank.evaluation.significance",
     "register_policy": "federank.protocol.policies.own_sharing",

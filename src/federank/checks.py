@@ -53,6 +53,18 @@ def share(name: str, value: float) -> None:
         raise SettingError(f"{name} is {value!r}; a share from 0 to below 1 is needed.")
 
 
+def instance(name: str, value: Any, kind: type[Any] | tuple[type[Any], ...], needed: str) -> None:
+    """Refuse what is of another type."""
+    if not isinstance(value, kind):
+        raise SettingError(f"{name} is of type {type(value).__name__}; {needed} is needed.")
+
+
+def several(name: str, value: Any, needed: str) -> None:
+    """Refuse what cannot be gone through one by one; a text is one thing."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise SettingError(f"{name} is {value!r}; {needed} is needed.")
+
+
 def seed(value: Any) -> None:
     """Refuse what cannot name a run."""
     whole("seed", value, 0, 2**32 - 1)

@@ -5,6 +5,9 @@ our kernels call functions of other files: after an edit there, Numba would go o
 code of a file's kernels is kept in a folder named after a digest of that file and of all files of ours that it
 imports, directly or through others, the versions of Numba and of Python, and the processor: change any of them and the
 folder is another one. An edit elsewhere leaves it as it is, and nothing is compiled anew.
+
+The folder is in the user's cache. Where it cannot be written, as for a service account without a home, nothing is kept
+and every process compiles what it calls.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import hashlib
 import re
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -45,9 +49,20 @@ def code_folder(file: str) -> str:
         digest.update(part.encode())
     home = Path(platformdirs.user_cache_dir("federank")) / "kernels" / _name(Path(file))
     folder = home / digest.hexdigest()[:20]
-    if not folder.is_dir():
+    if is_writable(home) and not folder.is_dir():
         _forget_old_generations(home)
     return str(folder)
+
+
+@cache
+def is_writable(folder: Path) -> bool:
+    """Whether files can be kept in a folder, which is made if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
 
 
 def sources_of(file: Path) -> set[Path]:
@@ -100,14 +115,15 @@ def compiled(function: Function | None = None, *, allocates: bool = True, **opti
     """
 
     def compile_later(function: Function) -> Any:
-        settings = {"error_model": "numpy", "fastmath": {"contract", "nsz"}, "nogil": True, "cache": True, **options}
-        settings["_nrt"] = allocates
         # Numba finds kept code by the function alone: the same function compiled in two ways needs two folders.
         way = "-".join(sorted(name for name, value in (options | {"allocates": allocates}).items() if value))
+        folder = Path(code_folder(function.__code__.co_filename)) / way
+        settings = {"error_model": "numpy", "fastmath": {"contract", "nsz"}, "nogil": True, **options}
+        settings |= {"_nrt": allocates, "cache": is_writable(folder)}
         # The folder is a setting of the whole process: two threads that import kernels at once must not swap theirs.
         with _ONE_AT_A_TIME:
             before = numba.config.CACHE_DIR
-            numba.config.CACHE_DIR = str(Path(code_folder(function.__code__.co_filename)) / way)
+            numba.config.CACHE_DIR = str(folder)
             try:
                 return numba.njit(**settings)(function)
             finally:
@@ -118,8 +134,14 @@ def compiled(function: Function | None = None, *, allocates: bool = True, **opti
 
 def _forget_old_generations(home: Path) -> None:
     """Remove machine code of sources long gone, all but the youngest few folders."""
-    if not home.is_dir():
-        return
-    by_age = sorted((folder for folder in home.iterdir() if folder.is_dir()), key=lambda f: f.stat().st_mtime)
+    by_age = sorted((folder for folder in home.iterdir() if folder.is_dir()), key=_modified)
     for folder in by_age[: max(0, len(by_age) - _KEPT_GENERATIONS)]:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _modified(folder: Path) -> float:
+    """When a folder was changed; one that another process has just removed counts as the youngest."""
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")

@@ -6,6 +6,7 @@
     │   ├── BadFile          a file is missing, unreadable, or breaks its format
     │   └── BadSplit         a split leaks, or cannot be made
     ├── SettingError         a setting is out of its range
+    │   └── MissingExtra     what was asked for needs packages that are not installed
     ├── ModelError           a model's directory is missing a file, foreign, or tampered with
     ├── UnknownId            a user or item that the model or the data has never met
     ├── DownloadError        a file could not be fetched whole
@@ -19,6 +20,7 @@
     ├── BadState             a device's file is missing, in use, damaged, or cannot be written
     ├── BadAnswer            a server answered a device with something that it must not take
     ├── NoAnswer             a server could not be reached for as long as the device was willing to retry
+    │   └── HelperAway       the second of two servers could not be reached
     ├── Refused              a server understood a device and said no
     └── Withdrawn            what a device was to send is no longer wanted
 
@@ -49,6 +51,14 @@ class BadSplit(DataError):
 
 class SettingError(FedeRankError):
     """A setting is out of its range."""
+
+
+class MissingExtra(SettingError):
+    """What was asked for needs packages that are not installed; `extra` is the name of the extra that brings them."""
+
+    def __init__(self, message: str, *, extra: str) -> None:
+        super().__init__(message)
+        self.extra = extra
 
 
 class ModelError(FedeRankError):
@@ -104,6 +114,10 @@ class BadAnswer(FedeRankError):
 
 class NoAnswer(FedeRankError):
     """The server could not be reached, or could not answer, for as long as the device was willing to retry."""
+
+
+class HelperAway(NoAnswer):
+    """The second of a federation's two servers does not answer, so nothing can be sent just now; nothing is lost."""
 
 
 class Refused(FedeRankError):

@@ -30,6 +30,8 @@ def audit_model(model: Recommender, *, sees: str = "updates", people: int | None
 
     `sees` is what the server sees: `updates`, `anonymous` ones, or only `sums`. `people`: how many are followed.
     """
+    if isinstance(model, Recommender):
+        model._fitted()
     if isinstance(model, RatingFactors):
         return audit_rating_model(model, sees=sees, people=people)
     if isinstance(model, FederatedPairs):

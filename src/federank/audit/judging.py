@@ -13,8 +13,8 @@ from federank.audit.findings import Findings
 from federank.audit.guess import Attack, Guess
 from federank.audit.marks import Means, best_of, means_of
 from federank.audit.scoring import Marks, judge
+from federank.checks import whole
 from federank.data.interactions import Interactions
-from federank.errors import SettingError
 
 BLOCK_CELLS = 2**20
 """People are attacked a block at a time: so many (person, item) cells at most."""
@@ -77,8 +77,8 @@ def in_blocks(rows: IntVector, n_items: int) -> Iterable[IntVector]:
 
 def refuse_nobody(wanted: int | None) -> None:
     """Whoever says how many people to follow must say at least one."""
-    if wanted is not None and wanted < 1:
-        raise SettingError(f"people is {wanted}; at least 1 must be followed.")
+    if wanted is not None:
+        whole("people", wanted, 1)
 
 
 def draw_people(seed: int, participants: IntVector, wanted: int | None) -> IntVector:

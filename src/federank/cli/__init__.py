@@ -15,10 +15,10 @@ import click
 
 from federank.checks import no_such
 from federank.errors import FedeRankError, SettingError
+from federank.extras import need
 
 COMMANDS = {
     "data": ("federank.cli.data.command", "Known data sets: list, get, look at, split; and the synthetic city."),
-    "split": ("federank.cli.data.split", "A data set as files to train on and to test on (`data split`)."),
     "train": ("federank.cli.train.command", "Train a method and keep it in a folder."),
     "recommend": ("federank.cli.recommend", "Recommendations of a trained model, for one person or for all."),
     "predict": ("federank.cli.predict", "The rating that a person would give an item (pmf, svdpp and biases models)."),
@@ -45,6 +45,9 @@ COMMANDS = {
 }
 """Each command's file and its one line of help, so that the list needs no import."""
 
+EXTRAS = dict.fromkeys(("device", "fleet", "serve", "helper", "verify", "admin"), "service")
+"""The extra that a command needs, if any. What only some of a command's flags need, the code behind them asks for."""
+
 
 class CommandsOnDemand(click.Group):
     """A group whose commands live in files of their own, imported only when one is used."""
@@ -57,6 +60,8 @@ class CommandsOnDemand(click.Group):
         """The command of this name, from the file of this name."""
         if cmd_name not in COMMANDS:
             raise SettingError(no_such("command", cmd_name, COMMANDS))
+        if cmd_name in EXTRAS:
+            need(EXTRAS[cmd_name], f"federank {cmd_name}")
         command: click.Command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
         return command
 
@@ -89,6 +94,12 @@ def main() -> None:
         sys.exit(2)
     except FedeRankError as mistake:
         click.echo(f"federank: {mistake}", err=True)
+        sys.exit(2)
+    except PermissionError as reason:
+        click.echo(
+            f"federank: This user may not use {reason.filename} ({reason.strerror}); give it access, or name another.",
+            err=True,
+        )
         sys.exit(2)
     except MemoryError:
         click.echo("federank: This needs more memory than there is; ask for fewer factors or less data.", err=True)

@@ -76,7 +76,8 @@ def fleet(
     The devices draw as a simulation of the same seed does, so where everybody answers, the federation learns what
     `federank train` learns. Where messages are few, each device sends as many as were promised, and the fleet ends when
     all are sent. The server should be a rehearsal too (`federank serve --rehearsal`): it cannot tell these
-    devices from people's, and its limits are made for people.
+    devices from people's, and its limits are made for people. Where it has limits the fleet keeps to them and waits:
+    with the usual ones a device is enrolled every 5 seconds after the first 20.
 
     \b
     Examples:
@@ -115,8 +116,9 @@ def fleet(
         ca=ca,
         insecure=insecure,
         helper_ca=helper_ca,
+        note=_note,
     )
-    with Client(address, ca=ca, insecure=insecure, note=lambda text: click.echo(text, err=True)) as client:
+    with Client(address, ca=ca, insecure=insecure, note=_note) as client:
         federation = fetch_federation(client)
         if method not in (None, federation.facts.method):
             raise SettingError(
@@ -133,6 +135,10 @@ def fleet(
             model = fetch_model(client, federation.facts)
             report["accuracy"] = accuracy(rehearsal, federation, model, played.vectors, split)
     click.echo(json.dumps(report) if as_json else _lines(report))
+
+
+def _note(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _lines(report: dict[str, Any]) -> str:

@@ -59,14 +59,6 @@ def helper(**values: Any) -> None:
       federank helper --store helper.db --origin https://helper.example --tls-cert cert.pem --tls-key key.pem
       federank helper --self-signed --host 0.0.0.0 --origin https://192.0.2.7:8480
     """
-    try:
-        import prometheus_client  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-        import uvloop  # noqa: F401
-        from cryptography.hazmat.primitives import hpke  # noqa: F401
-    except ImportError as reason:
-        raise SettingError(f'The service needs {reason.name}: pip install "federank[service]".') from reason
     sys.exit(_help(**values))
 
 

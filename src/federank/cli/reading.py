@@ -55,16 +55,6 @@ class Reading:
             data = data.keep_users(self.min_interactions)
         return data if self.k_core is None else data.k_core(self.k_core)
 
-    def columns(self) -> dict[str, Any]:
-        """How rows are read, for who reads them with their repeats (data/revisits.py)."""
-        return {
-            "users": _column(self.users),
-            "items": _column(self.items),
-            "times": _column(self.times),
-            "header": self.header,
-            "delimiter": None if self.delimiter is None else self.delimiter.replace("\\t", "\t"),
-        }
-
     def kept(self) -> dict[str, float]:
         """The filters that were asked for, by name, for a record of what was done."""
         filters = {
@@ -95,7 +85,7 @@ _OPTIONS = (
         default="latest",
         show_default=True,
         help="Which row of a repeated (user, item) pair to keep: of many check-ins at one place one counts, so that no "
-        "test is of a known place; `data split --revisits` keeps them apart.",
+        "test is of a known place.",
     ),
     click.option("--item-file", metavar="FILE", help="A file with titles or categories of the items."),
 )

@@ -2,6 +2,9 @@
 
 So a setting is written once, where it is defined and checked, and the command line cannot disagree with it. The text
 below a field is not kept by Python at run time; it is read from the source of the class.
+
+A method's setting may have the name of one of the command's own options: Mult-VAE has a `patience`, and so has `train`.
+The setting's flag then begins with the method's name (`--vae-patience`), and `--patience` stays the command's.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -18,13 +21,15 @@ import click
 from federank import extensions
 
 
-def settings_options(settings: type[Any]) -> list[click.Option]:
+def settings_options(
+    settings: type[Any], method: str = "", reserved: frozenset[str] = frozenset()
+) -> list[click.Option]:
     """One option per field. Options that were not given are absent from the command's values, so defaults stay the
-    record's own."""
+    record's own. `reserved` are the names that belong to the command (`names_of`)."""
     hints, texts = get_type_hints(settings), field_texts(settings)
     return [
         click.Option(
-            [_flag(field.name, hints[field.name])],
+            [_flag(_option_name(field.name, method, reserved), hints[field.name])],
             type=_with_brought(field.name, _kind(hints[field.name])),
             help=_help(texts.get(field.name, ""), field.default),
             metavar=_metavar(hints[field.name]),
@@ -32,6 +37,17 @@ def settings_options(settings: type[Any]) -> list[click.Option]:
         )
         for field in fields(settings)
     ]
+
+
+def names_of(params: Iterable[click.Parameter]) -> frozenset[str]:
+    """Every name that these parameters take, of their flags or in the values of the command."""
+    params = list(params)
+    flags = [flag for param in params for flag in (*param.opts, *param.secondary_opts, "--help")]
+    return frozenset([str(param.name) for param in params] + [flag.lstrip("-").replace("-", "_") for flag in flags])
+
+
+def _option_name(setting: str, method: str, reserved: frozenset[str]) -> str:
+    return f"{method.replace('-', '_')}_{setting}" if setting in reserved else setting
 
 
 def _flag(name: str, hint: Any) -> str:
@@ -63,9 +79,11 @@ def _own_texts(settings: type[Any]) -> dict[str, str]:
     return found
 
 
-def given_settings(settings: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+def given_settings(
+    settings: type[Any], values: dict[str, Any], method: str = "", reserved: frozenset[str] = frozenset()
+) -> dict[str, Any]:
     """Take the values of settings out of a command's values, leaving out those that were not given."""
-    taken = {field.name: values.pop(field.name) for field in fields(settings)}
+    taken = {field.name: values.pop(_option_name(field.name, method, reserved)) for field in fields(settings)}
     return {name: value for name, value in taken.items() if value is not None}
 
 

@@ -277,7 +277,7 @@ def _lookup(numbers: dict[Any, int], identity: Any, ids: Ids, kind: str, name: s
     try:
         key = int(identity) if ids.dtype.kind == "i" else str(identity)
         return numbers[key]
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, TypeError):
         example = f"; one that it has is {ids[0]}" if len(ids) else ""
         raise UnknownId(f"No {kind} in {name} has the id {identity!r}{example}.") from None
 

@@ -69,23 +69,6 @@ def read_part(source: Any) -> Interactions:
     return _read(source, ReadingOptions(), "latest", None)[0]
 
 
-def read_rows(
-    source: Any,
-    *,
-    users: ColumnChoice = None,
-    items: ColumnChoice = None,
-    times: ColumnChoice = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-) -> tuple[Columns, str]:
-    """Every row of a source, repeats included, and the source's name; for who looks at repeats (revisits.py)."""
-    if isinstance(source, str) and source in KNOWN and KNOWN[source].generated:
-        raise DataError(f"{source} is generated, and has each pair once; name a file, or hand in rows, with repeats.")
-    options = ReadingOptions(ColumnChoices(users, items, None, times), header, delimiter)
-    columns, name, _ = _columns(source, options)
-    return columns, name
-
-
 def _read(
     source: Any, options: ReadingOptions, repeats: Repeats, item_file: str | os.PathLike[str] | None
 ) -> tuple[Interactions, str]:

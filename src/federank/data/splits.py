@@ -64,7 +64,7 @@ class Split:
 
 def split_temporal(data: Interactions, test: float = 0.2, validation: float = 0.0) -> Split:
     """Hold out each user's newest interactions, as the papers do."""
-    _shares(test, validation)
+    _check(data, test, validation)
     ranks, sizes = _age_ranks(data)
     n_test = np.floor(test * sizes).astype(np.int64)
     n_validation = np.floor(validation * (sizes - n_test)).astype(np.int64)
@@ -80,6 +80,7 @@ def mirrored(data: Interactions) -> Interactions:
 
 def split_leave_last_out(data: Interactions, *, validation: bool = False) -> Split:
     """Hold out each user's newest interaction, and the one before it for validation; users with one keep it."""
+    _check(data)
     ranks, sizes = _age_ranks(data)
     n_test = (sizes > 1).astype(np.int64)
     n_validation = (sizes > 2).astype(np.int64) if validation else np.zeros_like(sizes)
@@ -88,7 +89,7 @@ def split_leave_last_out(data: Interactions, *, validation: bool = False) -> Spl
 
 def split_temporal_global(data: Interactions, test: float = 0.2, validation: float = 0.0) -> Split:
     """Hold out everything after one moment in time, the same for all users."""
-    _shares(test, validation)
+    _check(data, test, validation)
     times = _times(data)
     ordered = np.sort(times)
     test_from = ordered[len(times) - int(test * len(times))] if int(test * len(times)) else ordered[-1] + 1
@@ -101,7 +102,7 @@ def split_temporal_global(data: Interactions, test: float = 0.2, validation: flo
 
 def split_random(data: Interactions, test: float = 0.2, validation: float = 0.0, seed: int = 1) -> Split:
     """Hold out a share of each user's interactions at random: floor(r n), as in the temporal form."""
-    _shares(test, validation)
+    _check(data, test, validation)
     checks.seed(seed)
     ranks, sizes = _ranks(data, np.random.default_rng(seed).random(len(data)))
     n_test = np.floor(test * sizes).astype(np.int64)
@@ -111,6 +112,7 @@ def split_random(data: Interactions, test: float = 0.2, validation: float = 0.0,
 
 def split_folds(data: Interactions, folds: int = 5, seed: int = 1) -> list[Split]:
     """A random partition of all interactions into folds; each is the test part of one split."""
+    _check(data)
     checks.whole("folds", folds, 2, len(data))
     checks.seed(seed)
     fold = np.random.default_rng(seed).permutation(len(data)) % folds
@@ -232,7 +234,8 @@ def _times(data: Interactions) -> LongVector:
     return data.times
 
 
-def _shares(test: float, validation: float) -> None:
+def _check(data: Any, test: float = 0.0, validation: float = 0.0) -> None:
+    checks.instance("data", data, Interactions, "what fr.load gives")
     checks.share("test", test)
     checks.share("validation", validation)
 

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 from federank.arrays import IntMatrix, IntVector, LongVector, RealVector
-from federank.checks import no_such, one_of
+from federank.checks import instance, no_such, one_of, several
 from federank.data.categories import Categories
 from federank.data.splits import Split
 from federank.errors import BadSplit, SettingError
@@ -106,6 +106,7 @@ def evaluate(
     `negatives` adds the metrics of test items ranked among so many items drawn at random (sampled.py), which some
     papers print; they can be asked for by name too (`sampled_hit_rate`, `sampled_ndcg`, `sampled_mrr`: among 99).
     """
+    instance("split", split, Split, "a Split, such as fr.split_random(data) gives,")
     split = split.development if part == "validation" else split
     cuts = _cuts(at, split)
     one_of("over", over, get_args(Over))
@@ -222,7 +223,12 @@ def _notes(split: Split, users: IntVector, items: IntMatrix, kinds: Categories |
 
 def _cuts(at: int | Sequence[int], split: Split) -> tuple[int, ...]:
     """The values of N, ascending."""
-    cuts = tuple(sorted({int(n) for n in ([at] if isinstance(at, int | np.integer) else at)}))
+    listed = [at] if isinstance(at, int | np.integer) else at
+    needed = "a length of a list, or several, such as 10 or [5, 10],"
+    several("at", listed, needed)
+    for n in listed:
+        instance("at", n, (int, np.integer), needed)
+    cuts = tuple(sorted({int(n) for n in listed}))
     catalogue = int(np.count_nonzero(split.train.popularity))
     if not cuts or cuts[0] < 1:
         raise SettingError(f"at is {at}; give one or more lengths of a list, each at least 1.")
@@ -236,8 +242,7 @@ def _wanted(metrics: Sequence[str | Metric] | None) -> tuple[dict[str, Metric], 
     brought = registered_metrics()
     if metrics is None:
         return RANKING | brought, {*METRICS, *brought}
-    if isinstance(metrics, str):
-        raise SettingError(f"metrics is {metrics!r}; a list of names is needed, such as metrics=[{metrics!r}].")
+    several("metrics", metrics, "a list of names, such as ['ndcg'],")
     found: dict[str, Metric] = {}
     names = set()
     for metric in metrics:

@@ -11,6 +11,7 @@ learning once more up to that epoch: draws follow from the seed, so it is that m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -25,7 +26,7 @@ from federank.evaluation.prediction import prediction_errors
 from federank.evaluation.sampled import SAMPLED, sampled_means
 from federank.recommenders.predicting import PredictsRatings
 from federank.recommenders.recommender import Recommender
-from federank.recommenders.registry import epochs_setting, recommender_class
+from federank.recommenders.registry import epochs_setting, method_class
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,8 @@ def fit(
     With `patience` it is stopped once so many epochs have brought nothing better of `metric` on the split's validation
     part (ndcg@10, or rmse of methods that predict ratings).
     """
-    kind = recommender_class(method) if isinstance(method, str) else method
+    kind = method_class(method)
+    refuse_ambiguous("fit", kind, conduct=conduct, patience=patience, metric=metric)
     train = data.train if isinstance(data, Split) else data
     if patience is None:
         if metric is not None:
@@ -73,6 +75,17 @@ def fit(
         raise SettingError("patience needs a validation part to stop by; hand fit a split that has one.")
     stop = best_epoch(kind, settings, data.development, patience=patience, metric=metric, conduct=conduct)
     return fit_to(kind, settings, train, stop, conduct)
+
+
+def refuse_ambiguous(function: str, kind: type[Recommender], **given: Any) -> None:
+    """Refuse an argument that has the name of one of the method's settings: it could mean either."""
+    settings = {field.name for field in fields(kind.settings_type)}
+    for name, value in given.items():
+        if value is not None and name in settings:
+            raise SettingError(
+                f"{name} is an argument of fr.{function} and a setting of {kind.name}, so it is not clear which is "
+                f"meant. Give the setting to the method itself: {kind.__name__}({name}={value!r}).fit(train)."
+            )
 
 
 def fit_to(
@@ -99,21 +112,35 @@ def best_epoch(
     checks.whole("patience", patience, 1)
     if epochs_setting(kind) is None:
         raise SettingError(f"{kind.name} does not learn in epochs, so it cannot be stopped early; leave patience out.")
-    model, curve = kind(**settings), list[float]()
     by = metric or ("rmse" if issubclass(kind, PredictsRatings) else "ndcg@10")
     sign = -1 if by in RATING else 1
+    curve = curve_of(kind(**settings), development, by, sign=sign, patience=patience, conduct=conduct)
+    best = best_of(curve, sign)
+    return Stop(epoch=best + 1, metric=by, validation=curve[best], patience=patience, curve=tuple(curve))
+
+
+def curve_of(
+    model: Recommender,
+    development: Split,
+    metric: str,
+    *,
+    sign: int,
+    patience: int | None,
+    conduct: Conduct | None = None,
+) -> list[float]:
+    """The metric after each epoch, until `patience` epochs have brought nothing better; None: of all epochs."""
+    curve: list[float] = []
 
     def judge(_: int) -> None:
-        curve.append(judged(model, development, by))
-        if len(curve) - 1 - _best(curve, sign) >= patience:
+        curve.append(judged(model, development, metric))
+        if patience is not None and len(curve) - 1 - best_of(curve, sign) >= patience:
             raise _Enough
 
-    # A run that only looks for its best epoch is not kept for another day.
+    # A run that only looks for its best epoch keeps no checkpoint.
     looking = replace(conduct or Conduct(), checkpoint=None, resume=False, after_epoch=judge)
     with suppress(_Enough):
         model.fit(development.train, conduct=looking)
-    best = _best(curve, sign)
-    return Stop(epoch=best + 1, metric=by, validation=curve[best], patience=patience, curve=tuple(curve))
+    return curve
 
 
 def judged(model: Recommender, split: Split, metric: str) -> float:
@@ -130,6 +157,6 @@ def judged(model: Recommender, split: Split, metric: str) -> float:
     return evaluate(model, split, at=int(length or 10), metrics=[name]).means[f"{name}@{length or 10}"]
 
 
-def _best(curve: list[float], sign: int) -> int:
+def best_of(curve: Sequence[float], sign: int) -> int:
     """The first position of the best value."""
     return max(range(len(curve)), key=lambda position: (sign * curve[position], -position))

@@ -17,13 +17,14 @@ from typing import Any
 
 import polars as pl
 
+from federank.checks import instance
 from federank.data.splits import Split
 from federank.engines.conduct import Conduct
 from federank.errors import Diverged, SettingError
 from federank.evaluation.evaluate import RATING
-from federank.evaluation.fitting import judged
+from federank.evaluation.fitting import judged, refuse_ambiguous
 from federank.recommenders.recommender import Recommender
-from federank.recommenders.registry import recommender_class
+from federank.recommenders.registry import method_class
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,17 +50,23 @@ def search(
     method: str | type[Recommender],
     split: Split,
     *,
-    metric: str = "ndcg@10",
+    metric: str | None = None,
     conduct: Conduct | None = None,
     **values: Any,
 ) -> Searched:
-    """Try every combination of the values that are lists, and keep the best on the split's validation part."""
-    kind = recommender_class(method) if isinstance(method, str) else method
+    """Try every combination of the values that are lists, and keep the best on the split's validation part.
+
+    The metric is ndcg@10 unless another is named.
+    """
+    kind = method_class(method)
+    instance("split", split, Split, "a Split, such as fr.split_random(data, validation=0.2) gives,")
+    refuse_ambiguous("search", kind, conduct=conduct, metric=metric)
     development = split.development
     axes = {name: list(value) for name, value in values.items() if isinstance(value, list | tuple)}
     fixed = {name: value for name, value in values.items() if name not in axes}
     if not axes or not all(axes.values()):
         raise SettingError("There is nothing to search through; give a list of values, such as pi=[0.1, 0.3].")
+    metric = metric or "ndcg@10"
     sign = -1 if metric in RATING else 1
     rows: list[dict[str, Any]] = []
     for combination in product(*axes.values()):

@@ -47,7 +47,7 @@ Source = Recommender | Recommendations | MakesLists | Mapping[Any, Any] | pl.Dat
 def lists_of(source: Any, split: Split, users: IntVector, n: int) -> IntMatrix:
     """The first n positions of each user's list, as the split numbers items; -1 where a list has ended."""
     if isinstance(source, Recommender):
-        refuse_learnt_test(source.training, split)
+        refuse_learnt_test(source._fitted(), split)
         if not source.training.n_users and can_enrol(source):
             made = recommend_to_strangers(source, split.train, users[split.train.profiles.sizes[users] > 0], n)
             return _arranged(made, split.train, users, n)
@@ -61,11 +61,12 @@ def lists_of(source: Any, split: Split, users: IntVector, n: int) -> IntMatrix:
         made = recommendations_of(source)
     elif isinstance(source, Mapping):
         made = _listed(source)
-    elif callable(getattr(source, "recommend", None)):
+    elif callable(getattr(source, "recommend", None)) and not isinstance(source, type):
         made = _asked(source, split.train, users, n)
     else:
+        what = f"The class {source.__name__}" if isinstance(source, type) else f"A {type(source).__name__}"
         raise SettingError(
-            f"A {type(source).__name__} cannot be evaluated; give a fitted recommender, an object with "
+            f"{what} cannot be evaluated; give a fitted recommender, an object with "
             "recommend(users, n), recommendations, a frame or a dictionary of them, or the path of a file of them."
         )
     return _arranged(made, split.train, users, n)

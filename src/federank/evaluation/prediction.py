@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from federank.checks import instance
 from federank.data.interactions import Interactions
 from federank.errors import DataError
 from federank.evaluation.metrics.rating import mae, rmse
@@ -42,6 +43,8 @@ class PredictionErrors(NamedTuple):
 
 def prediction_errors(model: PredictsRatings, test: Interactions) -> PredictionErrors:
     """MAE and RMSE of a model on the ratings of a test part."""
+    instance("model", model, PredictsRatings, "a model that predicts ratings, such as fr.PMF,")
+    instance("test", test, Interactions, "the test part of a split")
     if test.ratings is None:
         raise DataError(f"{test.name} has no ratings to compare predictions with.")
     found = model.predict_all(test.user_ids[test.users], test.item_ids[test.items])

@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from federank.errors import SettingError
+from federank.extras import need
 
 
 @cache
@@ -32,13 +32,9 @@ def epsilon_of(noise: float, rounds: int, delta: float) -> float:
     """Epsilon at delta after so many rounds with noise of so many times the clip."""
     if rounds == 0:
         return 0.0
-    try:
-        from dp_accounting import dp_event, rdp
-    except ImportError:
-        raise SettingError(
-            "The figure of the noise is worked out by dp-accounting, which is not installed: "
-            'pip install "federank[privacy]".'
-        ) from None
+    need("privacy", "The epsilon of noise")
+    from dp_accounting import dp_event, rdp
+
     accountant = rdp.RdpAccountant()
     accountant.compose(dp_event.GaussianDpEvent(noise / 2), rounds)
     return float(accountant.get_epsilon(delta))

@@ -37,7 +37,6 @@ DENIABLE = 14  # a device: what an item of the catalogue answers for life, liked
 NOISE = 15  # a device: noise on what it sends
 GROUP = 16  # a study: which group of choices a person belongs to
 COHORT = 17  # the world: with whom a person takes part, for life
-BLOCK = 18  # the server: which items a round's messages cover
 ROUNDING = 19  # a device: whether a number of a message is rounded up
 SUM_NOISE = 20  # one of two servers: noise on a sum
 

@@ -28,7 +28,6 @@ _OF_SQUARES = (
     "damping",
     "server",
     "broadcast",
-    "blocks",
     "sigma",
     "delta",
     "rounding",
@@ -46,7 +45,8 @@ class FrugalSettings(SquaresSettings):
     models (delta beside it); both servers add noise. With deniable sharing: how far what is used outwards of one item
     may tell whether it is liked; noise is then asked for by `sigma`."""
     learning_rate: float | None = None
-    """Size of the server's steps (Adam), and for pairs of the devices' own.  [default: 0.1, for pairs 0.05]"""
+    """Size of steps: of the server's with `server` adam, and with the loss pairs also of the devices' own. Refused
+    where the server solves.  [default: 0.1, for pairs 0.05]"""
     loss: Literal["squares", "pairs"] = "squares"
     """What is learnt: to tell what people have from all else, in closed form (squares), or to rank it above (pairs:
     FPL's loss, which needs about 30 messages; the server steps with Adam)."""
@@ -63,7 +63,7 @@ class FrugalSettings(SquaresSettings):
                 f"epsilon is {self.epsilon!r}, but noise belongs to the loss squares, and the loss is pairs; leave "
                 "epsilon out, or choose the loss squares."
             )
-        others, other = (_OF_SQUARES, "squares") if self.loss == "pairs" else (_OF_PAIRS, "pairs")
+        others, other = self._of_the_other_loss()
         usual = {field.name: field.default for field in fields(self)}
         for name in others:
             if getattr(self, name) != usual[name]:
@@ -72,6 +72,19 @@ class FrugalSettings(SquaresSettings):
                     f"{self.loss}; leave {name} out, or choose the loss {other}."
                 )
         self.as_pairs(1)
+
+    @property
+    def takes_steps(self) -> bool:
+        """With the loss pairs the server always steps with Adam."""
+        return self.loss == "pairs" or super().takes_steps
+
+    def without_effect(self) -> dict[str, str]:
+        """The settings that do nothing beside the others, each with the reason."""
+        others, other = self._of_the_other_loss()
+        return super().without_effect() | dict.fromkeys(others, f"it belongs to the loss {other}")
+
+    def _of_the_other_loss(self) -> tuple[tuple[str, ...], str]:
+        return (_OF_SQUARES, "squares") if self.loss == "pairs" else (_OF_PAIRS, "pairs")
 
     def as_pairs(self, factors: int) -> FPLSettings:
         """The federation of pair-wise learning with these messages: everybody whose turn it is, Adam at the server."""

@@ -12,20 +12,15 @@ The ledger is written before an Update is sent, because what may have left count
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from federank.arrays import IntVector
 from federank.errors import BadFile
-from federank.files import write_whole
 from federank.protocol.messages import Update
 from federank.protocol.policies.policy import Outward
 
@@ -137,7 +132,7 @@ class Ledger:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, Any]], messages: Iterable[Mapping[str, Any]] = ()) -> Ledger:
-        """The ledger that gave these rows; text, as a CSV has it, and 0 or 1 for what is true are understood."""
+        """The ledger that gave these rows; 0 and 1 stand for false and true, as in SQLite."""
         entries = {}
         for number, row in enumerate(rows, start=1):
             with _read_as(f"Row {number}", _NAMES):
@@ -149,23 +144,9 @@ class Ledger:
                 sent.append(SentMessage(**{name: int(row[name]) for name in _MESSAGE_NAMES if name in row}))
         return cls(entries, sent)
 
-    def write(self, path: Path) -> None:
-        """Export to a file, as JSON where it is named so and as CSV otherwise; whole or not at all."""
-        text = io.StringIO(newline="")
-        if path.suffix == ".json":
-            sent = {"items": self.to_rows(), "messages": self.message_rows()}
-            json.dump(sent if self.messages else self.to_rows(), text, indent=1)
-        else:
-            table = csv.DictWriter(text, _NAMES + message_columns(self.messages))
-            table.writeheader()
-            table.writerows(self.to_rows())
-            table.writerows(message_as_columns(message) for message in self.messages)
-        write_whole(path, text.getvalue())
-
 
 RATING_NAMES = {"times_liked": "times_rated", "times_compared": "times_sampled"}
 """What a device's export calls these columns where its federation is of ratings."""
-_AS_LIKES = {name: ours for ours, name in RATING_NAMES.items()}
 _NAMES = tuple(entry.name for entry in fields(Entry))
 _COUNTS = _NAMES[:-1]
 _MESSAGE_NAMES = tuple(part.name for part in fields(SentMessage))
@@ -194,60 +175,3 @@ def message_as_columns(message: SentMessage) -> dict[str, int]:
     when = {"first_round": message.round, "last_round": message.round, "times_liked": message.items}
     told = when | {"message": message.number, "of": message.allowed}
     return told | {"noise": message.noise} if message.noise else told
-
-
-def _from_columns(row: Mapping[str, Any]) -> dict[str, Any]:
-    content = {"number": row["message"], "allowed": row["of"]}
-    return content | {"round": row["first_round"], "items": row["times_liked"], "noise": row.get("noise") or 0}
-
-
-def read_ledger(path: Path, ids: Sequence[str] | None = None) -> Ledger:
-    """A ledger that was exported by `write` or by a device, of this version or an earlier one.
-
-    A device's export names items by their ids and titles. `ids` are those of its catalogue, in the order of items'
-    numbers; without them, ids that are whole numbers are taken for the numbers.
-    """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            if path.suffix == ".json":
-                return _from_json(json.load(file), path, ids)
-            table = csv.DictReader(file)
-            table.fieldnames = [_AS_LIKES.get(name, name) for name in table.fieldnames or ()]
-            found = set(table.fieldnames)
-            if not set(_NAMES) <= found or not found <= {*_NAMES, *MESSAGE_COLUMNS, "title"}:
-                raise BadFile(f"{path} is not a ledger: its columns should be {', '.join(_NAMES)}.")
-            lines = list(table)
-            messages = [_from_columns(line) for line in lines if line.get("message")]
-            return Ledger.from_rows(_numbered([line for line in lines if not line.get("message")], path, ids), messages)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as reason:
-        raise BadFile(f"{path} cannot be read as a ledger ({reason}).") from reason
-
-
-def _from_json(content: Any, path: Path, ids: Sequence[str] | None) -> Ledger:
-    parts = {"items": content, "messages": []} if isinstance(content, list) else content
-    if not isinstance(parts, dict) or not all(isinstance(parts.get(name), list) for name in ("items", "messages")):
-        raise BadFile(f"{path} is not a ledger: a list of items is needed, or items and messages.")
-    items = [
-        {_AS_LIKES.get(name, name): value for name, value in row.items()} if isinstance(row, dict) else row
-        for row in parts["items"]
-    ]
-    return Ledger.from_rows(_numbered(items, path, ids), parts["messages"])
-
-
-def _numbered(rows: list[Any], path: Path, ids: Sequence[str] | None) -> list[Any]:
-    """The rows with items' numbers in the place of their ids, where ids name them."""
-    if not rows or not all(isinstance(row, Mapping) and {"item", "title"} <= set(row) for row in rows):
-        return rows
-    named = [str(row["item"]) for row in rows]
-    number_of = {name: name for name in named if name.isdecimal()} if ids is None else _places(ids)
-    unknown = [name for name in named if name not in number_of]
-    if unknown:
-        raise BadFile(
-            f"{path} names items by their ids, such as {unknown[0]!r}; the ids of the catalogue it was made with are "
-            "needed to read it."
-        )
-    return [{**row, "item": number_of[name]} for row, name in zip(rows, named, strict=True)]
-
-
-def _places(ids: Sequence[str]) -> dict[str, Any]:
-    return {str(identity): number for number, identity in enumerate(ids)}

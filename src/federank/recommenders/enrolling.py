@@ -1,31 +1,24 @@
-"""A new person: a vector of their own, from their own history and the shared model as it is.
+"""A new user: a vector from their own history and the shared model as it is (fold-in).
 
-Methods of pairs take a few steps; those of squares and ratings solve for it; to neighbours, EASE and Mult-VAE the
-history itself is the vector; a federated method of somebody else's learns at home.
-
-What a device does on its first day. It needs the public item factors and the person's history, sends nothing, and
-leaves the shared model alone.
+Each method has one fold-in, which its clients use too. Methods of pairs take 1,000 steps from zero; those of squares
+and ratings solve for the vector; to neighbours, EASE and Mult-VAE the history itself is the vector; a custom federated
+method computes at home. A fold-in needs the public item factors and the user's history, sends nothing, and leaves the
+shared model alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, Ids, IntVector
-from federank.checks import whole
+from federank.checks import several, whole
 from federank.data.interactions import Interactions, Profiles
-from federank.engines.pairs.home import home_vectors
 from federank.errors import SettingError
 from federank.models.topn import top_n
-from federank.protocol.draws import USER_FACTORS, words_wrap_around
-from federank.protocol.initial import normal_rows
-from federank.protocol.messages import Broadcast, Private
-from federank.protocol.pairs.computation import compute
-from federank.protocol.pairs.recipes import FPLSettings, recipe_for
 from federank.recommenders.factors import PairwiseFactors
 from federank.recommenders.methods.ratings import RatingFactors
 from federank.recommenders.recommendations import Recommendations, Recommended, match_ids
@@ -60,7 +53,7 @@ class TakesNewcomers(Protocol):
 class Person:
     """Somebody with a vector and a history of their own, and a copy of the shared model."""
 
-    model: PairwiseFactors | TakesNewcomers | RatingFactors
+    model: TakesNewcomers | RatingFactors
     vector: FloatVector
     profile: IntVector
 
@@ -83,14 +76,12 @@ class Person:
         ]
 
 
-def can_enrol(model: Any) -> TypeGuard[PairwiseFactors | TakesNewcomers]:
+def can_enrol(model: Any) -> TypeGuard[TakesNewcomers]:
     """Whether a model can take in somebody new."""
-    return isinstance(model, PairwiseFactors | TakesNewcomers)
+    return isinstance(model, TakesNewcomers)
 
 
-def recommend_to_strangers(
-    model: PairwiseFactors | TakesNewcomers, data: Interactions, users: IntVector, n: int
-) -> Recommendations:
+def recommend_to_strangers(model: TakesNewcomers, data: Interactions, users: IntVector, n: int) -> Recommendations:
     """The n best items for people of other data, each with the vector that a device would work out at home."""
     there = match_ids(data.item_ids, model.item_ids).astype(np.int32)
     starts, items = [0], []
@@ -106,31 +97,15 @@ def recommend_to_strangers(
     return Recommendations(data.user_ids[users], best, their_scores, model.item_ids, model.training.titles)
 
 
-def _home_vectors(model: PairwiseFactors | TakesNewcomers, profiles: Profiles) -> FloatMatrix:
-    if not isinstance(model, PairwiseFactors):
-        return np.stack([model.enrolled(profiles.of(user)) for user in range(len(profiles.sizes))])
-    settings = replace(model.pairs(), **_ALONE)
-    settings = replace(settings, triples=1, clients_per_round=1)
-    recipe = recipe_for(settings, profiles.sizes, len(model.item_biases), np.zeros(len(profiles.sizes)))
-    everybody = np.arange(len(profiles.sizes), dtype=np.int32)
-    return home_vectors(recipe, profiles, model.item_vectors, model.item_biases, everybody)
+def _home_vectors(model: TakesNewcomers, profiles: Profiles) -> FloatMatrix:
+    count = len(profiles.sizes)
+    if isinstance(model, PairwiseFactors):
+        return model.fold_in(profiles, np.arange(count, dtype=np.int32))
+    return np.stack([model.enrolled(profiles.of(user)) for user in range(count)])
 
 
-_ALONE: dict[str, Any] = {
-    name: FPLSettings.__dataclass_fields__[name].default
-    for name in ("trace", "pi", "sharing", "epsilon", "basis", "budget", "policies")
-}
-"""Settings that are about what leaves a device: nothing does."""
-
-
-def enrol(
-    model: PairwiseFactors | TakesNewcomers,
-    history: Sequence[Any] | Mapping[Any, float],
-    *,
-    steps: int = 400,
-    seed: int = 1,
-) -> Person:
-    """Give a new person a vector from the items of their history: solved for, or learnt in this many steps.
+def enrol(model: TakesNewcomers, history: Sequence[Any] | Mapping[Any, float]) -> Person:
+    """Give a new person a vector from the items of their history, by the fold-in that a client uses; nothing is sent.
 
     To a model of ratings the history is a dictionary of ratings by item, such as `{50: 4.5}`.
     """
@@ -141,6 +116,7 @@ def enrol(
             f"A {type(model).__name__} cannot take in somebody new: it has nothing that follows a history. Federated "
             "methods, bpr, ials, ease, userknn, itemknn, vae, pmf and svdpp can."
         )
+    several("history", history, "a list of the ids of items")
     data = model.training
     profile = np.unique(np.array([data.item_index(item) for item in history], dtype=np.int32))
     if not 0 < len(profile) < data.n_items:
@@ -148,19 +124,7 @@ def enrol(
             f"The history has {len(profile):,} of the {data.n_items:,} items of the catalogue; at least one it has and "
             "one it has not are needed to learn from."
         )
-    whole("steps", steps, 1)
-    if not isinstance(model, PairwiseFactors):
-        return Person(model, model.enrolled(profile), profile)
-    settings = replace(model.pairs(), **_ALONE)
-    settings = replace(settings, triples=steps, seed=seed, clients_per_round=1)
-    recipe = recipe_for(settings, np.array([len(profile)]), data.n_items, np.zeros(1))
-    first = normal_rows(1, settings.factors, seed=seed, purpose=USER_FACTORS, scale=settings.initial_scale)[0]
-    nothing = np.zeros(len(profile), dtype=np.bool_)
-    device = Private(user=0, vector=first, profile=profile, pi=0.0, allowed=nothing, triples=steps)
-    everything = np.arange(data.n_items, dtype=np.int32)
-    with words_wrap_around():
-        compute(recipe, device, Broadcast(0, 0, everything, model.item_vectors, model.item_biases))
-    return Person(model, device.vector, profile)
+    return Person(model, model.enrolled(profile), profile)
 
 
 def _enrolled_with_ratings(model: RatingFactors, history: Any) -> Person:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
-from federank.data.interactions import Interactions
+from federank.data.interactions import Interactions, Profiles
 from federank.engines.conduct import Conduct
 from federank.engines.pairs.federation import Federation
+from federank.engines.pairs.home import home_vectors
 from federank.engines.training import train
-from federank.protocol.pairs.recipes import FPLSettings, Recipe
+from federank.protocol.pairs.recipes import FPLSettings, Recipe, recipe_for
 from federank.recommenders.identity import run_identity
 from federank.recommenders.recommender import Arrays, Recommender, restored_table
 from federank.recommenders.warm_start import put_back
+
+_SENDS_NOTHING: dict[str, Any] = {
+    name: FPLSettings.__dataclass_fields__[name].default
+    for name in ("trace", "online", "pi", "sharing", "epsilon", "basis", "budget", "policies")
+}
+"""Defaults of the settings about uploads, which a fold-in has no use for."""
 
 
 class PairwiseFactors(Recommender):
@@ -59,6 +69,19 @@ class PairwiseFactors(Recommender):
     def _tastes(self, users: IntVector) -> FloatMatrix:
         """The vectors that these users are recommended to from, as a copy."""
         return self.user_vectors[users]
+
+    def fold_in(self, histories: Profiles, users: IntVector) -> FloatMatrix:
+        """The vectors of these users by the fold-in of a client (protocol/pairs/home.py), from their full history."""
+        settings = replace(self.pairs(), **_SENDS_NOTHING)
+        settings = replace(settings, triples=1, clients_per_round=1)
+        recipe = recipe_for(settings, histories.sizes, len(self.item_biases), np.zeros(len(histories.sizes)))
+        return home_vectors(recipe, histories, self.item_vectors, self.item_biases, users)
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """The vector of a new user with this history; nothing is sent."""
+        alone = Profiles(np.array([0, len(profile)], dtype=np.int64), profile)
+        vector: FloatVector = self.fold_in(alone, np.zeros(1, dtype=np.int32))[0]
+        return vector
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
         """The scores of the whole catalogue for somebody with this vector."""

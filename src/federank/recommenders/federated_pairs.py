@@ -7,7 +7,6 @@ recommended to from a home vector (protocol/pairs/home.py).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from federank.arrays import FloatMatrix, IntVector, RealVector
 from federank.data.interactions import Interactions
 from federank.engines.conduct import Conduct
 from federank.engines.pairs.communication import count_communication
-from federank.engines.pairs.home import home_vectors
 from federank.engines.pairs.replay import participations
 from federank.errors import ModelError
 from federank.protocol.pairs.privacy import privacy_figure
@@ -71,10 +69,7 @@ class FederatedPairs(ChoosingPeople, PairwiseFactors):
         vectors = super()._tastes(users)
         home = np.flatnonzero(self.choices.at_home[users])
         if len(home):
-            data, settings = self.training, replace(self.pairs(), trace=None, online=1.0)
-            recipe = recipe_for(settings, data.profiles.sizes, data.n_items, self.pi)
-            tables = self.item_vectors, self.item_biases
-            vectors[home] = home_vectors(recipe, data.profiles, *tables, users[home])
+            vectors[home] = self.fold_in(self.training.profiles, users[home])
         return vectors
 
     def _private_arrays(self) -> Arrays:

@@ -119,7 +119,7 @@ class FewMessages(ChoosingPeople):
         settings = replace(self.squares(), factors=self.item_vectors.shape[1])
         if settings.promises:  # solving at home needs no plan of noise
             settings = replace(settings, epsilon=settings.policy(0.5).epsilon, sigma=None, rounding="drawn")
-        alone = replace(settings, cohorts=1, rounds=None, blocks=1, trace=None)
+        alone = replace(settings, cohorts=1, rounds=None, trace=None)
         return squares_recipe(alone, np.ones(1, dtype=np.int64), len(self.item_vectors))
 
     def _score_users(self, users: IntVector) -> FloatMatrix:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, Ids, IntVector
-from federank.checks import whole
+from federank.checks import several, whole
 from federank.data.interactions import Interactions, Profiles
 from federank.data.splits import Split
 from federank.engines.conduct import ALL_OF_IT, Conduct, accepted, takes_a_conduct
@@ -169,6 +169,7 @@ class Recommender(ABC):
         known = self._fitted()
         one = isinstance(users, str | int | np.integer)
         ids = known.user_ids if users is None else ([users] if one else users)
+        several("users", ids, "the id of a user, or a list of them,")
         numbers = np.array([known.user_index(user) for user in ids], dtype=np.int32)
         table = self.recommend_numbers(numbers, n, allowed=self._allowed(among, without))
         return table.of(0) if one else table
@@ -203,6 +204,7 @@ class Recommender(ABC):
 
     def score(self, user: Any, items: Sequence[Any] | Ids) -> FloatVector:
         """This user's scores of these items, by original ids; higher is better."""
+        several("items", items, "a list of the items' ids")
         known = self._fitted()
         row: FloatVector = self._score_users(np.array([known.user_index(user)], dtype=np.int32))[0]
         return row[np.array([known.item_index(item) for item in items], dtype=np.int32)]

@@ -113,6 +113,19 @@ def recommender_class(name: str) -> type[Recommender]:
     return _checked(brought, name)
 
 
+def method_class(method: Any) -> type[Recommender]:
+    """The class of a method, given by name or as the class itself."""
+    from federank.recommenders.recommender import Recommender
+
+    if isinstance(method, str):
+        return recommender_class(method)
+    if isinstance(method, type) and issubclass(method, Recommender):
+        return method
+    raise SettingError(
+        f"method is of type {type(method).__name__}; a name such as 'frugal', or a class such as fr.Frugal, is needed."
+    )
+
+
 def audited_names() -> list[str]:
     """The methods that send something: ours, and those that other packages bring. The latter are imported for it."""
     from federank.recommenders.federated_method import FederatedMethod

@@ -26,7 +26,7 @@ from federank.protocol.sums.canonical import digest
 from federank.protocol.sums.charter import SumsCharter, charter_from
 from federank.protocol.sums.identities import fingerprint, follow
 from federank.protocol.sums.masks import ring_from
-from federank.protocol.sums.offer import Offer, block_digest, check_offer, read_offer
+from federank.protocol.sums.offer import Offer, check_offer, read_offer
 from federank.protocol.sums.records import FOLDED, RoundRecord, read_record, same_round, sum_digest
 from federank.protocol.sums.rounding import centred
 from federank.service.server.families.family import Family
@@ -188,13 +188,12 @@ def _checked_offer(
     if ours != theirs:
         raise BadMessage(f"The two servers have published different offers of round {record.round}.")
     offer = _by_any(keys, read_offer, ours)
-    everything = np.arange(len(model.changed), dtype=np.int32)
-    expected = (record.charter, record.round, model.version, named.hex(), block_digest(everything).hex())
-    if (offer.charter, offer.round, offer.version, offer.model, offer.block) != expected:
+    expected = (record.charter, record.round, model.version, named.hex())
+    if (offer.charter, offer.round, offer.version, offer.model) != expected:
         raise BadMessage(f"The offer of round {record.round} was not about the model of that moment.")
     if offer.digest().hex() != record.offer:
         raise BadMessage(f"The record of round {record.round} names another offer than the one that was signed.")
-    check_offer(offer, charter, named, everything, 0)
+    check_offer(offer, charter, named, 0)
     return offer
 
 

@@ -19,7 +19,7 @@ from federank.engines.squares.federation import SquaresFederation
 from federank.engines.squares.noisy import sum_in_ring
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.squares.aggregation import fold, private_columns, published_sum
-from federank.protocol.squares.distribution import block_of, published
+from federank.protocol.squares.distribution import published
 from federank.protocol.squares.private.message import Directions, directions_of
 from federank.protocol.squares.recipes import squares_recipe
 from federank.protocol.squares.shown import USUAL_JOINED, USUAL_PRIVATE
@@ -48,7 +48,7 @@ def play_private(world: World, settings: PoisonSettings, has: csr_array, *, is_d
             said = _with_lies(world, settings, number, said, known, has[: world.honest])
         total = in_ring(np.rint(C_INT * said.ravel()).astype(np.int64))
         shared = federation.shared
-        fold(recipe, shared, block_of(recipe, number), published_sum(recipe, number, total, world.people))
+        fold(recipe, shared, published_sum(recipe, number, total, world.people))
         federation.take(shared)
     vectors = home_vectors(federation)[: world.honest]
     return measured(world, vectors @ published(recipe, federation.item_vectors).T)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from federank.arrays import FloatMatrix, IntVector, RealMatrix
+from federank.arrays import FloatMatrix, RealMatrix
 from federank.audit.poisoning.checked import checked_sums
 from federank.audit.poisoning.measure import Measured, measured
 from federank.audit.poisoning.private import play_private
@@ -27,7 +27,7 @@ from federank.models.squares import gram_matrix
 from federank.protocol.defences import Defences, Rows, defend
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.squares.aggregation import SquaresShared, first_shared, fold
-from federank.protocol.squares.distribution import block_of, published
+from federank.protocol.squares.distribution import published
 from federank.protocol.squares.recipes import SquaresRecipe, squares_recipe
 from federank.protocol.squares.server_steps import SummedMessages
 from federank.protocol.squares.shown import USUAL_SPECTRAL, bound_rows, hold_back, spectral_tastes, usual_length
@@ -45,16 +45,15 @@ def play_squares(world: World, settings: PoisonSettings, defences: Defences | No
     for _ in range(recipe.rounds):
         told = published(recipe, shared.vectors)
         before = Rows(shared.vectors)
-        block = block_of(recipe, shared.round_number)
         if settings.sees == "checked":
             tastes = _solve(recipe, shared, told, has)
             sums = checked_sums(world, settings, recipe, shared.round_number, told, tastes, has)
         else:
             sums = _sums(world, settings, recipe, shared, told, has, defences is not None)
         if is_bounded:
-            _fold_bounded(recipe, shared, block, sums, settings.bounds)
+            _fold_bounded(recipe, shared, sums, settings.bounds)
             continue
-        fold(recipe, shared, block, sums)
+        fold(recipe, shared, sums)
         if defences is not None:
             shared.vectors = defend(defences, before, Rows(shared.vectors)).rows.vectors
     told = published(recipe, shared.vectors)
@@ -62,13 +61,11 @@ def play_squares(world: World, settings: PoisonSettings, defences: Defences | No
     return measured(world, (honest @ told.T).astype(np.float32))
 
 
-def _fold_bounded(
-    recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages, bounds: str
-) -> None:
+def _fold_bounded(recipe: SquaresRecipe, shared: SquaresShared, sums: SummedMessages, bounds: str) -> None:
     """A fold with the bounds that a federation of sums has by default, or with one of the two alone."""
     if bounds != "caps":
         sums = bound_rows(sums, published(recipe, shared.vectors))
-    fold(recipe, shared, block, sums)
+    fold(recipe, shared, sums)
     if bounds != "rows":
         weight = float(sums.squares[-1, -1]) / sums.messages * shared.heard
         model, having = (shared.vectors, shared.weights, shared.regulariser), shared.counts / shared.heard

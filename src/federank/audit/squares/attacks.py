@@ -70,7 +70,6 @@ def _sizes_behind(view: MessagesView) -> LongVector:
     read, covered = (view.seen == WITH).sum(axis=1), (view.seen != UNSEEN).sum(axis=1)
     pi, q = view.policies.liked, view.policies.unliked
     tells = (covered > 0) & (pi - q > _TELLS)
-    # A block says of its own items alone how many there are; the rest of the catalogue is taken to be alike.
     share = (read / np.maximum(covered, 1) - q) / np.where(tells, pi - q, 1)
     sizes = np.rint(np.clip(share, 0, 1) * view.seen.shape[1]).astype(np.int64)
     found: LongVector = np.where(tells, np.maximum(sizes, read * (q == 0)), view.typical_size)

@@ -133,17 +133,15 @@ class _Audit:
         delta = self._model.squares().delta
         return {"epsilon": epsilon_of_mu(mu, delta), "delta": delta, "order_allowed": most_order(mu)}
 
-    def _watch(self, answering: IntVector, block: IntVector, sums: SummedMessages) -> None:
-        self._sums.watch(answering, block, self._as_seen(sums))
+    def _watch(self, answering: IntVector, sums: SummedMessages) -> None:
+        self._sums.watch(answering, self._as_seen(sums))
         if self._messages is not None:
-            self._messages.watch(answering, block)
+            self._messages.watch(answering)
         outward, real = self._federation.outward, self._federation.recipe.outward.real
-        covered: NDArray[np.bool_] = np.zeros(self._sent.shape[1], dtype=np.bool_)
-        covered[block] = True
         for row in np.flatnonzero(np.isin(self._people, answering)):
             here = slice(outward.starts[self._people[row]], outward.starts[self._people[row] + 1])
             items = outward.items[here][real[here]] if len(real) else outward.items[here]
-            self._sent[row, items[covered[items]]] = True
+            self._sent[row, items] = True
 
     def _as_seen(self, sums: SummedMessages) -> SummedMessages:
         """A round's sums as this observer has them: without the noise that it knows."""

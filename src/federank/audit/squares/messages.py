@@ -13,7 +13,7 @@ from federank.arrays import FloatMatrix, IntVector
 from federank.audit.judging import in_blocks
 from federank.audit.squares.attacks import read_message
 from federank.audit.squares.notes import Notes
-from federank.audit.squares.view import UNSEEN, WITH, WITHOUT
+from federank.audit.squares.view import WITH, WITHOUT
 from federank.data.interactions import Profiles
 from federank.engines.squares.compiled import vectors_at_home
 from federank.models.squares import Objective
@@ -23,7 +23,7 @@ from federank.protocol.squares.distribution import published
 class MessageReader(Notes):
     """Reads the messages of the people that are followed, round by round."""
 
-    def watch(self, answering: IntVector, block: IntVector) -> None:
+    def watch(self, answering: IntVector) -> None:
         """Read the messages of a round before it is folded: the model is still as its devices were told it."""
         federation = self._federation
         recipe, told = federation.recipe, published(federation.recipe, federation.item_vectors)
@@ -32,13 +32,11 @@ class MessageReader(Notes):
             profiles = profiles_of(federation.outward, self.people[some])
             vectors = vectors_at_home(recipe, told, federation.weights, float(federation.regulariser[0]), profiles)
             scores = vectors @ told.T
-            strengths = strengths_of(recipe.objective, scores, profiles)[:, block]
+            strengths = strengths_of(recipe.objective, scores, profiles)
             # From here on only what was sent is used: strengths, vectors, and the public model.
-            read = read_message(recipe.objective, strengths, scores[:, block])
-            here = np.ix_(some, block)
-            self.seen[here] = np.where(read, WITH, np.maximum(self.seen[here], WITHOUT))
-            self.seen_last[some] = UNSEEN
-            self.seen_last[here] = np.where(read, WITH, WITHOUT)
+            read = read_message(recipe.objective, strengths, scores)
+            self.seen[some] = np.where(read, WITH, np.maximum(self.seen[some], WITHOUT))
+            self.seen_last[some] = np.where(read, WITH, WITHOUT)
             self.tastes[some] = scores
 
 

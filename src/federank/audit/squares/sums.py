@@ -13,7 +13,7 @@ as what is expected of anybody,
     guess_u = m + M' (M M')^-1 (sums_t - expected_t)
 
 Two rounds that differ by one member so give that member's items; a round of one gives all of them; and rounds that
-always have the same members tell nothing apart. A round that covers a block says nothing about other items.
+always have the same members tell nothing apart.
 """
 
 from __future__ import annotations
@@ -38,28 +38,26 @@ class SumsReader:
         self._weights: list[float] = []  # of the members of each round together
         self._counts: list[RealVector] = []
         self._tastes: list[RealVector] = []
-        self._blocks: list[IntVector] = []
+        self._tells_counts: list[bool] = []
 
-    def watch(self, answering: IntVector, block: IntVector, sums: SummedMessages) -> None:
+    def watch(self, answering: IntVector, sums: SummedMessages) -> None:
         """Take down the sums of a round before it is folded: the model is still as its devices were told it."""
         if not len(answering):
             return
         recipe = self._federation.recipe
         if recipe.private is not None:
-            self._take_down(answering, block, sums)
+            self._take_down(answering, sums)
             return
         told = published(recipe, self._federation.item_vectors).astype(np.float64)
-        back = sums.pulls + float(recipe.objective.unobserved) * told[block] @ sums.squares[:-1]
+        back = sums.pulls + float(recipe.objective.unobserved) * told @ sums.squares[:-1]
         back /= float(recipe.objective.liked)
-        counts = np.zeros(recipe.n_items)
-        counts[block] = back[:, -1]
         self._members.append(answering)
         self._weights.append(float(sums.squares[-1, -1]))
-        self._counts.append(counts)
+        self._counts.append(back[:, -1])
         self._tastes.append(told @ back[:, :-1].sum(axis=0))
-        self._blocks.append(block)
+        self._tells_counts.append(True)
 
-    def _take_down(self, answering: IntVector, block: IntVector, sums: SummedMessages) -> None:
+    def _take_down(self, answering: IntVector, sums: SummedMessages) -> None:
         """Sums of whole numbers: the first round's say what people have, the later ones' what goes together."""
         first = sums.pulls.shape[1] == 1 and not self._members
         along = sums.pulls.sum(axis=0)
@@ -68,40 +66,37 @@ class SumsReader:
         self._weights.append(float(sums.messages))
         self._counts.append(sums.pulls[:, 0] if first else np.zeros(len(sums.pulls)))
         self._tastes.append(sums.pulls @ along / length if length > 0 else np.zeros(len(sums.pulls)))
-        self._blocks.append(block if first else block[:0])
+        self._tells_counts.append(first)
 
     def popularity(self) -> FloatVector:
         """The share of everybody who has each item, as far as sums tell."""
-        n_items = self._federation.recipe.n_items
-        weights, total = np.zeros(n_items), np.zeros(n_items)
-        for weight, block, counts in zip(self._weights, self._blocks, self._counts, strict=True):
-            weights[block] += weight
+        weight, total = 0.0, np.zeros(self._federation.recipe.n_items)
+        for one, tells, counts in zip(self._weights, self._tells_counts, self._counts, strict=True):
+            weight += one if tells else 0.0
             total += counts
-        mean: FloatVector = (total / np.where(weights > 0, weights, 1)).astype(np.float32)
+        mean: FloatVector = (total / (weight if weight > 0 else 1)).astype(np.float32)
         return mean
 
     def counts(self, people: IntVector) -> FloatMatrix:
         """People x items: how much of the counts goes back to each of them."""
-        return self._laid_to(people, self._counts, self.popularity().astype(np.float64), self._blocks)
+        return self._laid_to(people, self._counts, self.popularity().astype(np.float64), self._tells_counts)
 
     def tastes(self, people: IntVector) -> FloatMatrix:
         """People x items: how much of the tastes goes back to each of them."""
         n_items = self._federation.recipe.n_items
         mean = np.sum(self._tastes, axis=0) / sum(self._weights) if self._weights else np.zeros(n_items)
-        everything = [np.arange(n_items, dtype=np.int32)] * len(self._tastes)
-        return self._laid_to(people, self._tastes, mean, everything)
+        return self._laid_to(people, self._tastes, mean, [True] * len(self._tastes))
 
-    def _laid_to(
-        self, people: IntVector, sums: list[RealVector], mean: RealVector, blocks: list[IntVector]
-    ) -> FloatMatrix:
+    def _laid_to(self, people: IntVector, sums: list[RealVector], mean: RealVector, tells: list[bool]) -> FloatMatrix:
         members = sum(len(some) for some in self._members)
         anybody = mean * (sum(self._weights) / max(members, 1))
         guess: FloatMatrix = np.tile(anybody, (len(people), 1)).astype(np.float32)
         if not sums:
             return guess
         beyond = np.zeros((len(sums), len(mean)))
-        for row, (weight, block, seen) in enumerate(zip(self._weights, blocks, sums, strict=True)):
-            beyond[row, block] = seen[block] - weight * mean[block]
+        for row, (weight, seen) in enumerate(zip(self._weights, sums, strict=True)):
+            if tells[row]:
+                beyond[row] = seen - weight * mean
         there = self._who_was_there()
         explained = np.linalg.solve((there @ there.T).toarray() + _LEAST * np.eye(len(sums)), beyond)
         guess += (there[:, people].T @ explained).astype(np.float32)

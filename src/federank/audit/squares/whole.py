@@ -20,9 +20,8 @@ from federank.protocol.squares.private.message import directions_of, new_scratch
 class WholeReader(Notes):
     """Reads the messages of the people that are followed, round by round."""
 
-    def watch(self, answering: IntVector, block: IntVector) -> None:
+    def watch(self, answering: IntVector) -> None:
         """Read the messages of a round before it is folded."""
-        del block  # messages cover the whole catalogue
         federation = self._federation
         recipe, number, outward = federation.recipe, federation.round_number, federation.outward
         known = directions_of(published(recipe, federation.item_vectors), federation.weights)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from click.core import ParameterSource
 
 from federank.cli.audit.report import tell_audit
 from federank.cli.reading import Reading, reads_data_option
-from federank.cli.settings_flags import given_settings, settings_options
+from federank.cli.settings_flags import given_settings, names_of, settings_options
 from federank.errors import ModelError, SettingError
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.pairs.recipes import PRESETS, FPLSettings
@@ -29,17 +30,26 @@ _OF_AN_AUDIT = {"what", "sees", "per_epoch", "people", "threads", "quiet", "as_j
 """The options that are about the audit; all others are about the training."""
 
 
-_FIRST = ("fpl", "frugal", "fcf", "pmf", "svdpp")
-"""The methods whose settings are in the three records that are told first."""
+_FIRST: dict[str, type[Any]] = {"fpl": FPLSettings, "pmf": PMFSettings, "frugal": FrugalSettings}
+"""The records that are told first; those of fcf and svdpp have nothing beside them."""
 
 
-def _options() -> list[click.Option]:
+class WithSettings(click.Command):
+    """A command that also has an option for every setting of every method that can be audited."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The settings' options, then the command's own."""
+        others = [name for name in audited_names() if name not in (*_FIRST, "fcf", "svdpp")]
+        records = _FIRST | {name: recommender_class(name).settings_type for name in others}
+        return [*_options(tuple(records.items()), names_of(self.params)), *super().get_params(ctx)]
+
+
+@cache
+def _options(records: tuple[tuple[str, type[Any]], ...], reserved: frozenset[str]) -> list[click.Option]:
     """The settings of all of them; one that several have is told as the first has it, with everybody's choices."""
     first: dict[str | None, click.Option] = {}
-    brought = [name for name in audited_names() if name not in _FIRST]
-    others = [recommender_class(name).settings_type for name in brought]
-    for settings in (FPLSettings, PMFSettings, FrugalSettings, *others):
-        for option in settings_options(settings):
+    for method, settings in records:
+        for option in settings_options(settings, method, reserved):
             held = first.setdefault(option.name, option)
             if held is not option and isinstance(held.type, click.Choice) and isinstance(option.type, click.Choice):
                 more = [choice for choice in option.type.choices if choice not in held.type.choices]
@@ -50,10 +60,8 @@ def _options() -> list[click.Option]:
 
 
 @click.command(
-    params=[
-        *_options(),
-        click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name."),
-    ]
+    cls=WithSettings,
+    params=[click.Option(["--preset"], type=click.Choice(list(PRESETS)), help="A published configuration by name.")],
 )
 @click.argument("what", metavar=f"{'|'.join(audited_names())}|DIR")
 @click.option(
@@ -150,7 +158,7 @@ def _audit(
 
 def _settings(what: str, values: dict[str, Any]) -> dict[str, Any]:
     """The settings that were given, if all of them are this method's."""
-    settings = given_settings(recommender_class(what).settings_type, values)
+    settings = given_settings(recommender_class(what).settings_type, values, what, names_of(audit.params))
     others = [name for name, value in values.items() if value is not None]
     if others:
         raise SettingError(f"{what} has no setting --{others[0].replace('_', '-')}; leave it out.")
@@ -183,7 +191,7 @@ def _kept_model(what: str) -> Recommender:
     if what in method_names() and not Path(what).exists():
         raise SettingError(f"{what} cannot be audited, only {able}, or the folder of a model of these.")
     context = click.get_current_context()
-    for option in context.command.params:
+    for option in context.command.get_params(context):
         given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
         if given and option.name not in _OF_AN_AUDIT:
             raise SettingError(

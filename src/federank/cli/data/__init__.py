@@ -1,1 +1,1 @@
-"""`federank data` and `federank split`: known sets, statistics, splits, the city. Calls data/; reads no file itself."""
+"""`federank data`: known sets, statistics, splits, the city. Calls data/; reads no file itself."""

@@ -1,4 +1,4 @@
-"""`federank data split`, or `federank split` for short: a data set as files to train on and to test on."""
+"""`federank data split`: a data set as files to train on and to test on."""
 
 from __future__ import annotations
 
@@ -22,12 +22,6 @@ _NAMES = {way.replace("-", "_"): way for way in (*WAYS, FOLDS)}
 @click.option("--random", type=float, metavar="SHARE", help="Test on some of each user's, drawn at random.")
 @click.option("--folds", type=int, metavar="K", help="K random folds; each is once the test.")
 @click.option(
-    "--revisits",
-    type=float,
-    metavar="SHARE",
-    help="Each user's newest rows, repeats included, as later.tsv: what is later may be known (`evaluate --revisits`).",
-)
-@click.option(
     "--validation",
     type=float,
     metavar="SHARE",
@@ -46,13 +40,12 @@ _NAMES = {way.replace("-", "_"): way for way in (*WAYS, FOLDS)}
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The folder to write.")
 @click.option("--bare", is_flag=True, help="Write no header line, as Elliot reads it.")
 @reads_data
-def split(reading: Reading, out: Path, bare: bool, revisits: float | None, **chosen: Any) -> None:
+def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
     """Split a known set or a file into train.tsv and test.tsv.
 
     Choose one way: --temporal, --global-temporal, --leave-last-out, --random or --folds. The folder also gets
     split.json, with the settings, the counts and the fingerprint of the data. Without a name or file, the
-    synthetic city is split. A file of check-ins may keep its repeats (--revisits): then the test part has places
-    that people knew already.
+    synthetic city is split.
 
     \b
     Examples:
@@ -61,9 +54,6 @@ def split(reading: Reading, out: Path, bare: bool, revisits: float | None, **cho
     """
     from federank.data.stored.split_folder import files_of, refuse_foreign_folder, write_split_folder
 
-    if revisits is not None:
-        _split_revisits(reading, out, revisits, chosen, header=not bare)
-        return
     way = _way(chosen)
     division = _division(way, chosen)
     refuse_foreign_folder(out)
@@ -90,29 +80,6 @@ def split(reading: Reading, out: Path, bare: bool, revisits: float | None, **cho
         click.echo(f"  {data.repeats_left_out:>12,}  rows of the source repeat a user's item and are left out")
     for path, rows in files_of(splits).items():
         click.echo(f"  {len(rows):>12,}  {out / path}")
-
-
-def _split_revisits(reading: Reading, out: Path, share: float, chosen: dict[str, Any], *, header: bool) -> None:
-    """Write what people did first and what they did later, known or not."""
-    from federank.data.revisits import split_revisits
-    from federank.data.stored.text import write_tsv
-    from federank.files import folder_in_place
-
-    if any(chosen[flag] not in (None, False) for flag in _NAMES) or chosen["validation"]:
-        raise SettingError("--revisits is a way of splitting by itself, without validation; leave the others out.")
-    if reading.kept() or reading.item_file or reading.ratings:
-        raise SettingError("--revisits takes every row as it is; leave out filters, --ratings and --item-file.")
-    if out.exists():
-        raise SettingError(f"{out} exists already; name a folder that does not.")
-    parts = split_revisits(reading.source, share, **reading.columns())
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with folder_in_place(out.absolute()) as made:
-        for name, part in parts._asdict().items():
-            write_tsv(part, made / f"{name}.tsv", header=header)
-    for name, part in parts._asdict().items():
-        repeats = f"; {part.repeats_left_out:,} rows repeat a pair of theirs" if part.repeats_left_out else ""
-        click.echo(f"  {len(part):>12,}  {out / name}.tsv{repeats}")
-    click.echo(f"Next: federank train itemknn --data {out}/first.tsv --split none --out runs/itemknn")
 
 
 def _way(chosen: dict[str, Any]) -> str:

@@ -102,8 +102,9 @@ def messages_line(store: DeviceStore) -> str:
 
     ledger = store.ledger()
     left = messages_left(store.identity(), store.policy().policy, ledger)
-    sent = f"{ledger.spent} {'message has' if ledger.spent == 1 else 'messages have'} left this device"
-    return f"{sent}, and {left} more may in its life." if left else f"{sent}; no other ever will."
+    charged = "is charged to this device" if ledger.spent == 1 else "are charged to this device"
+    sent = f"{ledger.spent} {'message' if ledger.spent == 1 else 'messages'} {charged}"
+    return f"{sent}, and {left} more may be in its life." if left else f"{sent}, as many as may be in its life."
 
 
 LEFT_OUT = {
@@ -111,14 +112,33 @@ LEFT_OUT = {
     "unopened": "the helper could not open it",
     "copied": "another had its id",
     "malformed": "it had another form than its round's messages",
-    "abandoned": "its round was abandoned",
 }
 """Why a message that has left is in no sum."""
 
 
-def left_out_lines(outcomes: list[str]) -> list[str]:
-    """A sentence for each message that is in no sum."""
-    return [f"A message is in no sum, and stays spent: {LEFT_OUT[word]}." for word in outcomes if word in LEFT_OUT]
+def outcome_lines(store: DeviceStore) -> list[str]:
+    """What became of the uploads that have left: how many are in the model, and a sentence for each that is not."""
+    from federank.service.device.outcomes import line_of
+    from federank.service.device.state import ABANDONED, COUNTED, RELEASED, WAITING
+
+    identity, uploads = store.identity(), store.uploads()
+    words = [sent.outcome or WAITING for sent in uploads]
+    if not words:
+        return []
+    counts = {
+        "aggregated": words.count(COUNTED),
+        "waiting for their round to end": words.count(WAITING),
+        "discarded with their round": words.count(ABANDONED) + words.count(RELEASED),
+        "left out of their round": sum(word in LEFT_OUT for word in words),
+    }
+    counts["not taken, or not known"] = len(words) - sum(counts.values())
+    lines = ["Uploads: " + ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) + "."]
+    for sent, word in zip(uploads, words, strict=True):
+        if word in LEFT_OUT:
+            lines.append(f"Round {sent.round_number}: the message is in no sum, and stays charged: {LEFT_OUT[word]}.")
+        elif word in (ABANDONED, RELEASED) and identity.facts.rules.counts_messages:
+            lines.append(f"Round {sent.round_number}: {line_of(word, identity)}")
+    return lines
 
 
 def promise_line(charter: SumsCharter, ledger: Ledger) -> str:
@@ -170,13 +190,13 @@ def status(state: Path | None, as_json: bool) -> None:
             "model_version": None if version < 0 else version,
             "messages_sent": ledger.spent if counted else None,
             "messages_left": messages_left(identity, chosen.policy, ledger) if counted else None,
+            "outcomes": [sent.outcome or "waiting" for sent in store.uploads()],
         }
         if identity.sums is not None:
             content |= {
                 "epsilon": epsilon_so_far(identity.sums.charter, ledger),
                 "epsilon_promised": epsilon_promised(identity.sums.charter),
                 "delta": float(identity.sums.charter.delta),
-                "outcomes": store.outcomes(),
             }
         click.echo(json.dumps(content))
         return
@@ -187,8 +207,8 @@ def status(state: Path | None, as_json: bool) -> None:
     click.echo(messages_line(store) if counted else taken_part)
     if identity.sums is not None:
         click.echo(promise_line(identity.sums.charter, ledger))
-        for line in left_out_lines(store.outcomes()):
-            click.echo(line)
+    for line in outcome_lines(store):
+        click.echo(line)
     click.echo("It has no model yet." if version < 0 else f"It recommends from version {version:,} of the model.")
 
 

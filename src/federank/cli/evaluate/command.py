@@ -103,12 +103,6 @@ def _lengths(_context: click.Context, _option: click.Parameter, value: str) -> t
     metavar="N",
     help="Also rank each test item among N items drawn at random, as some papers do (99).",
 )
-@click.option(
-    "--revisits",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Judge by later rows that may be of known items: `federank data split FILE --revisits 0.2` wrote them.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def evaluate(
     model: Path | None,
@@ -121,7 +115,6 @@ def evaluate(
     group_file: Path | None,
     per_user: Path | None,
     negatives: int | None,
-    revisits: Path | None,
     as_json: bool,
 ) -> None:
     """How good the recommendations of a trained model are, or those in a file.
@@ -133,7 +126,6 @@ def evaluate(
     \b
     Examples:
       federank evaluate runs/city --at 5,10
-      federank evaluate runs/checkins --revisits parts/later.tsv
       federank evaluate --recommendations recs.tsv --split city-split --json
     """
     from federank.cli.evaluate.folds import evaluate_folds, rating_figures, show_errors
@@ -141,16 +133,6 @@ def evaluate(
     from federank.recommenders.stored.folds import is_folds
     from federank.recommenders.stored.model_folder import load_model
 
-    if revisits is not None:
-        from federank.cli.evaluate.revisits import show_revisits
-
-        others = recommendations or split_folder or category_file or group_file or per_user or negatives
-        if model is None or others or part != "test" or over != "all":
-            raise SettingError(
-                "--revisits judges a model's folder by one file of later rows; only --at and --json go too."
-            )
-        show_revisits(model, revisits, at, as_json=as_json)
-        return
     given = model if recommendations is None else recommendations
     if given is None or (model is not None and recommendations is not None):
         raise SettingError("Say what to judge: a model's folder, or a file with --recommendations; one of them.")

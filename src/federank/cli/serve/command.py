@@ -46,13 +46,6 @@ def serve(reading: Reading, **values: Any) -> None:
       federank serve --data city --self-signed --host 0.0.0.0
       federank serve --store postgresql://federank@localhost/federank --workers 2
     """
-    try:
-        import prometheus_client  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-        import uvloop  # noqa: F401
-    except ImportError as reason:
-        raise SettingError(f'The service needs {reason.name}: pip install "federank[service]".') from reason
     sys.exit(_serve(reading, **values))
 
 
@@ -76,6 +69,7 @@ def _serve(
     from federank.cli.settings_flags import given_settings
     from federank.service.server.federation.opening import open_store
     from federank.service.server.http.tls import hosts_of
+    from federank.service.server.logs import Log
     from federank.service.server.processes import Serving, bind
     from federank.service.server.processes import serve as serve_federation
     from federank.service.server.settings import TrustSettings
@@ -90,7 +84,7 @@ def _serve(
         bind(host, port) as public,
         bind(admin_host, after if admin_port is None else admin_port, "--admin-port") as admin,
     ):
-        token = open_store(store, demand)
+        token = open_store(store, demand, Log(None if quiet else sys.stderr))
         scheme = "https" if certificate else "http"
         _tell(scheme, host, public.getsockname()[1], admin_host, admin.getsockname()[1], store, token)
         _tell_of_promise(store)

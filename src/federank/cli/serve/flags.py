@@ -108,7 +108,9 @@ def serve_options(command: Callable[..., None]) -> Callable[..., None]:
             ),
             click.option("--name", help="What the federation is called.  [default: the data's name]"),
             click.option("--noun", metavar="ONE/MANY", help="What its items are called, such as film/films."),
-            click.option("--seen", metavar="WORDS", help="What people say of one that they know, such as Seen it."),
+            click.option(
+                "--seen", metavar="WORDS", help="The button that hides one that people know, such as Seen it."
+            ),
             click.option("--description", metavar="TEXT", help="What people should know before they take part."),
             click.option("--run-by", metavar="TEXT", help="Who runs it, as the page tells people."),
             click.option(

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from federank.checks import no_such
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.train.affordable import AFFORDABLE, affordable_promise, refuse_beside_affordable
-from federank.cli.train.idle_flags import offered, refuse_delta_without_noise, refuse_idle_flags
+from federank.cli.train.idle_flags import offered, refuse_idle_flags, refuse_settings_without_effect
 from federank.cli.train.tracking import TRACK_HELP
 from federank.data.ways import WAYS
 from federank.errors import ModelError, SettingError
@@ -40,17 +40,22 @@ class Methods(click.Group):
         """The command that trains this method."""
         if cmd_name not in method_names():
             raise SettingError(no_such("method", cmd_name, method_names()))
-        from federank.cli.settings_flags import settings_options
+        from federank.cli.settings_flags import given_settings, names_of, settings_options
 
         method = recommender_class(cmd_name)
-        command = click.Command(
+        common = [*_preset(cmd_name), *_search(method), *offered(method, _common.params)]
+        names = cmd_name, names_of(common)
+
+        def run(**values: Any) -> None:
+            _train(method, given_settings(method.settings_type, values, *names), **values)
+
+        example = f"federank train {cmd_name} --out runs/{cmd_name}"
+        return click.Command(
             cmd_name,
-            callback=lambda **values: _train(method, **values),
-            help=f"{help_of(cmd_name)}\n\n\b\nExample:\n  federank train {cmd_name} --out runs/{cmd_name}",
+            callback=run,
+            help=f"{help_of(cmd_name)}\n\n\b\nExample:\n  {example}",
+            params=[*settings_options(method.settings_type, *names), *common],
         )
-        own = [*settings_options(method.settings_type), *_preset(cmd_name), *_search(method)]
-        command.params = [*own, *offered(method, _common.params)]
-        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of methods, without importing any of ours."""
@@ -137,6 +142,7 @@ def _search(method: type[Recommender]) -> list[click.Parameter]:
 
 def _train(
     method: type[Recommender],
+    given: dict[str, Any],
     *,
     out: Path,
     overwrite: bool,
@@ -157,20 +163,20 @@ def _train(
     as_json: bool,
     preset: str | None = None,
     search: bool = False,
-    **values: Any,
+    **reading: Any,
 ) -> None:
-    from federank.cli.settings_flags import given_settings
-    from federank.cli.train.report import count_communication, tell
+    from federank.cli.train.report import count_communication, tell, warn_of_named_items
     from federank.engines.conduct import Conduct
     from federank.protocol.pairs.recipes import PRESETS
 
     refuse_idle_flags(method, way, folds)
-    settings = PRESETS.get(preset or "", {}) | given_settings(method.settings_type, values)
+    settings = PRESETS.get(preset or "", {}) | given
     model = method(**settings)
     if preset == AFFORDABLE:
         refuse_beside_affordable(settings, folds=folds, search=search)
     else:
-        refuse_delta_without_noise(model.settings)
+        refuse_settings_without_effect(model.settings, given)
+    warn_of_named_items(model.settings)
     checkpoint = out.parent / f"{out.name}.checkpoint"
     conduct = Conduct(engine=engine, threads=threads, cluster=cluster, shards=shards)
     if folds is not None:
@@ -186,7 +192,7 @@ def _train(
             train_folds(
                 method,
                 settings,
-                Reading(**values),
+                Reading(**reading),
                 out,
                 replace(conduct, progress=watch),
                 folds=folds,
@@ -203,7 +209,7 @@ def _train(
         from federank.studies.tracking.tracked import open_tracker
 
         tracker = open_tracker(track, "federank train")
-    part, split = _split(Reading(**values), way, test, validation, split_seed)
+    part, split = _split(Reading(**reading), way, test, validation, split_seed)
     if preset == AFFORDABLE:
         settings |= affordable_promise(part, settings)
         model = method(**settings)

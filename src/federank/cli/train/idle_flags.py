@@ -5,7 +5,7 @@ A flag that is taken and does nothing lets somebody believe that it did somethin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,18 +59,15 @@ def refuse_idle_flags(method: type[Recommender], way: str, folds: int | None) ->
             raise SettingError(f"{reason}; leave out {_flag(name)}.")
 
 
-def refuse_delta_without_noise(settings: Any) -> None:
-    """Raise for a delta that belongs to no noise."""
-    from federank.protocol.pairs.recipes import FPLSettings
-    from federank.protocol.squares.recipes import SquaresSettings
+def refuse_settings_without_effect(settings: Any, given: Iterable[str]) -> None:
+    """Raise for the first of the given settings that does nothing beside the others.
 
-    noise = None
-    if isinstance(settings, SquaresSettings) and not settings.promises:
-        noise = "--epsilon or --sigma: name one of them too"
-    elif isinstance(settings, FPLSettings) and not settings.noise:
-        noise = "--noise: name it too"
-    if noise and _given("delta"):
-        raise SettingError(f"--delta goes with {noise}.")
+    A record of settings says which those are in a method `without_effect`, where there can be any.
+    """
+    idle = settings.without_effect() if hasattr(settings, "without_effect") else {}
+    for name in given:
+        if name in idle:
+            raise SettingError(f"{_flag(name)} has no effect here: {idle[name]}. Leave it out.")
 
 
 def _idle(method: type[Recommender]) -> dict[str, str]:

@@ -21,6 +21,20 @@ def count_communication(model: Recommender, wanted: bool) -> None:
         model.report["communication"] = sent
 
 
+def warn_of_named_items(settings: Any) -> None:
+    """Say on stderr where nothing hides which items were rated."""
+    from federank.protocol.ratings.recipes import RatingSettings
+
+    if not isinstance(settings, RatingSettings) or not settings.federated or settings.rho > 0:
+        return
+    remedy = (
+        "SVD++ does so with any rho"
+        if settings.implicit
+        else "--rho 1 hides them among as many virtual ratings of other items"
+    )
+    click.echo(f"rho is 0: each upload names exactly the items that its user has rated; {remedy}.", err=True)
+
+
 def tell(model: Recommender, out: Path, part: Interactions) -> None:
     """Print the report, and what to do next."""
     from federank.cli.tables import plain

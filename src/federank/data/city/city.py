@@ -49,19 +49,24 @@ HOURS = (
 )
 
 
-def city(people: int = 1000, places: int = 1500, checkins: int = 40_000, seed: int = 1) -> Interactions:
+def city(
+    people: int = 1000, places: int = 1500, checkins: int = 40_000, seed: int = 1, people_seed: int | None = None
+) -> Interactions:
     """A synthetic city of this size: the same for the same seed, on every machine.
 
     Every person checks in somewhere, every place is visited, and no person visits a place twice; `checkins` is
-    met exactly. People and places have whole numbers as ids; places have titles and one category each.
+    met exactly. People and places have whole numbers as ids; places have titles and one category each. With a
+    `people_seed` of its own the same places are visited by other people.
     """
+    people_seed = seed if people_seed is None else people_seed
     _check(people, places, checkins, seed)
+    checks.seed(people_seed)
     city_map = draw_map(places, seed)
-    amounts = activity(people, places, checkins, seed)
+    amounts = activity(people, places, checkins, people_seed)
     numbers = shuffle((seed, Stream.NUMBERS), places).astype(np.int32)
     users = np.repeat(np.arange(people, dtype=np.int32), amounts)
-    items = draw_visits(city_map, amounts, numbers, seed)
-    find_unvisited(users, items, places, seed)
+    items = draw_visits(city_map, amounts, numbers, people_seed)
+    find_unvisited(users, items, places, people_seed)
     order = np.argsort(numbers)
     categories = city_map.categories[order]
     return Interactions(
@@ -69,7 +74,7 @@ def city(people: int = 1000, places: int = 1500, checkins: int = 40_000, seed: i
         items=_frozen(items),
         user_ids=_frozen(np.arange(1, people + 1)),
         item_ids=_frozen(np.arange(1, places + 1)),
-        times=_frozen(_times(items, categories, seed)),
+        times=_frozen(_times(items, categories, people_seed)),
         titles=_frozen(np.array(city_map.titles, dtype=np.dtypes.StringDType())[order]),
         categories=Categories(CATEGORIES, _frozen(np.arange(places + 1)), _frozen(categories)),
         name="city (synthetic)",
@@ -77,10 +82,9 @@ def city(people: int = 1000, places: int = 1500, checkins: int = 40_000, seed: i
 
 
 def _check(people: int, places: int, checkins: int, seed: int) -> None:
-    if people < 1:
-        raise SettingError(f"people is {people}; a city needs at least 1.")
-    if places < len(CATEGORIES):
-        raise SettingError(f"places is {places}; a city needs at least {len(CATEGORIES)}, one in each category.")
+    checks.whole("people", people, 1)
+    checks.whole("places", places, len(CATEGORIES))  # one in each category
+    checks.whole("checkins", checkins, 1)
     if not max(people, places) <= checkins <= people * places:
         raise SettingError(
             f"checkins is {checkins:,}; with {people:,} people and {places:,} places it must be from "

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from federank import extensions
+from federank.checks import instance
 from federank.errors import BadFile, FedeRankError, SettingError
 
 Reader = Callable[[Path], Any]
@@ -24,6 +25,7 @@ _OURS = ("csv", "tsv", "dat", "data", "parquet", "inter", "zip", "gz", "zst", "j
 
 def register_reader(reader: Reader, suffix: str) -> Reader:
     """Let files whose names end in this suffix be read by a function of your own, for this process."""
+    instance("suffix", suffix, str, "the end of file names, such as 'orders',")
     ending = suffix.removeprefix(".").lower()
     if ending in _OURS:
         raise SettingError(f"Files that end in .{ending} are read here already; choose another suffix.")

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from federank.arrays import LongVector, RealVector
+from federank.checks import instance
 from federank.data.categories import Categories
 from federank.data.interactions import Interactions
 from federank.errors import DataError
@@ -101,6 +102,7 @@ class Statistics:
 
 def statistics(data: Interactions) -> Statistics:
     """Count users, items and interactions, and describe how they are spread."""
+    instance("data", data, Interactions, "what fr.load gives")
     if len(data) == 0:
         raise DataError(
             f"{data.name} has no interactions, so there is nothing to count; read or filter it differently."

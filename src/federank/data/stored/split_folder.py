@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,8 @@ def read_split_folder(folder: Path) -> Split:
             f"{folder} has no train.tsv and test.tsv; name{several or ' a folder'} that `federank data split` wrote."
         )
     record = _record_of(folder)
-    _refuse_changed_files(folder, paths, record)
+    if record:
+        _refuse_changed_files(folder, paths, record["files"])
     parts = {name: read_part(path) for name, path in paths.items()}
     columns: dict[str, Any] = {}
     for name in ("ratings", "times"):
@@ -121,7 +122,6 @@ def read_split_folder(folder: Path) -> Split:
     users = np.concatenate([part.user_ids[part.users] for part in parts.values()])
     items = np.concatenate([part.item_ids[part.items] for part in parts.values()])
     whole = Interactions.from_columns(users, items, **columns, repeats="refuse", name=folder.name)
-    _refuse_changed_content(folder, parts, whole, record)
     whole = replace(whole, repeats_left_out=int(record.get("repeats_left_out", 0)))
     return Split(**{name: _renumbered(part, whole) for name, part in parts.items()}, how=f"read from {folder}")
 
@@ -137,57 +137,29 @@ def _record_of(folder: Path) -> dict[str, Any]:
             continue
         try:
             record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            held = {kind: _inside(record.get(kind, {}), within) for kind in ("rows", "files")}
-        except (OSError, ValueError, AttributeError) as reason:
+            if within and record.get("format") != FORMAT:
+                continue  # a file of that name beside the folder, and not ours
+            files = {
+                name.removeprefix(within): digest for name, digest in record["files"].items() if name.startswith(within)
+            }
+        except (OSError, ValueError, AttributeError, KeyError, TypeError) as reason:
             raise DataError(
                 f"{path} cannot be read ({reason}); split the data again, or remove it to take the parts as they are."
             ) from reason
-        if not within or held["rows"]:
-            return record | held
+        if files or not within:
+            return record | {"files": files}
     return {}
 
 
-def _inside(files: Mapping[str, Any], within: str) -> dict[str, Any]:
-    return {name.removeprefix(within): value for name, value in files.items() if name.startswith(within)}
-
-
-def _refuse_changed_files(folder: Path, paths: Mapping[str, Path], record: Mapping[str, Any]) -> None:
-    known = record.get("rows", {})
+def _refuse_changed_files(folder: Path, paths: Mapping[str, Path], digests: Mapping[str, str]) -> None:
     for path in paths.values():
-        if known and path.name not in known:
+        if path.name not in digests:
             raise DataError(_changed(path, "is not among the parts that split.json records"))
-        if record.get("files") and _digest(path) != record["files"].get(path.name):
+        if _digest(path) != digests[path.name]:
             raise DataError(_changed(path, "is not the file that was written: its digest differs"))
-    missing = [name for name in known if not (folder / name).exists()]
+    missing = [name for name in digests if not (folder / name).exists()]
     if missing:
         raise DataError(_changed(folder / missing[0], "is missing, though split.json records it"))
-
-
-def _refuse_changed_content(
-    folder: Path, parts: Mapping[str, Interactions], whole: Interactions, record: Mapping[str, Any]
-) -> None:
-    """The check of a record without digests, as version 0.1.0 wrote it: rows of each part, and the whole's content."""
-    if not record or record.get("files"):
-        return
-    for name, part in parts.items():
-        if len(part) != record["rows"].get(f"{name}.tsv", len(part)):
-            raise DataError(_changed(folder / f"{name}.tsv", "has another number of rows than split.json records"))
-    recorded = record.get("fingerprint")
-    if recorded and all(recorded != whole_or_text.fingerprint for whole_or_text in _readings(whole)):
-        raise DataError(_changed(folder, "holds other interactions than those whose fingerprint split.json records"))
-
-
-def _readings(whole: Interactions) -> Iterator[Interactions]:
-    """The same content, and with ids as text: text that looks like numbers comes back as numbers."""
-    yield whole
-    kinds = [
-        [ids] if ids.dtype.kind != "i" else [ids, ids.astype(np.dtypes.StringDType())]
-        for ids in (whole.user_ids, whole.item_ids)
-    ]
-    for user_ids in kinds[0]:
-        for item_ids in kinds[1]:
-            users, items = user_ids[whole.users], item_ids[whole.items]
-            yield Interactions.from_columns(users, items, whole.ratings, whole.times)
 
 
 def _changed(path: Path, how: str) -> str:

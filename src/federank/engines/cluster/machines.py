@@ -21,6 +21,7 @@ from typing import Any
 
 from federank.errors import ClusterGone as ClusterGone
 from federank.errors import SettingError
+from federank.extras import need
 
 LOCAL = "local"
 _SECONDS_TO_KNOCK = 5.0
@@ -32,12 +33,9 @@ def ray_module() -> Any:
     """Ray, where it is installed."""
     # What Ray would report about its use to its makers is nobody's business here.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as missing:
-        raise SettingError(
-            'A cluster needs Ray, which is not installed here; install it with: pip install "federank[cluster]".'
-        ) from missing
+    need("cluster", "A cluster")
+    import ray
+
     return ray
 
 

@@ -38,7 +38,7 @@ def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds
         _note(recipe, pairs, tally)
     rows_up, rows_down = tally.rows_up, tally.rows_down
     downloads, uploads = int(rows_down.sum()), int(rows_up.sum())
-    if recipe.deviation > 0 and recipe.noise_on_all_rows:  # then every Update has every row, and every row changes
+    if recipe.deviation > 0:  # then every Update has every row, and every row changes
         rows_up, rows_down = np.zeros(n_items + 1, dtype=np.int64), np.zeros(n_items + 1, dtype=np.int64)
         rows_up[n_items], rows_down[n_items] = uploads, downloads
     elif not recipe.only_adds:  # then every round that an Update came in changes every row

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, FloatVector, LongVector
+from federank.arrays import FloatMatrix, FloatVector
 from federank.compiling import compiled
 from federank.engines.pairs.clients import room_for_sum
 from federank.engines.pairs.federation import Federation
@@ -44,27 +44,24 @@ def _play(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: i
     recipe, _, Q, b, P, width = run
     n_items, factors, answers = len(b), recipe.factors, 0
     noise = np.empty((n_items, factors + 1), np.float32)
-    updates_with = np.empty(n_items, np.int64)
     chosen, marks = np.empty(len(P), np.int32), np.zeros(len(P), np.int64)
     bench = new_bench(len(width))
     for r in range(first_round, first_round + rounds):
         m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
         sums[:] = 0.0
-        updates_with[:] = 0
         answers = 0
         total = 0.0
         for k in range(m):
             rows = play_clients(run, r, chosen[k : k + 1], bench, own)
             weight = recipe.weights[chosen[k]] if len(recipe.weights) > 0 else 1.0
-            _add_clipped(own, rows, recipe.clip, weight, factors, sums, updates_with)
+            _add_clipped(own, rows, recipe.clip, weight, factors, sums)
             if rows > 0:  # a device that drops out sends no row, and no noise
                 answers += 1
                 total += weight
         if recipe.deviation > 0:
             fill_with_noise(noise, recipe.seed, SERVER, r)
+            scale = np.float32(recipe.deviation * np.sqrt(answers))
             for item in range(n_items):
-                parts = answers if recipe.noise_on_all_rows else updates_with[item]
-                scale = np.float32(recipe.deviation * np.sqrt(parts))
                 for column in range(factors + 1):
                     sums[item, column] += scale * noise[item, column]
         if len(recipe.weights) > 0 and answers > 0:
@@ -78,9 +75,7 @@ def _play(run: Run, own: ShardSum, sums: FloatMatrix, adds: bool, first_round: i
 
 
 @compiled
-def _add_clipped(
-    own: ShardSum, rows: int, clip: float, weight: float, factors: int, sums: FloatMatrix, updates_with: LongVector
-) -> None:
+def _add_clipped(own: ShardSum, rows: int, clip: float, weight: float, factors: int, sums: FloatMatrix) -> None:
     """Add one client's Update to the sum, and forget it."""
     squares = 0.0
     for position in range(rows):
@@ -93,7 +88,6 @@ def _add_clipped(
     for position in range(rows):
         item = own.touched[position]
         own.stamps[item] = 0
-        updates_with[item] += 1
         sums[item, factors] += scale * own.biases[item]
         for column in range(factors):
             sums[item, column] += scale * own.vectors[item, column]

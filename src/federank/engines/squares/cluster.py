@@ -57,10 +57,10 @@ class SquaresShard:
         self._room = room_for(part.recipe, np.array(part.districts))
 
     def sums(
-        self, vectors: FloatMatrix, weights: FloatVector, regulariser: float, block: IntVector, people: IntVector
+        self, vectors: FloatMatrix, weights: FloatVector, regulariser: float, people: IntVector
     ) -> tuple[Any, Any, Any]:
         """What these of its people send, summed district by district: own parts, squares, counts."""
-        told = told_to_devices(self._recipe, np.array(vectors), np.array(weights), regulariser, np.array(block))
+        told = told_to_devices(self._recipe, np.array(vectors), np.array(weights), regulariser)
         sum_districts(self._recipe, self._profiles, told, np.array(people), self._room)
         return self._room.own, self._room.squares, self._room.messages
 
@@ -83,11 +83,9 @@ class SquaresCluster:
         for shard in self._shards:
             self._ray.kill(shard)
 
-    def _fill(
-        self, federation: SquaresFederation, told: Told, people: IntVector, block: IntVector, room: Districts
-    ) -> None:
+    def _fill(self, federation: SquaresFederation, told: Told, people: IntVector, room: Districts) -> None:
         vectors = told.vectors[:, : federation.recipe.factors]
-        model = [self._ray.put(part) for part in (vectors, told.weights, told.regulariser, block)]
+        model = [self._ray.put(part) for part in (vectors, told.weights, told.regulariser)]
         try:
             asked = [self._asked(shard, model, people) for shard in range(len(self._shards))]
             for shard, reference in enumerate(asked):

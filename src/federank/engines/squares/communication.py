@@ -1,8 +1,8 @@
 """What few messages send, counted from who took part when.
 
-Upwards a device sends a number for each item of the round's block and its vector; written out, as sums that nobody may
+Upwards a device sends a number for each item and its vector; written out, as sums that nobody may
 read the parts of need it, that is a row for every item. Downwards it gets the whole model the first time and then the
-rows that changed (all of them, but where a round covers a block), and the last model once more, to recommend from.
+rows that changed (all of them), and the last model once more, to recommend from.
 Bytes are those of the messages as they are encoded.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from federank.engines.traffic import traffic
 from federank.protocol.squares.aggregation import private_columns
 from federank.protocol.squares.codec import dense_bytes, squares_broadcast_bytes, squares_update_bytes
-from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers
+from federank.protocol.squares.distribution import choose_cohort, who_answers
 from federank.protocol.squares.recipes import SquaresRecipe
 
 
@@ -26,22 +26,20 @@ def count_squares_communication(recipe: SquaresRecipe, n_users: int, interaction
     changed = np.full(recipe.n_items, 0, dtype=np.int64)  # the version in which each row changed last
     down_rows, down_bytes, down_whole, downloads = 0, 0, 0, 0
     for number in range(rounds):
-        asked, block = choose_cohort(recipe, number, spent), block_of(recipe, number)
+        asked = choose_cohort(recipe, number, spent)
         rows, size = _downloads(recipe, last_seen[asked], changed)
         down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + len(asked)
         down_whole += len(asked) * _whole_model(recipe, changed)
         last_seen[asked] = number
         sent = len(who_answers(recipe, number, asked))
-        uploads, rows_up = uploads + sent, rows_up + sent * len(block)
-        bytes_up += sent * _upload_bytes(recipe, number, len(block))
+        uploads, rows_up = uploads + sent, rows_up + sent * recipe.n_items
+        bytes_up += sent * _upload_bytes(recipe, number)
         bytes_dense += sent * (
-            dense_bytes(len(block), recipe.factors)
-            if recipe.private is None
-            else _upload_bytes(recipe, number, len(block))
+            dense_bytes(recipe.n_items, recipe.factors) if recipe.private is None else _upload_bytes(recipe, number)
         )
         spent[asked] += 1
         if sent:
-            changed[slice(None) if recipe.step in ("spectral", "private") else block] = number + 1
+            changed[:] = number + 1
     rows, size = _downloads(recipe, last_seen, changed)  # the last model, for everybody
     down_rows, down_bytes, downloads = down_rows + rows, down_bytes + size, downloads + n_users
     down_whole += n_users * _whole_model(recipe, changed)
@@ -61,11 +59,11 @@ def count_squares_communication(recipe: SquaresRecipe, n_users: int, interaction
     }
 
 
-def _upload_bytes(recipe: SquaresRecipe, number: int, rows: int) -> int:
+def _upload_bytes(recipe: SquaresRecipe, number: int) -> int:
     """Bytes of a message: as its factors, or where sums carry noise as a share of whole numbers of 32 bits."""
     if recipe.private is None:
-        return squares_update_bytes(rows, recipe.factors)
-    return 4 * rows * private_columns(recipe, number)
+        return squares_update_bytes(recipe.n_items, recipe.factors)
+    return 4 * recipe.n_items * private_columns(recipe, number)
 
 
 def _downloads(recipe: SquaresRecipe, seen: Any, changed: Any) -> tuple[int, int]:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix
 from federank.data.interactions import Profiles
@@ -21,7 +20,7 @@ from federank.engines.squares.noisy import sum_with_noise
 from federank.models.rows import padded_width
 from federank.models.squares import gram_rows, refuse_singular
 from federank.protocol.squares.aggregation import fold
-from federank.protocol.squares.distribution import block_of, choose_cohort, published, who_answers
+from federank.protocol.squares.distribution import choose_cohort, published, who_answers
 from federank.protocol.squares.recipes import SquaresRecipe
 from federank.protocol.squares.server_steps import SummedMessages
 from federank.workers import at_once
@@ -56,7 +55,6 @@ def told_to_devices(
     vectors: FloatMatrix,
     weights: FloatVector,
     regulariser: float,
-    block: IntVector,
     threads: int = 1,
 ) -> Told:
     """What every device of a round works out alike, once for all of them."""
@@ -64,10 +62,8 @@ def told_to_devices(
     padded = np.zeros((len(vectors), width), dtype=np.float32)
     padded[:, : recipe.factors] = vectors
     gram = _gram(vectors, weights, threads)
-    covered: NDArray[np.bool_] = np.zeros(len(vectors), dtype=np.bool_)
-    covered[block] = True
-    unweighted = np.ones(len(block), dtype=np.float32)
-    block_gram = _gram(vectors[block], unweighted, threads) if recipe.clip > 0 else gram
+    unweighted = np.ones(len(vectors), dtype=np.float32)
+    plain_gram = _gram(vectors, unweighted, threads) if recipe.clip > 0 else gram
     sides = float(recipe.objective.unobserved) * gram + regulariser * np.eye(recipe.factors)
     alike = recipe.objective.liked == recipe.objective.unobserved
     refuse_singular(sides)
@@ -77,8 +73,7 @@ def told_to_devices(
         padded,
         weights,
         gram,
-        block_gram,
-        covered,
+        plain_gram,
         regulariser,
         inverse,
         recipe.activity,
@@ -98,18 +93,17 @@ def _gram(vectors: FloatMatrix, weights: FloatVector, threads: int) -> RealMatri
     return products
 
 
-Watch = Callable[[IntVector, IntVector, SummedMessages], None]
-"""Sees a round before it is folded: who has answered, the items of its block, and the sums of their messages."""
+Watch = Callable[[IntVector, SummedMessages], None]
+"""Sees a round before it is folded: who has answered, and the sums of their messages."""
 
-Fill = Callable[[SquaresFederation, Told, IntVector, IntVector, Districts], None]
-"""Sums the messages of some people (ascending), who cover a block, into the room of their districts."""
+Fill = Callable[[SquaresFederation, Told, IntVector, Districts], None]
+"""Sums the messages of some people (ascending) into the room of their districts."""
 
 
 def play(federation: SquaresFederation, rounds: int, threads: int = 1, watch: Watch | None = None) -> None:
     """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
 
-    def fill(played: SquaresFederation, told: Told, people: IntVector, block: IntVector, room: Districts) -> None:
-        del block  # what devices are told says it already
+    def fill(played: SquaresFederation, told: Told, people: IntVector, room: Districts) -> None:
         sum_districts(played.recipe, played.outward, told, people, room, threads)
 
     play_with(federation, rounds, fill, threads, watch)
@@ -123,8 +117,7 @@ def play_with(
     for _ in range(rounds):
         _play_round(federation, room, fill, threads, watch)
     if not rounds and room is not None:  # whatever needs compiling is compiled now
-        everything = np.arange(federation.recipe.n_items, dtype=np.int32)
-        _sum_round(federation, room, np.zeros(0, dtype=np.int32), everything, fill, 1)
+        _sum_round(federation, room, np.zeros(0, dtype=np.int32), fill, 1)
 
 
 def home_vectors(federation: SquaresFederation, threads: int = 1) -> FloatMatrix:
@@ -144,8 +137,7 @@ def vectors_at_home(
     threads: int = 1,
 ) -> FloatMatrix:
     """The vectors that explain these profiles best, with the item vectors as they are."""
-    everything = np.arange(recipe.n_items, dtype=np.int32)
-    told = told_to_devices(recipe, item_vectors, weights, regulariser, everything, threads)
+    told = told_to_devices(recipe, item_vectors, weights, regulariser, threads)
     n_users, width = len(profiles.starts) - 1, told.vectors.shape[1]
     found = np.zeros((n_users, recipe.factors), dtype=np.float32)
 
@@ -178,28 +170,27 @@ def _play_round(
 ) -> None:
     recipe, number = federation.recipe, federation.round_number
     asked = choose_cohort(recipe, number, federation.spent)
-    block = block_of(recipe, number)
     answering = who_answers(recipe, number, asked)
     if room is None:
         sums = sum_with_noise(federation, answering, threads)
     else:
-        sums = _sum_round(federation, room, answering, block, fill, threads)
+        sums = _sum_round(federation, room, answering, fill, threads)
     if watch is not None:
-        watch(answering, block, sums)
+        watch(answering, sums)
     federation.spent[asked] += 1
     shared = federation.shared
-    fold(recipe, shared, block, sums, threads)
+    fold(recipe, shared, sums, threads)
     federation.take(shared)
 
 
 def _sum_round(
-    federation: SquaresFederation, room: Districts, people: IntVector, block: IntVector, fill: Fill, threads: int
+    federation: SquaresFederation, room: Districts, people: IntVector, fill: Fill, threads: int
 ) -> SummedMessages:
     """The sums of these people's messages: district by district, then items on threads."""
     recipe = federation.recipe
     model = published(recipe, federation.item_vectors), federation.weights, float(federation.regulariser[0])
-    told = told_to_devices(recipe, *model, block, threads)
-    fill(federation, told, people, block, room)
+    told = told_to_devices(recipe, *model, threads)
+    fill(federation, told, people, room)
     squares = room.squares.sum(axis=0)
     summed = np.empty((recipe.n_items, recipe.factors + 1))
 
@@ -208,8 +199,7 @@ def _sum_round(
         add_up(room.own, told.vectors, squares, float(recipe.objective.unobserved), first, last, summed)
 
     at_once(add_items, threads)
-    covered = summed if len(block) == recipe.n_items else summed[block]
-    return SummedMessages(covered, squares, int(room.messages.sum()))
+    return SummedMessages(summed, squares, int(room.messages.sum()))
 
 
 def sum_districts(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
 from federank.compiling import compiled
@@ -25,8 +24,7 @@ class Told(NamedTuple):
     vectors: FloatMatrix  # items x padded factors, as published
     weights: FloatVector  # d
     gram: RealMatrix  # Y'DY
-    block_gram: RealMatrix  # Y'Y of the round's block
-    block: NDArray[np.bool_]  # which items the messages cover
+    plain_gram: RealMatrix  # Y'Y
     regulariser: float
     inverse: RealMatrix  # (w0 Y'DY + lambda I)^-1: all that is needed where alpha + 1 = w0
     activity: float
@@ -129,13 +127,12 @@ def _scale(told: Any, items: Any, begin: Any, end: Any, room: Any, width: Any) -
         x = np.float64(room.row[0, f])
         length += x * x
         for g in range(factors):
-            pulled += x * told.block_gram[f, g] * room.row[0, g]
+            pulled += x * told.plain_gram[f, g] * room.row[0, g]
     pulled *= np.float64(told.objective.unobserved) ** 2
     x = load_row(room.row, 0, width)
     for k in range(begin, end):
-        if told.block[items[k]]:
-            score = np.float64(dot(x, load_row(told.vectors, items[k], width)))
-            pulled += (told.objective.liked * (1.0 - score)) ** 2 - (told.objective.unobserved * score) ** 2
+        score = np.float64(dot(x, load_row(told.vectors, items[k], width)))
+        pulled += (told.objective.liked * (1.0 - score)) ** 2 - (told.objective.unobserved * score) ** 2
     norm = np.sqrt(length * (max(pulled, 0.0) + length))
     return told.clip / norm
 
@@ -157,10 +154,9 @@ def sum_messages(
         x = load_row(room.row, 0, width)
         for k in range(begin, end):
             item = items[k]
-            if told.block[item]:
-                score = dot(x, load_row(told.vectors, item, width))
-                more = scale * (liked * (np.float32(1) - score) + unobserved * score)
-                store_row(total.own, item, load_row(total.own, item, width) + x * more)
+            score = dot(x, load_row(told.vectors, item, width))
+            more = scale * (liked * (np.float32(1) - score) + unobserved * score)
+            store_row(total.own, item, load_row(total.own, item, width) + x * more)
         for f in range(factors + 1):
             value = np.float64(scale) * np.float64(room.row[0, f])
             for g in range(factors + 1):

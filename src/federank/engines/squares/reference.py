@@ -18,7 +18,7 @@ from federank.protocol.ledger import Ledger
 from federank.protocol.policies.choices import outward_of
 from federank.protocol.squares.aggregation import private_columns
 from federank.protocol.squares.computation import compute_squares
-from federank.protocol.squares.distribution import block_of, choose_cohort, who_answers
+from federank.protocol.squares.distribution import choose_cohort, who_answers
 from federank.protocol.squares.messages import PrivateUpdate, SquaresBroadcast, SquaresPrivate, SquaresUpdate
 from federank.protocol.squares.private.message import known_from, new_scratch, sent_privately
 from federank.protocol.squares.recipes import SquaresRecipe
@@ -45,7 +45,6 @@ class SquaresFleetInMemory:
     def train(self, clients: IntVector, broadcast: SquaresBroadcast) -> Iterator[SquaresUpdate | PrivateUpdate]:
         """Computation and transmission on each of these devices; a message that is lost on the way is spent too."""
         recipe, number = self.recipe, broadcast.round_number
-        block = block_of(recipe, number)
         answering = set(who_answers(recipe, number, clients).tolist())
         known, room = known_from(broadcast), new_scratch(recipe.n_items, private_columns(recipe, number))
         for user in clients:
@@ -54,7 +53,7 @@ class SquaresFleetInMemory:
             if recipe.private is not None:
                 update = sent_privately(broadcast, device, recipe.seed, known, room)
             else:
-                update = send(recipe, device, *compute_squares(recipe, device, broadcast, block))
+                update = send(recipe, device, *compute_squares(recipe, device, broadcast))
             self.ledgers[user].record_message(number, device.outward, device.spent, device.messages)
             if user in answering:
                 yield update

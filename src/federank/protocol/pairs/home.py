@@ -1,9 +1,10 @@
-"""The home vector: who somebody is, learnt on the device and never used in a round.
+"""The home vector: who somebody is, learnt on the device and never used in a round. It is FPL's only fold-in.
 
 A person whose policy lets Updates follow from what is shared alone (`basis = shared`) takes part with a vector that
 knows little about them. Recommendations deserve better: the device learns a second vector from the whole history, with
 the public item factors as they are, and keeps it to itself. With the items held still the problem is convex, so it can
-start from zero and needs no memory of earlier rounds.
+start from zero and needs no memory of earlier rounds. New users get the same vector: in the library (`fr.enrol`, which
+compiles it in engines/pairs/home.py), on clients and on the page.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@
                 as large as the whole model.
     sums        every row of the catalogue, but only a share of the noise: sigma = noise x clip / sqrt(K) for K devices
                 a round, so that their sum has noise x clip. The figure holds for whoever sees nothing but such sums.
-    sent-rows   the rows that are sent anyway. Which rows these are is in plain sight, so there is NO figure to state.
 
 The ledger is written before: it tells what went into an Update, of which an observer sees less.
 """
@@ -30,9 +29,7 @@ def disguise(recipe: Recipe, user: int, round_number: int, update: Update, n_ite
     if recipe.clip > 0:
         update = clipped(update, recipe.clip)
     if recipe.deviation > 0:
-        if recipe.noise_on_all_rows:
-            update = on_all_rows(update, n_items)
-        update = with_noise(update, recipe.deviation, recipe.seed, user, round_number)
+        update = with_noise(on_all_rows(update, n_items), recipe.deviation, recipe.seed, user, round_number)
     return update
 
 

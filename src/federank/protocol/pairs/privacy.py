@@ -40,8 +40,6 @@ def privacy_figure(settings: FPLSettings, recipe: Recipe, rounds_of_each: LongVe
 def _no_figure(settings: FPLSettings, recipe: Recipe) -> str | None:
     if not settings.noise:
         return "Updates are clipped, but nothing hides them."
-    if settings.noise_on == "sent-rows":
-        return "Noise on the rows that are sent does not hide which rows are sent."
     if settings.noise_on == "sums" and (recipe.online < 1 or recipe.dropout > 0 or len(recipe.trace)):
         return "Where devices are away or drop out, a sum has less noise than was planned."
     return None

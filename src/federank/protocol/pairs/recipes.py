@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -92,9 +92,9 @@ class FPLSettings:
     """Scale every Update down to this length at most (the L2 norm of all its numbers)."""
     noise: float = 0.0
     """Deviation of normal noise on what is sent, as a multiple of `clip`; states a differential-privacy figure."""
-    noise_on: Literal["all-rows", "sums", "sent-rows"] = "all-rows"
+    noise_on: Literal["all-rows", "sums"] = "all-rows"
     """Noise on every row of the catalogue; or a share of it from each device of a round, for a server that sees only
-    sums; or on the rows that are sent, which hides no row and states no figure."""
+    sums."""
     delta: float = 1e-6
     """The probability that the differential-privacy figure of the noise may fail with."""
     mask: Literal["per-triple", "per-row"] = "per-triple"
@@ -130,9 +130,6 @@ class FPLSettings:
     item_pull: float = 0.0
     """Pull of all item vectors towards zero at the server, once a round, beside the sum of the Updates."""
 
-    later: ClassVar = ("server", "beta1", "beta2", "item_pull", "user_draw", "most_triples", "weights")
-    """What version 0.1.0 did not have: no part of a run's name while it is as by default (recommenders/identity.py)."""
-
     def __post_init__(self) -> None:
         whole("factors", self.factors, 1, 1024)
         whole("epochs", self.epochs, 1)
@@ -160,7 +157,7 @@ class FPLSettings:
                 f"{self.clients_per_round}; set it to 1, or draw users uniformly."
             )
         within("noise", self.noise, 0, math.inf)
-        one_of("noise_on", self.noise_on, ("all-rows", "sums", "sent-rows"))
+        one_of("noise_on", self.noise_on, ("all-rows", "sums"))
         if self.clip is not None:
             positive("clip", self.clip)
         elif self.noise:
@@ -190,6 +187,11 @@ class FPLSettings:
                     f"{name} is {getattr(self, name):g}, but the server's step is plain and remembers nothing; choose "
                     "the server adam, or leave it out."
                 )
+
+    def without_effect(self) -> dict[str, str]:
+        """The settings that do nothing beside the others, each with the reason."""
+        idle = dict.fromkeys(("beta1", "beta2"), "the server's step is plain") if self.server == "plain" else {}
+        return idle if self.noise else idle | dict.fromkeys(("delta", "noise_on"), "noise is 0")
 
     def policy(self, pi: float) -> Policy:
         """What everybody allows who has made no choice of their own."""
@@ -221,7 +223,6 @@ class Recipe(NamedTuple):
     outward: Outwards  # what everybody takes part with, where it is not their history
     clip: float  # the most length of an Update; 0 where none is clipped
     deviation: float  # of the noise on every number a device sends; 0 where there is none
-    noise_on_all_rows: bool  # of the catalogue, not only on those that are sent
     rounds_per_epoch: int
     online: float
     trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]]  # rounds x users; no rows where there is none
@@ -291,7 +292,6 @@ def recipe_for(
         outward=outward,
         clip=float(settings.clip or 0.0),
         deviation=_deviation(settings, clients),
-        noise_on_all_rows=settings.noise_on != "sent-rows",
         rounds_per_epoch=max(1, int(sizes.sum()) // clients),
         online=settings.online,
         trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,

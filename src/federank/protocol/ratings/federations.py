@@ -1,12 +1,19 @@
 """Federations of ratings in the world: what one decides beside the recipe, and the scale that its ratings are on.
 
-Rounds are of batch style: whoever takes part steps by the mean gradient over its own ratings, and an item by the mean
-over those who reported it (FedRec, 2020, Algorithms 1 and 2). The stochastic style has one client a round, whose result
-the next one waits for: in the world that would be one device at a time, so it stays a matter of simulation.
+Rounds are of batch style: a client that takes part steps by the mean gradient over its own ratings, and an item by the
+round's share of an iteration (aggregation.py; FedRec, 2020, Algorithms 1 and 2). The stochastic style has one client
+per round, whose result the next one waits for: in the world that would be one device at a time, so it stays a matter of
+simulation.
 
-People come when they come, so an *iteration* is over once as many reports were folded as there are devices; the
-learning rate falls with iterations, and predicted virtual ratings begin with one. Where everybody reports in every
-round, it is the simulation's.
+Clients come when they come, so an *iteration* is over once as many uploads were aggregated as there are clients; the
+learning rate falls with iterations, and predicted virtual ratings begin with one. With `prior_count` 0,
+`first_prediction` zero and everybody in every round, it is the simulation's.
+
+The first model predicts every client's own mean rating (`first_prediction` mean): all items have one vector, of length
+sqrt(m) with m the middle of the scale, and a client's first vector is solved from its ratings. Vectors of users and
+items then have about the same length, so a step has a curvature of about the rating r = |U| |V|, and a learning rate
+of 1 / highest does not diverge. The papers' 0.8 can: there the rate falls in time, because everybody takes
+part in every round.
 
 Filling, rho and sampling are suggestions: each device's owner decides (policies/policy.py). Where messages are sums
 that no single server can open (sums.py), nothing needs hiding among virtual ratings: there are none, and a life has a
@@ -22,7 +29,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from federank.arrays import FloatVector
-from federank.checks import positive, whole, within
+from federank.checks import one_of, positive, whole, within
 from federank.errors import SettingError
 from federank.protocol.ratings.recipes import PMFSettings
 
@@ -38,11 +45,17 @@ class RatingFederationSettings(PMFSettings):
     """Whoever takes part in a round steps by mean gradients."""
     filling: Literal["hybrid", "average", "none"] = "hybrid"
     """Suggested to devices: virtual ratings that are first averages, later predictions (hybrid), averages, or none."""
-    rho: float = 2.0
+    rho: float = 1.0
     """Suggested to devices: virtual ratings for every rating a person has given."""
     sampling: Literal["fixed", "fresh"] = "fixed"
     """Suggested to devices: what gets a virtual rating is drawn once for life (fixed), or anew in every round, so that
     what comes back every time is what was rated (fresh)."""
+    learning_rate: float | None = None
+    """Size of a step.  [default: 1 / the highest rating, and half of that for svdpp]"""
+    prior_count: float = 10.0
+    """Items move as if so many more clients had reported a gradient of zero: those with few ratings move slowly."""
+    first_prediction: Literal["mean", "zero"] = "mean"
+    """What a new federation predicts: each client's own mean rating, or about zero, as published."""
     step: float | None = None
     """Smallest difference between two ratings: 1 for whole stars, 0.5 for half ones, 0 for any number; as in the data
     if not given."""
@@ -54,6 +67,8 @@ class RatingFederationSettings(PMFSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        within("prior_count", self.prior_count, 0, math.inf)
+        one_of("first_prediction", self.first_prediction, ("mean", "zero"))
         if self.messages is not None:
             whole("messages", self.messages, 1)
         if self.clip is not None:
@@ -66,6 +81,16 @@ class RatingFederationSettings(PMFSettings):
                     f"step is {self.step:g}, which does not lead from {self.lowest:g} to {self.highest:g}; choose one "
                     "that does, or 0 for any number."
                 )
+
+    @property
+    def stable_rate(self) -> float:
+        """The learning rate where none is given; with W beside U a client's step counts twice."""
+        return (0.5 if self.implicit else 1.0) / max(abs(self.lowest), abs(self.highest))
+
+    @property
+    def first_length(self) -> float:
+        """The length of the first item vectors, where these predict means."""
+        return math.sqrt((abs(self.lowest) + abs(self.highest)) / 2)
 
     @property
     def scale(self) -> Scale:

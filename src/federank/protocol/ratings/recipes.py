@@ -79,6 +79,19 @@ class RatingSettings:
     def __post_init__(self) -> None:
         check_rating_settings(self)
 
+    def without_effect(self) -> dict[str, str]:
+        """The settings that do nothing beside the others, each with the reason."""
+        predicted = ("t_predict", "t_local", "filling_start", "local_training")
+        idle: dict[str, str] = {}
+        if self.rho == 0:
+            filling = () if self.filling == "none" else ("filling",)
+            idle = dict.fromkeys((*filling, "sampling", *predicted), "rho is 0, so there are no virtual ratings")
+        elif self.filling != "hybrid":
+            idle = dict.fromkeys(predicted, f"filling is {self.filling}, so virtual ratings are not predicted")
+        if self.style == "batch" or not self.federated:
+            idle["client_rate"] = "it belongs to the stochastic style of a federation"
+        return idle
+
 
 @dataclass(frozen=True, kw_only=True)
 class PMFSettings(RatingSettings):

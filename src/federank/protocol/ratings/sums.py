@@ -1,9 +1,9 @@
-"""Ratings as sums that no single server can open: a message that names every item, and a fold that reads only sums.
+"""Ratings as sums that no single server can open: a message that names every item, and a step that reads only sums.
 
     message   a row for every item: the gradient of V_i, that of W_i for SVD++, and a count, 1 where the person has
               rated the item; zeros elsewhere. As a whole it is scaled down to the charter's clip, which bounds what
               one person's ratings can change, and becomes whole numbers (sums/rounding.py)
-    fold      V_i <- V_i - rate * sum of gradients / max(count, 1), for every item whose count stands out
+    step      that of a plain round (aggregation.py), for every item whose count stands out
 
 Which items were rated shows in no message, so none needs virtual ratings. Whoever is scaled down is so in gradients and
 counts alike: the quotient stays a mean, in which that person weighs less.
@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import IntVector, RealVector
-from federank.protocol.ratings.aggregation import SharedFactors
+from federank.protocol.ratings.aggregation import GradientSums
 from federank.protocol.ratings.messages import RatingUpdate
-from federank.protocol.ratings.recipes import RatingRecipe
 from federank.protocol.sums.rounding import C_INT, in_units
 
 STANDS_OUT = 8.0
@@ -46,18 +45,18 @@ def dense_gradients(update: RatingUpdate, n_items: int, *, implicit: bool) -> Re
     return rows.ravel()
 
 
-def fold_sum_of_gradients(
-    recipe: RatingRecipe, shared: SharedFactors, total: IntVector, clip: float, noise: int
-) -> NDArray[np.bool_]:
-    """Step every item whose count stands out by its mean gradient; which items these are.
+def summed_gradients(total: IntVector, clip: float, noise: int, n_items: int, *, implicit: bool) -> GradientSums:
+    """The sum of all messages as gradients and counts; those of items whose count does not stand out are zero.
 
-    `total` is the sum of all messages in whole numbers, `noise` the deviation of one server's noise on it.
+    `total` is in integers, `noise` is the deviation of one server's noise on it.
     """
-    sums = in_units(total, clip).reshape(len(shared.vectors), -1)
+    sums = in_units(total, clip).reshape(n_items, -1)
     counts = sums[:, -1]
     deviation = math.sqrt(2) * noise * clip / C_INT
     stands_out: NDArray[np.bool_] = counts > STANDS_OUT * deviation
-    means = (np.where(stands_out, 1 / np.maximum(counts, 1.0), 0.0)[:, None] * sums[:, :-1]).astype(np.float32)
-    nothing = np.zeros_like(shared.implicit_vectors)
-    shared.step(recipe, means[:, : recipe.factors], means[:, recipe.factors :] if recipe.implicit else nothing)
-    return stands_out
+    kept = np.where(stands_out[:, None], sums, 0.0)
+    gradients, counts = kept[:, :-1], kept[:, -1]
+    if not implicit:
+        return GradientSums(gradients, counts, gradients[:0], counts[:0])
+    vectors, implicit_vectors = np.split(gradients, 2, axis=1)
+    return GradientSums(vectors, counts, implicit_vectors, counts)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import FloatMatrix, FloatVector, IntVector, RealMatrix, RealVector
+from federank.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
 from federank.models.products import tall_product
 from federank.models.squares import gram_matrix
 from federank.protocol.draws import ITEM_FACTORS
 from federank.protocol.initial import Draw, normal_columns, normal_rows
 from federank.protocol.server_steps import Adam, adam_step
-from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
+from federank.protocol.squares.distribution import make_squares_broadcast, published
 from federank.protocol.squares.messages import (
     PrivateUpdate,
     SquaresBroadcast,
@@ -75,21 +75,20 @@ class SquaresShared:
 
     def aggregate(self, recipe: SquaresRecipe, updates: Iterable[SquaresUpdate | PrivateUpdate]) -> None:
         """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
-        block = block_of(recipe, self.round_number)
         if recipe.private is not None:
-            fold(recipe, self, block, _sum_of_updates(recipe, self.round_number, updates))
+            fold(recipe, self, _sum_of_updates(recipe, self.round_number, updates))
             return
-        pulls = np.zeros((len(block), recipe.factors + 1))
+        pulls = np.zeros((recipe.n_items, recipe.factors + 1))
         squares = np.zeros((recipe.factors + 1, recipe.factors + 1))
         count = 0
         for update in updates:
             assert isinstance(update, SquaresUpdate), "only rounds with a plan have messages of whole numbers"
-            check_squares_update(update, recipe.factors, len(block))
+            check_squares_update(update, recipe.factors, recipe.n_items)
             message = dense(update)
             pulls += message.pulls
             squares += message.squares
             count += 1
-        fold(recipe, self, block, SummedMessages(pulls, squares, count))
+        fold(recipe, self, SummedMessages(pulls, squares, count))
 
 
 def first_shared(recipe: SquaresRecipe, initial_scale: float, draw: Draw = normal_rows) -> SquaresShared:
@@ -115,9 +114,7 @@ def _empty_sketch(recipe: SquaresRecipe) -> RealMatrix:
     return np.zeros((recipe.n_items if recipe.step == "spectral" else recipe.factors, recipe.factors))
 
 
-def fold(
-    recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages, threads: int = 1
-) -> None:
+def fold(recipe: SquaresRecipe, shared: SquaresShared, sums: SummedMessages, threads: int = 1) -> None:
     """The next version of the model, from the sums of a round; the number of threads changes no bit of it.
 
     There is nothing to learn without a message, from people who weigh nothing, or whose vectors are all zero.
@@ -131,9 +128,9 @@ def fold(
             bounded = bound_rows(sums, told, threads) if recipe.most_shown < 1 else sums
             _fold_spectral(recipe, shared, told, bounded, threads)
         elif recipe.step == "solve":
-            _fold_solved(recipe, shared, told, block, sums)
+            _fold_solved(recipe, shared, told, sums)
         else:
-            _fold_adam(recipe, shared, block, sums)
+            _fold_adam(recipe, shared, sums)
     shared.round_number += 1
 
 
@@ -173,9 +170,8 @@ def _fold_private(
         shared.counts, shared.weights, shared.vectors = first
         shared.regulariser = PULL
     elif shared.counts.any():  # where nobody came to the first round, nothing is known to look with
-        # Checkpoints of earlier versions remember nothing: rows are then read together from here on.
-        fits = plan.joined and len(shared.sketch) == recipe.n_items
-        number, heard = shared.round_number, heard_from(shared.sketch if fits else np.zeros((recipe.n_items, 0)))
+        number = shared.round_number
+        heard = heard_from(shared.sketch if plan.joined else np.zeros((recipe.n_items, 0)))
         folded = fold_histories(plan, number, recipe.shrinkage, shared.counts, told, sums.pulls, heard)
         shared.vectors, _, heard = folded
         if plan.joined:
@@ -223,9 +219,7 @@ def _fold_spectral(
         shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown, threads, least=least)
 
 
-def _fold_solved(
-    recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, block: IntVector, sums: SummedMessages
-) -> None:
+def _fold_solved(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages) -> None:
     everybody = len(recipe.participants) / sums.messages
     squares = everybody * sums.squares[:-1, :-1]
     part = min(1.0, max(1 / (shared.round_number + 1), 1.5 / recipe.cohorts)) if recipe.cohorts > 1 else 1.0
@@ -234,15 +228,12 @@ def _fold_solved(
         gram = gram_matrix(np.ascontiguousarray(told), shared.weights)
         smallest = smallest_singular_value(recipe, gram, shared.sketch, shared.regulariser)
         shared.regulariser = recipe.shrinkage * smallest or shared.regulariser
-    vectors = told.copy()
-    vectors[block] = solved(
-        recipe, told[block], everybody * sums.pulls[:, :-1], shared.sketch, shared.regulariser, recipe.damping * part
-    )
-    shared.vectors = vectors
+    pulls = everybody * sums.pulls[:, :-1]
+    moved = solved(recipe, told, pulls, shared.sketch, shared.regulariser, recipe.damping * part)
+    shared.vectors = np.ascontiguousarray(moved)
 
 
-def _fold_adam(recipe: SquaresRecipe, shared: SquaresShared, block: IntVector, sums: SummedMessages) -> None:
-    gradient = np.zeros_like(shared.vectors)
-    gradient[block] = 2 * (shared.regulariser * shared.vectors[block] - sums.pulls[:, :-1])
+def _fold_adam(recipe: SquaresRecipe, shared: SquaresShared, sums: SummedMessages) -> None:
+    gradient = (2 * (shared.regulariser * shared.vectors - sums.pulls[:, :-1])).astype(np.float32)
     adam = Adam(recipe.learning_rate, recipe.beta1, recipe.beta2)
     shared.vectors = adam_step(adam, shared.vectors, gradient, shared.mean, shared.square, shared.round_number + 1)

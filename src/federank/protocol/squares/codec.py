@@ -13,7 +13,13 @@ from functools import cache
 import numpy as np
 
 from federank.errors import BadMessage
-from federank.protocol.squares.messages import LEVELS, SquaresBroadcast, SquaresUpdate, check_squares_update
+from federank.protocol.squares.messages import (
+    LEVELS,
+    SquaresBroadcast,
+    SquaresUpdate,
+    check_squares_update,
+    restored,
+)
 from federank.protocol.wire import Array, check_items, check_values, decode_parts, encode_parts
 
 _UPDATE, _BROADCAST = "an Update", "a Broadcast"
@@ -30,7 +36,7 @@ def encode_squares_update(update: SquaresUpdate) -> bytes:
 
 
 def decode_squares_update(content: bytes, factors: int, n_items: int) -> SquaresUpdate:
-    """An Update from the wire, once it is sure to be one; `n_items` are those of the round's block."""
+    """An Update from the wire, once it is sure to be one."""
     arrays, _ = decode_parts(content, _UPDATE, _UPDATE_PARTS)
     check_values(_UPDATE, "scale", arrays["scale"], (1,))
     update = SquaresUpdate(arrays["strengths"], arrays["vector"], np.float32(arrays["scale"][0]))
@@ -73,6 +79,9 @@ def decode_squares_broadcast(content: bytes, factors: int, n_items: int) -> Squa
         check_values(_BROADCAST, "scales", scales, (len(items),))
         if np.any(scales < 0):
             raise BadMessage("The scales of a Broadcast must not be negative.")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(restored(codes, scales)).all():
+                raise BadMessage("A Broadcast's codes and scales make values that are not finite numbers.")
     else:
         codes, scales = np.zeros((len(items), 0), dtype=np.int8), np.zeros(0, dtype=np.float32)
         vectors = arrays["vectors"]

@@ -1,7 +1,7 @@
 """Computation: on the device, with what its owner lets it take part with; the history itself stays there.
 
 The device knows the item vectors, so everything follows in closed form: Y'DY, its own vector, and one number for each
-item of the round's block (models/squares.py has the equations). At home the same solve, from the whole history, gives
+item (models/squares.py has the equations). At home the same solve, from the whole history, gives
 the vector that recommendations come from.
 """
 
@@ -23,9 +23,9 @@ def own_vector(recipe: SquaresRecipe, broadcast: SquaresBroadcast, profile: IntV
 
 
 def compute_squares(
-    recipe: SquaresRecipe, device: SquaresPrivate, broadcast: SquaresBroadcast, block: IntVector
+    recipe: SquaresRecipe, device: SquaresPrivate, broadcast: SquaresBroadcast
 ) -> tuple[FloatVector, FloatVector]:
-    """How strongly each item of the block should move towards the device's vector, and that vector."""
+    """How strongly each item should move towards the device's vector, and that vector."""
     profile = device.outward.profile
     vector = own_vector(recipe, broadcast, profile)
-    return pulls(recipe.objective, rows_of(broadcast), vector, profile)[block], vector
+    return pulls(recipe.objective, rows_of(broadcast), vector, profile), vector

@@ -1,8 +1,7 @@
 """Distribution: the server asks one cohort, and tells it the item vectors.
 
-Round t asks cohort t mod cohorts; of its people, those who are there and have a message left. A round's messages cover
-one public block of the catalogue: every `blocks` rounds the catalogue is dealt out anew, so each item has its turn
-equally often. Who is asked and which items are covered follow from the seed and the round alone.
+Round t asks cohort t mod cohorts; of its people, those who are there and have a message left. Who is asked follows from
+the seed and the round alone.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank.arrays import FloatMatrix, FloatVector, IntVector
-from federank.protocol.draws import BLOCK, DROPOUT, ONLINE, SERVER, happens, words, words_wrap_around
+from federank.protocol.draws import DROPOUT, ONLINE, happens, words, words_wrap_around
 from federank.protocol.squares.messages import SquaresBroadcast, restored, rounded
 from federank.protocol.squares.recipes import SquaresRecipe
 
@@ -55,21 +54,6 @@ def words_of_people(seed: int, people: IntVector, purpose: int, round_number: in
     """One random word for each of these people."""
     with words_wrap_around():
         return words(np.uint32(seed), people.astype(np.uint32), purpose, np.uint32(round_number), np.uint32(0))[0]
-
-
-def block_of(recipe: SquaresRecipe, round_number: int) -> IntVector:
-    """The items that this round's messages cover, ascending."""
-    everything = np.arange(recipe.n_items, dtype=np.int32)
-    if recipe.blocks == 1:
-        return everything
-    dealt, turn = divmod(round_number, recipe.blocks)
-    with words_wrap_around():
-        # One word an item: the user's place is the server's, the counter names the item.
-        seed, number = np.uint32(recipe.seed), np.uint32(dealt)
-        drawn = words(seed, np.uint32(SERVER), BLOCK, number, everything.astype(np.uint32))[0]
-    order = np.lexsort((everything, drawn))
-    bounds = np.arange(recipe.blocks + 1) * recipe.n_items // recipe.blocks
-    return np.sort(order[bounds[turn] : bounds[turn + 1]]).astype(np.int32)
 
 
 def published(recipe: SquaresRecipe, vectors: FloatMatrix) -> FloatMatrix:

@@ -25,6 +25,8 @@ from federank.protocol.sums.rounding import C_INT
 
 LEVELS = 127
 """A number of a Broadcast is a whole multiple, from -127 to 127, of its row's scale."""
+SMALLEST_ROW = 1e-30
+"""A row whose largest number is below this is sent as zeros: its scale would lose precision as a subnormal float."""
 
 
 class SquaresBroadcast(NamedTuple):
@@ -43,7 +45,7 @@ class SquaresBroadcast(NamedTuple):
 class SquaresUpdate(NamedTuple):
     """A device's message to the server: all that crosses the wire upwards."""
 
-    strengths: FloatVector  # one number for each item of the round's block, in the order of items
+    strengths: FloatVector  # one number for each item
     vector: FloatVector  # the person's own, solved from what they take part with
     scale: np.float32  # at most 1: how much the person counts, less where the message keeps to a largest norm
 
@@ -68,12 +70,12 @@ class SquaresPrivate:
 class Dense(NamedTuple):
     """What a message, or a sum of messages, means: two matrices. The last column stands for a vector's constant 1."""
 
-    pulls: FloatMatrix  # items of the block x (factors + 1): sum of a_u w_u [x_u, 1]'
+    pulls: FloatMatrix  # items x (factors + 1): sum of a_u w_u [x_u, 1]'
     squares: FloatMatrix  # (factors + 1) x (factors + 1): sum of a_u [x_u, 1] [x_u, 1]'
 
 
 def dense(update: SquaresUpdate) -> Dense:
-    """The message written out: a row for every item of the block, and the square of the vector."""
+    """The message written out: a row for every item, and the square of the vector."""
     vector = np.append(update.vector, np.float32(1))
     scaled = update.scale * vector
     return Dense(np.outer(update.strengths, scaled), np.outer(vector, scaled))
@@ -85,10 +87,11 @@ def flat(message: Dense) -> RealVector:
 
 
 def rounded(vectors: FloatMatrix) -> tuple[NDArray[np.int8], FloatVector]:
-    """Rows as whole numbers from -127 to 127, and the scale of each row."""
-    scales = (np.abs(vectors).max(axis=1, initial=0) / np.float32(LEVELS)).astype(np.float32)
+    """Rows as integers from -127 to 127, and the scale of each row; rows below `SMALLEST_ROW` are zeros."""
+    largest = np.abs(vectors).max(axis=1, initial=0)
+    scales = np.where(largest < SMALLEST_ROW, 0, largest / np.float32(LEVELS)).astype(np.float32)
     safe = np.where(scales > 0, scales, np.float32(1))
-    return np.rint(vectors / safe[:, None]).astype(np.int8), scales
+    return np.clip(np.rint(vectors / safe[:, None]), -LEVELS, LEVELS).astype(np.int8), scales
 
 
 def restored(codes: NDArray[np.int8], scales: FloatVector) -> FloatMatrix:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ DEFAULT_SHRINKAGE, PRIVATE_SHRINKAGE = 0.95, 0.9
 _FEWEST_FACTORS, _PEOPLE_A_FACTOR, _ITEMS_A_FACTOR, _MANY_ITEMS_A_FACTOR = 8, 8, 16, 64
 DEFAULT_RATE = 0.1
 
+_OF_ADAM = {"learning_rate": None, "beta1": 0.9, "beta2": 0.999}
+_NO_STEPS = "the server solves for the items in closed form, and takes no steps of Adam (server adam does)"
+
 Step = Literal["spectral", "solve", "adam", "private"]
 """What the server does with the sums (server_steps.py)."""
 
@@ -37,9 +40,6 @@ Step = Literal["spectral", "solve", "adam", "private"]
 @dataclass(frozen=True, kw_only=True)
 class SquaresSettings(OutwardSettings):
     """What can be chosen about learning squares from few messages."""
-
-    later: ClassVar = ("rounding", "most_shown")
-    """Added since models and studies of few messages are kept."""
 
     messages: int = 5
     """How many messages each device sends in its life; whoever has sent them still gets models."""
@@ -62,7 +62,7 @@ class SquaresSettings(OutwardSettings):
     0.95; 0.9 where sums carry noise]"""
     activity: float | None = None
     """How little the active count for: somebody who takes part with n items weighs n^-activity.  [default: 0.3; 0
-    where alpha is above 0, messages cover blocks, or the server steps with Adam]"""
+    where alpha is above 0, or the server steps with Adam]"""
     popularity: float | None = None
     """How little the popular counts for: an item of n people weighs n^-popularity (1 - 1/n).  [default: 0.4; 0 as
     above]"""
@@ -78,8 +78,6 @@ class SquaresSettings(OutwardSettings):
     """How long the server remembers the size of past gradients (Adam)."""
     broadcast: Literal["int8", "float32"] = "int8"
     """How item vectors travel to devices: as bytes with a scale a row, or as they are."""
-    blocks: int = 1
-    """Into how many public random blocks the catalogue is divided; a round's messages cover one of them."""
     clip: float | None = None
     """Scale every message down to this length at most (the L2 norm of all its numbers)."""
     initial_scale: float = 0.1
@@ -110,7 +108,6 @@ class SquaresSettings(OutwardSettings):
         whole("cohorts", self.cohorts, 1)
         if self.factors is not None:
             whole("factors", self.factors, 1, 1024)
-        whole("blocks", self.blocks, 1)
         seed(self.seed)
         if self.rounds is not None:
             whole("rounds", self.rounds, 1)
@@ -145,6 +142,7 @@ class SquaresSettings(OutwardSettings):
         positive("initial_scale", self.initial_scale)
         share("beta1", self.beta1)
         share("beta2", self.beta2)
+        self._refuse_steps_of_adam()
         within("online", self.online, 0, 1)
         within("dropout", self.dropout, 0, 1)
         if not 0 < number("delta", self.delta, "a probability") < 1:
@@ -155,6 +153,27 @@ class SquaresSettings(OutwardSettings):
             raise SettingError("rounding is mean, but only messages of sums with noise are rounded; leave it out.")
         if self.promises:
             _refuse_beside_noise(self)
+
+    @property
+    def takes_steps(self) -> bool:
+        """Whether the server takes steps of Adam."""
+        return self.server == "adam"
+
+    def _refuse_steps_of_adam(self) -> None:
+        for name, default in _OF_ADAM.items():
+            if not self.takes_steps and getattr(self, name) != default:
+                raise SettingError(
+                    f"{name} is {getattr(self, name)!r}, but it has no effect: {_NO_STEPS}. Leave {name} out."
+                )
+
+    def without_effect(self) -> dict[str, str]:
+        """The settings that do nothing beside the others, each with the reason."""
+        idle = {} if self.takes_steps else dict.fromkeys(_OF_ADAM, _NO_STEPS)
+        if not self.promises:
+            idle |= dict.fromkeys(("delta", "rounding"), "without epsilon or sigma sums carry no noise")
+        if self.regulariser is not None:
+            idle["shrinkage"] = "lambda does not follow the data, because a regulariser is named"
+        return idle
 
     def _check_most_shown(self) -> None:
         if self.most_shown is None:
@@ -205,7 +224,6 @@ class SquaresRecipe(NamedTuple):
     beta1: float
     beta2: float
     as_codes: bool  # Broadcasts
-    blocks: int
     clip: float  # the most length of a message; 0 where none is clipped
     participants: IntVector  # the people who can take part: all who have something to take part with
     cohort: IntVector  # per user: the one they belong to for life; -1 for those who never take part
@@ -260,7 +278,6 @@ def squares_recipe(
         beta1=settings.beta1,
         beta2=settings.beta2,
         as_codes=settings.broadcast == "int8",
-        blocks=settings.blocks,
         clip=settings.clip or 0.0,
         participants=participants,
         cohort=cohorts_of(settings.seed, participants, settings.cohorts, n_users),
@@ -296,13 +313,13 @@ def shrinkage_for(settings: SquaresSettings) -> float:
 
 
 def squares_step(settings: SquaresSettings) -> Step:
-    """From the spectrum of the sums where all confidences are alike and messages cover the catalogue."""
+    """From the spectrum of the sums where all confidences are alike."""
     if settings.promises:
         return "private"
     if settings.server == "adam":
         return "adam"
     alike = settings.alpha == 0 and settings.unobserved_weight == 1
-    return "spectral" if alike and settings.blocks == 1 and settings.damping == 1 else "solve"
+    return "spectral" if alike and settings.damping == 1 else "solve"
 
 
 def _weight(settings: SquaresSettings, chosen: float | None, usual: float) -> float:
@@ -334,7 +351,6 @@ _NOT_BESIDE_NOISE = {
     "popularity": None,
     "damping": 1.0,
     "server": "solve",
-    "blocks": 1,
     "clip": None,
 }
 """Settings of other ways to learn, and what they are where they say nothing."""
@@ -376,8 +392,4 @@ def _refuse_impossible(settings: SquaresSettings, able: int, n_items: int) -> No
     if settings.cohorts > able:
         raise SettingError(
             f"cohorts is {settings.cohorts:,}, but only {able:,} people can take part; ask for at most as many cohorts."
-        )
-    if settings.blocks > n_items:
-        raise SettingError(
-            f"blocks is {settings.blocks:,}, but there are only {n_items:,} items; ask for at most as many blocks."
         )

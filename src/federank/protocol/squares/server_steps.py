@@ -41,7 +41,7 @@ would be in no later message."""
 class SummedMessages(NamedTuple):
     """All that the server takes from a round."""
 
-    pulls: RealMatrix  # S for the items of the block, and the column of the constant 1
+    pulls: RealMatrix  # S for every item, and the column of the constant 1
     squares: RealMatrix  # H, with the row and column of the constant 1
     messages: int
 

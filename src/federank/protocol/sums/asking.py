@@ -1,6 +1,6 @@
 """What a leader asks of a helper, on the wire between the two: terms of an offer, reports, sets, answers.
 
-    terms     canonical JSON: what the leader wants offered (version, model, block, length, stage, seconds)
+    terms     canonical JSON: what the leader wants offered (version, model, length, stage, seconds)
     reports   225 bytes each, one after the other: id, sealed, part_L, part_H; 289 where messages carry a proof of their
               norm: more is sealed, and part_W follows
     answer    four bytes with the length of the helper's signed record, the record, and the noisy sum of masks
@@ -38,7 +38,6 @@ class Terms:
 
     version: int
     model: str
-    block: str
     length: int
     stage: int
     """Which of a life's messages the round asks for; columns, clip, scale and noise follow from the charter."""
@@ -61,8 +60,7 @@ def terms_from(content: bytes, most_length: int) -> Terms:
     """Terms from the wire, once they are sure to be some."""
     statement = read_canonical(content, "The terms of a round", 2000)
     has_fields(statement, "The terms of a round", _FIELDS)
-    for name in ("model", "block"):
-        hexadecimal(statement[name], 32, f"The {name} of a round's terms")
+    hexadecimal(statement["model"], 32, "The model of a round's terms")
     terms = Terms(**statement)
     if (
         min(terms.version, terms.stage) < 0

@@ -1,6 +1,6 @@
 """The charter of sums: what a federation promises once, and devices pin by its digest when they enrol.
 
-It names the founding, the catalogue and how blocks of it are dealt, the ring and the bounds of a message, the plan
+It names the founding, the catalogue, the ring and the bounds of a message, the plan
 (squares/private/plan.py): how many messages a device sends in its life, and each server's noise on every one of them;
 how small and how large a cohort may be, both servers' keys and the helper's address. Nothing in it can change behind a
 device's back: another charter has another digest.
@@ -17,8 +17,7 @@ a life's messages tell together is `mu` (accountant.py), and a device keeps to i
     largest cohort x bound + 2 x 9.1 x noise < 2^31       (no noise is farther than 9.1 deviations)
 
 Where messages carry a proof of their norm (norm_check/), the charter says with how many projections, what their squares
-may add up to, and how long the proof is. A charter without these fields is one of messages that nobody checks: of
-before there was a check, or of an operator who has turned it off.
+may add up to, and how long the proof is. All three are 0 where the operator has turned the check off.
 """
 
 from __future__ import annotations
@@ -61,10 +60,6 @@ class SumsCharter:
     columns: int
     """Numbers a row of a message: private: a direction each, one less than the factors, but one at the first stage;
     spectral: the factors and one; gradients: those of all of an item's vectors, and a count."""
-    blocks: int
-    """Into how many public blocks the catalogue is dealt; a round's messages cover one."""
-    seed: int
-    """What the blocks are dealt with."""
     clip: str
     """The length that a message is scaled down to before it becomes whole numbers, as decimal text."""
     noises: tuple[int, ...]
@@ -105,7 +100,7 @@ class SumsCharter:
                 raise SettingError(f"{_NAME} has {needed!r} as {name}; found {str(getattr(self, name))[:80]!r}.")
         if self.recipe not in RECIPES:
             raise SettingError(f"{_NAME} has {' or '.join(RECIPES)} as recipe; found {self.recipe[:40]!r}.")
-        for name in ("items", "columns", "blocks", "messages"):
+        for name in ("items", "columns", "messages"):
             if getattr(self, name) < 1:
                 raise SettingError(f"{_NAME} needs {name} of at least 1; found {getattr(self, name)}.")
         if not 2 <= self.least_cohort <= self.largest_cohort:
@@ -152,19 +147,18 @@ class SumsCharter:
         """Numbers a row of a stage's messages: one where only popularity is told."""
         return 1 if stage == 0 and self.recipe == PRIVATE else self.columns
 
-    def length_of(self, stage: int, block: int) -> int:
-        """d: numbers a message of this stage, for so many items; a spectral one has the square of a row besides."""
+    def length_of(self, stage: int) -> int:
+        """d: numbers a message of this stage; a spectral one has the square of a row besides."""
         columns = self.columns_of(stage)
-        return (block + columns) * columns if self.recipe == SPECTRAL else block * columns
+        return (self.items + columns) * columns if self.recipe == SPECTRAL else self.items * columns
 
     def mu(self) -> float:
         """What all messages of a life may tell together; infinite where there is no noise."""
         return mu_of_noise(noise / self.bound for noise in self.noises) if all(self.noises) else math.inf
 
     def to_bytes(self) -> bytes:
-        """The one way to write this charter; what is not checked is not named."""
-        told = asdict(self)
-        return canonical(told if self.projections else {name: told[name] for name in told if name not in _OF_CHECK})
+        """The one way to write this charter."""
+        return canonical(asdict(self))
 
     def digest(self) -> bytes:
         """What devices pin."""
@@ -187,19 +181,15 @@ def fields_of_check(projections: int) -> dict[str, Any]:
     return {"projections": projections, "limit": check.limit, "proof_bytes": check.proof_bytes}
 
 
-_OF_CHECK = ("projections", "limit")
 _FIELDS: dict[str, type] = {
     name: {"int": int, "str": str}.get(str(kind), list) for name, kind in SumsCharter.__annotations__.items()
 }
-_FIELDS_UNCHECKED = {name: kind for name, kind in _FIELDS.items() if name not in _OF_CHECK}
 
 
 def charter_from(content: bytes) -> SumsCharter:
     """A charter from the wire, once it is sure to be one."""
     statement: dict[str, Any] = read_canonical(content, _NAME)
-    has_fields(statement, _NAME, _FIELDS if "projections" in statement else _FIELDS_UNCHECKED)
-    if statement.get("projections") == 0:
-        raise BadMessage(f"{_NAME} without a check of norms does not name its projections; this one does.")
+    has_fields(statement, _NAME, _FIELDS)
     for name in ("catalogue", "settings"):
         hexadecimal(statement[name], _DIGEST_BYTES, f"The {name} of a charter")
     for name in ("helper_key", "leader_key"):

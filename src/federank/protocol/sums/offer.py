@@ -2,15 +2,15 @@
 
     charter   digest of the federation's charter           model    digest of the model, as devices read it
     round     numbers only rise                             version  of the model
-    block     digest of the items that messages cover       length   d, numbers a message
-    stage     which of a life's messages it asks for        columns  numbers a row of it
+    stage     which of a life's messages it asks for        length   d, numbers a message
+    columns   numbers a row of it
     clip      the longest message, as decimal text          scale    what that length becomes in whole numbers
     noise     deviation of one server's noise on the sum, in whole numbers
     key       a fresh HPKE key, of this round alone         expires  seconds since 1970, by the helper's clock
 
 A device takes an offer if the key it pinned has signed it, if the charter is the one it pinned, if stage, clip, scale
-and noise are of the charter's plan, and if model and block are those in its hands. So the leader cannot single a person
-out by another model, another block, another key or less noise.
+and noise are of the charter's plan, and if the model is the one in its hands. So the leader cannot single a person out
+by another model, another key or less noise.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import FloatMatrix, FloatVector, IntVector
+from federank.arrays import FloatMatrix, FloatVector
 from federank.errors import BadMessage
 from federank.protocol.sums.canonical import canonical, digest, has_fields, hexadecimal, read_canonical
 from federank.protocol.sums.charter import SumsCharter
@@ -41,7 +41,6 @@ class Offer:
     round: int
     version: int
     model: str
-    block: str
     length: int
     stage: int
     columns: int
@@ -81,7 +80,7 @@ def read_offer(content: bytes, helper: bytes) -> Offer:
     has_fields(told, _NAME, _FIELDS)
     signature = hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature of an offer")
     verify(helper, "offer", canonical(told), signature)
-    for name in ("charter", "model", "block"):
+    for name in ("charter", "model"):
         hexadecimal(told[name], 32, f"The {name} of an offer")
     public_key(hexadecimal(told["key"], PUBLIC_BYTES, "The key of an offer"))
     if min(told[name] for name in ("round", "version", "stage", "noise", "expires")) < 0 or told["length"] < 1:
@@ -89,8 +88,8 @@ def read_offer(content: bytes, helper: bytes) -> Offer:
     return Offer(**told)
 
 
-def check_offer(offer: Offer, charter: SumsCharter, model: bytes, block: IntVector, now: float) -> None:
-    """Refuse an offer that is not about this charter, this model and this block, or that has expired."""
+def check_offer(offer: Offer, charter: SumsCharter, model: bytes, now: float) -> None:
+    """Refuse an offer that is not about this charter and this model, or that has expired."""
     if offer.charter != charter.digest().hex():
         raise BadMessage("The offer belongs to another charter than the one that was pinned; nothing is sent.")
     if offer.model != model.hex():
@@ -99,15 +98,10 @@ def check_offer(offer: Offer, charter: SumsCharter, model: bytes, block: IntVect
         *(charter.columns_of(offer.stage), charter.clip, charter.bound, charter.noises[offer.stage]),
     ):
         raise BadMessage("The offer has another message, clip or noise than the charter's plan; nothing is sent.")
-    if offer.block != block_digest(block).hex() or offer.length != charter.length_of(offer.stage, len(block)):
-        raise BadMessage("The offer is about another block of the catalogue than the round's; nothing is sent.")
+    if offer.length != charter.length_of(offer.stage):
+        raise BadMessage("The offer is about messages of another length than the charter's; nothing is sent.")
     if now > offer.expires + CLOCKS_APART:
         raise BadMessage("The offer has expired; nothing is sent. The next round has another one.")
-
-
-def block_digest(block: IntVector) -> bytes:
-    """Which items a round's messages cover."""
-    return digest("block", block.astype("<i4").tobytes())
 
 
 def model_digest(version: int, regulariser: float, weights: FloatVector, vectors: FloatMatrix) -> bytes:

@@ -8,7 +8,7 @@
 
 So what one person can change in a sum is at most `C_INT` long in whole numbers, whatever the message was; that is the
 sensitivity that noise.py's figure rests on, and no floating-point sum has a say in it. Sums are taken modulo 2^32 and
-read as signed numbers: nothing is biased or refused, and nothing wraps below `most_people`.
+read as signed numbers: nothing is biased or refused, and charter.py keeps every sum from wrapping.
 
 Lengths are summed in the order of the numbers, so that a browser's loop gives the same bits.
 """
@@ -64,8 +64,3 @@ def in_units(whole: NDArray[np.signedinteger], clip: float) -> RealVector:
     """Whole numbers, or sums of them, in the message's own unit again."""
     values: RealVector = whole.astype(np.float64) * (clip / C_INT)
     return values
-
-
-def most_people(sigma: float) -> int:
-    """How many messages a sum may have without wrapping, with noise of sigma C from each of two servers."""
-    return max(0, int((2**31 - 1) / C_INT - 2 * FARTHEST * sigma))

@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
-from federank.protocol.sums.identities import private_key, public_key
+from federank.protocol.sums.identities import public_key
 
 SUITE = "DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM"
 OVERHEAD = 65 + 16
@@ -24,13 +24,8 @@ def seal(public: bytes, info: bytes, content: bytes) -> bytes:
     return _SUITE.encrypt(content, public_key(public), info)
 
 
-def open_sealed(private: bytes, info: bytes, sealed: bytes) -> bytes | None:
-    """What was sealed for this key and this purpose, or None: nothing is told about why it does not open."""
-    return open_with(private_key(private), info, sealed)
-
-
 def open_with(key: EllipticCurvePrivateKey, info: bytes, sealed: bytes) -> bytes | None:
-    """The same with a key as the library wants it: to make one takes as long as to open."""
+    """What was sealed for this key and this purpose, or None: the reason why it does not open is not disclosed."""
     if len(sealed) < OVERHEAD:
         return None
     try:

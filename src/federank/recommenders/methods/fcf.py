@@ -11,7 +11,6 @@ the rows of what a user does not have are all zero, so the message spells the hi
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from federank.protocol.policies.sharing import OutwardSettings
 from federank.protocol.squares.recipes import SquaresSettings
 from federank.recommenders.constructor import made_from
 from federank.recommenders.few_messages import FewMessages
-from federank.recommenders.recommender import Arrays
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +47,6 @@ class FCFSettings(OutwardSettings):
     """Standard deviation of the first values of the item vectors."""
     seed: int = 1
     """Names the run: the same seed gives the same model."""
-
-    later: ClassVar = tuple(field.name for field in fields(OutwardSettings))
-    """What version 0.1.0 did not have: no part of a run's name while it is as by default (recommenders/identity.py)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,12 +82,3 @@ class FCF(FewMessages):
         size, (items, factors) = len(data) / len(profiles), self.item_vectors.shape
         formula = fcf_of_paper(size=size, users=len(profiles), items=items, factors=factors)
         return cost_figures(fcf_cost(self.item_vectors, profiles), formula)
-
-    def _restore(self, shared: Arrays, private: Arrays) -> None:
-        if "item_factors" in shared:  # as version 0.1.0 called them; it had one lambda, and knew of no policies
-            weights = np.ones(self.training.n_items, dtype=np.float32)
-            alone = np.array([self.settings.regulariser])
-            shared = {"item_vectors": shared["item_factors"], "item_weights": weights, "regulariser": alone}
-            everything = np.ones(self.training.n_users)
-            private = {"user_vectors": private.get("user_factors", np.zeros(0)), "pi": everything}
-        super()._restore(shared, private)

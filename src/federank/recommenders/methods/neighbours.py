@@ -15,7 +15,6 @@ Both need everybody's histories in one place: they are what a federated method i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -42,9 +41,6 @@ class UserKNNSettings:
     fill: bool = False
     """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
 
-    before: ClassVar = {"fill": True}
-    """What version 0.1.0, which had no such setting, did: its models and runs stay what they were."""
-
     def __post_init__(self) -> None:
         _check(self.k, self.shrinkage)
 
@@ -61,9 +57,6 @@ class ItemKNNSettings:
     """Divide by the similarities of all k neighbours: more even lists, less precise ones on dense data."""
     fill: bool = False
     """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
-
-    before: ClassVar = {"fill": True}
-    """What version 0.1.0, which had no such setting, did: its models and runs stay what they were."""
 
     def __post_init__(self) -> None:
         _check(self.k, self.shrinkage)

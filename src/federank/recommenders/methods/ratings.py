@@ -19,6 +19,7 @@ from federank.engines.ratings.federation import RatingFederation
 from federank.engines.ratings.operations import fedrec_of_paper, passes_of_paper, rating_cost
 from federank.engines.training import train as play_epochs
 from federank.errors import ModelError
+from federank.protocol.ratings.home import beside_of, solved_taste
 from federank.protocol.ratings.recipes import RatingSettings, rating_recipe
 from federank.recommenders.identity import run_identity
 from federank.recommenders.predicting import PredictsRatings, refuse_bad_ratings
@@ -79,18 +80,13 @@ class RatingFactors(PredictsRatings):
         return self.user_vectors[users]
 
     def rated(self, profile: IntVector, ratings: FloatVector) -> FloatVector:
-        """The taste of somebody new who rates these items so: what predicts the ratings best (least squares)."""
-        beside = self._beside(profile)
-        vectors = self.item_vectors[profile].astype(np.float64)
-        pull = self.settings.regulariser * len(profile) * np.eye(vectors.shape[1])
-        own = np.linalg.solve(vectors.T @ vectors + pull, vectors.T @ (ratings - vectors @ beside))
-        taste: FloatVector = (own + beside).astype(np.float32)
-        return taste
+        """The taste of a new user with these ratings, by the fold-in of a client (protocol/ratings/home.py)."""
+        beside = beside_of(self._implicit_rows(profile), self.item_vectors.shape[1])
+        return solved_taste(self.item_vectors[profile], ratings, beside)
 
-    def _beside(self, profile: IntVector) -> FloatVector:
-        """What the items that somebody has rated say about them beside their ratings: nothing, but to SVD++."""
-        del profile
-        return np.zeros(self.item_vectors.shape[1], dtype=np.float32)
+    def _implicit_rows(self, profile: IntVector) -> FloatMatrix:
+        """The rows of W of these items; SVD++ has them."""
+        return self.item_vectors[profile[:0]]
 
     def scores_of(self, vector: FloatVector) -> FloatVector:
         """The predicted ratings of the whole catalogue for somebody with this taste, within the declared range."""

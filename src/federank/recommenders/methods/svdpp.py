@@ -39,9 +39,8 @@ class SVDPlusPlus(RatingFactors):
         tastes: FloatMatrix = self.user_vectors[users] + (norms[:, None] * (rated @ self.implicit_vectors)).astype("f4")
         return tastes
 
-    def _beside(self, profile: IntVector) -> FloatVector:
-        beside: FloatVector = normaliser(len(profile)) * self.implicit_vectors[profile].sum(axis=0)
-        return beside
+    def _implicit_rows(self, profile: IntVector) -> FloatMatrix:
+        return self.implicit_vectors[profile]
 
     def _predict_pairs(self, users: IntVector, items: IntVector) -> FloatVector:
         """An item that the user has rated does not speak for itself (Eq. 2)."""

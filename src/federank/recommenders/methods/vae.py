@@ -29,6 +29,7 @@ from federank.data.interactions import Interactions
 from federank.data.splits import split_random, split_temporal
 from federank.engines.conduct import Conduct
 from federank.errors import Diverged, SettingError
+from federank.extras import need
 from federank.models.topn import top_n
 from federank.models.vae import (
     Network,
@@ -159,13 +160,9 @@ class MultVAE(FromHistories):
 
 
 def _jax() -> Any:
-    try:
-        import jax
-        import optax  # noqa: F401 (needed by the step)
-    except ImportError as reason:
-        raise SettingError(
-            'Mult-VAE learns with JAX and optax, and they are not installed; run: pip install "federank[vae]"'
-        ) from reason
+    need("vae", "Mult-VAE")
+    import jax
+
     return jax
 
 

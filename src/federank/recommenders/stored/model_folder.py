@@ -196,7 +196,7 @@ def _settings(kind: type[Recommender], stored: Any, folder: Path) -> dict[str, A
         raise ModelError(
             f"{folder / 'model.json'} has settings that {kind.name} does not know: {', '.join(sorted(unknown))}."
         )
-    return getattr(kind.settings_type, "before", {}) | dict(stored)
+    return dict(stored)
 
 
 def _arrays(path: Path) -> Arrays:

@@ -20,28 +20,22 @@ _NONE = -1
 def choices_as_arrays(choices: Choices) -> Arrays:
     """What `choices_from_arrays` reads."""
     kinds = choices.kinds
-    # Only where somebody has one: otherwise runs and models are named as version 0.1.0 named them.
-    counted = any(kind.messages is not None for kind in kinds)
-    messages = np.array([_NONE if kind.messages is None else kind.messages for kind in kinds], np.int64)
-    triples = np.array([_NONE if kind.triples is None else kind.triples for kind in kinds], np.int64)
     names = [*SHARING, *dict.fromkeys(kind.sharing for kind in kinds if kind.brought)]
     brought = np.frombuffer("\n".join(names[len(SHARING) :]).encode(), dtype=np.uint8)
-    return (
-        ({"policy_messages": messages} if counted else {})
-        | ({"policy_triples": triples} if (triples != _NONE).any() else {})
-        | ({"policy_names": brought} if len(brought) else {})
-        | {
-            "pi": choices.pi,
-            "policy_of_user": choices.of_user,
-            "policy_sharing": np.array([names.index(kind.sharing) for kind in kinds], dtype=np.int32),
-            "policy_basis": np.array([BASES.index(kind.basis) for kind in kinds], dtype=np.int32),
-            "policy_epsilon": np.array([_NONE if kind.epsilon is None else kind.epsilon for kind in kinds], np.float64),
-            "policy_budget": np.array([_NONE if kind.budget is None else kind.budget for kind in kinds], np.int64),
-            "policy_paused": np.array([kind.paused for kind in kinds], dtype=np.uint8),
-            "never_starts": np.cumsum([0, *(len(kind.never_items) for kind in kinds)], dtype=np.int64),
-            "never_items": np.array([item for kind in kinds for item in sorted(kind.never_items)], dtype=np.int32),
-        }
-    )
+    return {
+        "pi": choices.pi,
+        "policy_of_user": choices.of_user,
+        "policy_names": brought,
+        "policy_sharing": np.array([names.index(kind.sharing) for kind in kinds], dtype=np.int32),
+        "policy_basis": np.array([BASES.index(kind.basis) for kind in kinds], dtype=np.int32),
+        "policy_epsilon": np.array([_NONE if kind.epsilon is None else kind.epsilon for kind in kinds], np.float64),
+        "policy_budget": np.array([_NONE if kind.budget is None else kind.budget for kind in kinds], np.int64),
+        "policy_messages": np.array([_NONE if kind.messages is None else kind.messages for kind in kinds], np.int64),
+        "policy_triples": np.array([_NONE if kind.triples is None else kind.triples for kind in kinds], np.int64),
+        "policy_paused": np.array([kind.paused for kind in kinds], dtype=np.uint8),
+        "never_starts": np.cumsum([0, *(len(kind.never_items) for kind in kinds)], dtype=np.int64),
+        "never_items": np.array([item for kind in kinds for item in sorted(kind.never_items)], dtype=np.int32),
+    }
 
 
 def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choices:
@@ -67,13 +61,9 @@ def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choice
 
 def _kinds(arrays: Arrays) -> list[Policy]:
     starts, never = arrays["never_starts"], arrays["never_items"]
-    content = {name: arrays[f"policy_{name}"].tolist() for name in ("sharing", "basis", "epsilon", "budget", "paused")}
-    # Models of version 0.1.0 know of no budget of messages.
-    nobody = np.full(len(content["sharing"]), _NONE)
-    content["messages"] = arrays.get("policy_messages", nobody).tolist()
-    content["triples"] = arrays.get("policy_triples", nobody).tolist()
-    brought = arrays.get("policy_names", np.zeros(0, np.uint8)).tobytes().decode()
-    names = [*SHARING, *brought.split("\n")]
+    stored = ("sharing", "basis", "epsilon", "budget", "paused", "messages", "triples")
+    content = {name: arrays[f"policy_{name}"].tolist() for name in stored}
+    names = [*SHARING, *arrays["policy_names"].tobytes().decode().split("\n")]
     return [
         Policy(
             sharing=names[sharing],

@@ -63,10 +63,7 @@ def read_recommendations(path: str | os.PathLike[str], known: Interactions | Non
 
 
 def _table_by_name(path: Path) -> pl.DataFrame | None:
-    """The table in a file whose name says what it is; None for three columns of text.
-
-    Earlier versions wrote text with tabs whatever the name, so a .csv without a header is that.
-    """
+    """The table in a file whose name says what it is; None for three columns of text."""
     kind = path.suffix.lower()
     if kind not in (".parquet", ".csv", ".json") or not path.is_file():
         return None
@@ -75,9 +72,7 @@ def _table_by_name(path: Path) -> pl.DataFrame | None:
             return pl.read_parquet(path)
         if kind == ".json":
             return pl.read_json(path)
-        with path.open("rb") as file:
-            named = {b"user", b"item"} <= {name.strip().strip(b'"') for name in file.readline().split(b",")}
-        return pl.read_csv(path, schema_overrides={"user": pl.String, "item": pl.String}) if named else None
+        return pl.read_csv(path, schema_overrides={"user": pl.String, "item": pl.String})
     except (pl.exceptions.PolarsError, OSError) as reason:
         raise BadFile(f"{path} cannot be read as its name says ({str(reason).partition(chr(10))[0]}).") from reason
 

@@ -6,7 +6,8 @@
     4. play the round (round.py)
     5. keep the new vector, the ledger, the model and the Update, all at once, on the disk
     6. send the Update; on a receipt, a definite no or a change of the owner's mind, forget its bytes
-    7. where no single server reads it, ask later whether it was counted (outcomes.py)
+    7. ask until its round has ended: aggregated or discarded (outcomes.py). Only then may another Update leave, and
+       after discarded rounds only after a wait, longer each time
 
 Whatever the server says, steps 4 and 5 follow the owner's policy, which only its owner can change, and the number of
 messages that was promised: a device that has sent them sends no more, and still fetches models to recommend from. A
@@ -26,50 +27,50 @@ from federank.service.device.enrolment import settle, settle_again
 from federank.service.device.evaluating import tell
 from federank.service.device.growing import follow_growth, has_grown
 from federank.service.device.methods.summed import Terms, can_afford, spent_of
-from federank.service.device.outcomes import ask_outcomes
+from federank.service.device.outcomes import Wait, ask_outcomes, wait_after
 from federank.service.device.requests.client import Client
 from federank.service.device.requests.federation import (
     Ticket,
     fetch_facts,
     fetch_model,
     fetch_rows,
+    helper_is_away,
     merged,
     send_update,
     wait_for_work,
 )
-from federank.service.device.requests.sums import fetch_offer
+from federank.service.device.requests.sums import NOTHING_CAN_BE_SENT, fetch_offer
 from federank.service.device.round import can_take_part, messages_left, outward_of, play
-from federank.service.device.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
-from federank.service.device.state import Identity, Pending
+from federank.service.device.rules import BETWEEN_POLLS, LONG_POLL, MOST_OLDER_OFFERS
+from federank.service.device.state import REFUSED, RELEASED, Identity, Pending
 from federank.service.device.store.store import DeviceStore
 
 SECONDS_BETWEEN_LOOKS = 5.0
 """How often a device that takes no part looks whether it may go on."""
 SECONDS_BETWEEN_MODELS = 600.0
 """How often such a device, unless it is paused, asks whether there is a newer model."""
-SECONDS_BETWEEN_OUTCOMES = 30.0
-"""How often a device asks what became of a message."""
+LOOKS_BETWEEN_OUTCOMES = 6
+"""How many such looks there are between two questions about an upload whose round has not ended."""
 
 UNINVITED = (
     "The server has invited this device as often as it ever will; the device sends nothing more, and still gets "
     "models, and recommends from them."
 )
+WAITS_FOR_HELPER = f"{NOTHING_CAN_BE_SENT}; the device goes on by itself when the server is back."
 Note = Callable[[str], None]
 
 
 def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note) -> int:
     """Take part in this many rounds (or until stopped); how many of its Updates the server has stored."""
     identity = settle(store, client, note)
-    stored, played, older, noted, fetched, asked = 0, 0, 0, "", -math.inf, -math.inf
+    stored, played, older, polls, looks, noted, fetched = 0, 0, 0, 0, 0, "", -math.inf
     interrupted = store.pending()
     if interrupted is not None:
         note(f"Round {interrupted.round_number}: sending again what was interrupted.")
         stored += send_pending(store, client, interrupted, None, note)
+    ask_last_outcomes(store, client, identity, note)
     uninvited: str | None = None
     while rounds is None or played < rounds:
-        if time.monotonic() - asked >= SECONDS_BETWEEN_OUTCOMES:
-            asked = time.monotonic()
-            ask_outcomes(store, client, note)
         reason = uninvited or reason_to_stay_out(store, identity)
         if reason is not None:
             if reason != noted:
@@ -80,11 +81,28 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 identity = refresh_model(store, client, identity, note)
             if rounds is not None:
                 break
+            looks += 1
+            if looks % LOOKS_BETWEEN_OUTCOMES == 0:
+                ask_last_outcomes(store, client, identity, note)
             client.sleep(SECONDS_BETWEEN_LOOKS)
             continue
         try:
+            if ask_outcomes(store, client, identity, note):
+                noted = note_absent_helper(client, identity, noted, note)
+                client.sleep(min(BETWEEN_POLLS * 2**polls, LONG_POLL))
+                polls = min(polls + 1, 10)
+                continue
+            polls = 0
+            wait = wait_after(store.uploads(), client.clock())
+            if wait.left > 0:
+                if wait_line(wait) != noted:
+                    note(wait_line(wait))
+                noted = wait_line(wait)
+                client.sleep(min(wait.left, SECONDS_BETWEEN_LOOKS))
+                continue
             ticket = wait_for_work(client)
             if ticket is None:
+                noted = note_absent_helper(client, identity, noted, note)
                 continue
             older = older + 1 if ticket.version < store.model_version() else 0
             if older:
@@ -108,8 +126,26 @@ def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note
                 uninvited = UNINVITED
                 continue
             identity = settle_again(store, client, identity, refusal, note)
-    ask_outcomes(store, client, note)
+    if ask_last_outcomes(store, client, identity, note):
+        note("A round that this device took part in has not ended yet; its outcome is asked for at the next start.")
     return stored
+
+
+def note_absent_helper(client: Client, identity: Identity, noted: str, note: Note) -> str:
+    """Note once why a device waits where two servers take part and one does not answer; what was noted last."""
+    if identity.sums is None or not helper_is_away(client):
+        return ""
+    if noted != WAITS_FOR_HELPER:
+        note(WAITS_FOR_HELPER)
+    return WAITS_FOR_HELPER
+
+
+def ask_last_outcomes(store: DeviceStore, client: Client, identity: Identity, note: Note) -> bool:
+    """Ask about uploads of a device that takes no part now; what is refused is met again when it does."""
+    try:
+        return ask_outcomes(store, client, identity, note)
+    except Refused:
+        return True
 
 
 def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
@@ -118,16 +154,27 @@ def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
         return "This device is paused; `federank device resume` lets it go on."
     ledger, policy = store.ledger(), store.policy().policy
     if messages_left(identity, policy, ledger) == 0:
-        return spent_line(ledger.spent)
+        uploads = store.uploads()
+        waits = identity.sums is not None and any(sent.outcome is None for sent in uploads)
+        return spent_line(ledger.spent, sum(sent.outcome == RELEASED for sent in uploads), waits=waits)
     if outward_profile(store, identity) is None:
         return "The owner's policy leaves nothing to take part with; the device recommends, and sends nothing."
     return None
 
 
-def spent_line(spent: int) -> str:
-    """What a device says that sends nothing more."""
+def spent_line(spent: int, released: int = 0, *, waits: bool = False) -> str:
+    """What a device says that sends nothing more, unless the round of its last message is discarded."""
     sent = f"sent {spent} {'message' if spent == 1 else 'messages'}" if spent else "sent no message"
+    sent += f" (and {released} in discarded rounds, not charged)" if released else ""
+    if waits:
+        return f"This device has {sent}, all that it may; the last round has not ended yet."
     return f"This device has {sent} and may send none more in its life; it still gets models, and recommends from them."
+
+
+def wait_line(wait: Wait) -> str:
+    """What a device says that waits after discarded rounds."""
+    rounds = "The last round was" if wait.rounds == 1 else f"The last {wait.rounds} rounds were"
+    return f"{rounds} discarded; this device waits {wait.seconds:,.0f} s before it takes part again."
 
 
 def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: Note) -> Identity:
@@ -212,7 +259,8 @@ def prepare(
                 f"{played.rows:,}; nothing was sent."
             )
         pending = Pending(ticket.ticket, ticket.round_number, played.body)
-        store.write_round(pending, played.vector, ledger, played.recorded)
+        digest = None if terms is None else terms.offer.digest().hex()
+        store.write_round(pending, played.vector, ledger, played.recorded, digest)
     return pending
 
 
@@ -237,6 +285,8 @@ def send_pending(store: DeviceStore, client: Client, pending: Pending, deadline:
     except (Refused, NoAnswer) as reason:
         if isinstance(reason, Refused) and reason.status == 401:
             raise
+        if isinstance(reason, Refused):
+            store.write_outcome(pending.ticket, REFUSED, client.clock())
         note(f"Round {pending.round_number}: not counted ({reason})")
     except Withdrawn:
         note(f"Round {pending.round_number}: held back, as the policy was changed before it had arrived.")

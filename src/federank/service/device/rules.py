@@ -34,5 +34,9 @@ BETWEEN_POLLS = 1
 """A device that was answered at once waits this long before it asks again."""
 FIRST_BACKOFF = 0.5
 LONGEST_BACKOFF = 60
+FIRST_WAIT = 30
+"""After its upload was discarded with its round, a device waits this long before it takes part again."""
+LONGEST_WAIT = 3600
+"""Every further discarded round doubles that wait, up to this."""
 LONGEST_RETRY_AFTER = 3600
 """A server that asks for more patience is asked again after this."""

@@ -39,12 +39,20 @@ class Pending(NamedTuple):
     body: bytes
 
 
-class Unsettled(NamedTuple):
-    """A message that has left, and of which it is not known yet whether it was counted."""
+COUNTED, ABANDONED, WAITING = "counted", "abandoned", "waiting"
+"""What a server says became of an upload; any other word says why it was left out of its round."""
+RELEASED, REFUSED, UNKNOWN = "released", "refused", "unknown"
+"""What a device says of one besides: discarded with its round and proven to be in no sum, never taken, not known."""
 
-    number: int
+
+class Upload(NamedTuple):
+    """An upload that has left this device, and what became of it; None while its round has not ended."""
+
     ticket: str
     round_number: int
+    offer: str | None  # digest of the offer that it was made for, under secure aggregation
+    outcome: str | None
+    ended: float | None  # when this device learnt of that, in seconds since 1970
 
 
 class ChosenPolicy(NamedTuple):

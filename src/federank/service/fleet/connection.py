@@ -12,25 +12,24 @@ import ssl
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from federank.errors import BadAnswer, NoAnswer, SettingError
-from federank.service.device.requests.client import PREFIX
+from federank.errors import BadAnswer, NoAnswer
+from federank.extras import need
+from federank.service.device.requests.client import PREFIX, read_retry_after
 
 
 class Reply(NamedTuple):
-    """A response without its headers: a status and the whole content."""
+    """A response: its status, its content, and of its headers only how many seconds it asks to wait."""
 
     status: int
     content: bytes
+    retry_after: float = 0.0
 
 
 def needed_httptools() -> Any:
-    """The package httptools, or a sentence on how to get it."""
-    try:
-        import httptools
-    except ImportError:
-        raise SettingError(
-            'A fleet needs the package httptools, which is not installed: pip install "federank[service]" brings it.'
-        ) from None
+    """The package httptools, or an error that says how to get it."""
+    need("service", "A connection to a server", "httptools")
+    import httptools
+
     return httptools
 
 
@@ -127,6 +126,12 @@ class Connection(asyncio.Protocol):
         """A response begins."""
         self._pieces: list[bytes] = []
         self._size = 0
+        self._retry_after = 0.0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; one of them matters."""
+        if name.lower() == b"retry-after":
+            self._retry_after = read_retry_after(value.decode("latin-1"))
 
     def on_body(self, piece: bytes) -> None:
         """A piece of the content."""
@@ -142,7 +147,7 @@ class Connection(asyncio.Protocol):
         if not self._parser.should_keep_alive():
             self.close()
         if self._reply is not None and not self._reply.done():
-            self._reply.set_result(Reply(status, b"".join(self._pieces)))
+            self._reply.set_result(Reply(status, b"".join(self._pieces), self._retry_after))
 
     def _fail(self, fault: Exception) -> None:
         if self._reply is not None and not self._reply.done():

@@ -88,6 +88,10 @@ class Devices(Protocol):
         """The same where no single server reads a message: split, or nothing where its promise has no room."""
         ...
 
+    def release(self, user: int, noise: int) -> None:
+        """Give back a device's last upload, which is in no sum: it was made for a sum with this noise."""
+        ...
+
     def vanishes(self, user: int, round_number: int, share: float) -> bool:
         """Whether a device is gone before it has answered."""
         ...
@@ -138,6 +142,9 @@ class VirtualDevices:
         """Pairs are not sent as sums."""
         del user, model, terms
         raise AssertionError("a federation of pairs has no charter of sums")
+
+    def release(self, user: int, noise: int) -> None:
+        """Nothing was charged."""
 
     def vanishes(self, user: int, round_number: int, share: float) -> bool:
         """Whether a device is gone before it has answered, by the draw that a simulation's `dropout` makes."""

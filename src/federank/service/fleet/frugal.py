@@ -98,6 +98,11 @@ class FrugalDevices:
             return split(terms, update.whole)
         return split(terms, spectral_message(terms, self._update(user, model)))
 
+    def release(self, user: int, noise: int) -> None:
+        """Give back a device's last upload, which is in no sum."""
+        self._devices[user].spent -= 1
+        self._told[user] -= cost_of(noise)
+
     def _known(self, model: Model, terms: Terms) -> tuple[Directions, Scratch]:
         """What all devices of a round work out alike, and room for a message."""
         if self._shared is None or self._shared[0] != model.version:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -26,6 +27,10 @@ from federank.service.fleet.tally import Tally
 _ATTEMPTS = 5
 
 
+def _ignore(_: str) -> None:
+    """Where nobody wants to read it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
     """Who takes part, where, and how."""
@@ -42,6 +47,8 @@ class Rehearsal:
     ca: str | None = None
     insecure: bool = False
     helper_ca: str | None = None
+    note: Callable[[str], None] = _ignore
+    """Called where rate limits slow a process down; it must be importable by a spawned process."""
 
 
 class Federation(NamedTuple):
@@ -101,7 +108,7 @@ def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: i
     if plan.address.startswith("https"):
         plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        fleet = Fleet(plan, devices, Models(facts), users, _pinned(rehearsal, facts), made)
+        fleet = Fleet(plan, devices, Models(facts), users, _pinned(rehearsal, facts), made, note=rehearsal.note)
         tally = runner.run(fleet.play())
     return Played(tally, users, fleet.era.devices.vectors())
 

@@ -27,7 +27,7 @@ from federank.protocol.ratings.recipes import rating_recipe
 from federank.protocol.ratings.transmission import share_ratings
 from federank.recommenders.predicting import refuse_bad_ratings
 from federank.service.device.methods.method import History, Model
-from federank.service.device.methods.ratings import at_home, first_vector
+from federank.service.device.methods.ratings import at_home, first_vector, starting_vector
 from federank.service.device.methods.ratings_in_sums import gradients_message
 from federank.service.device.methods.summed import Terms, can_afford, cost_of, split
 from federank.service.device.requests.federation import Facts
@@ -86,10 +86,14 @@ class RatingDevices:
         return encode_rating_message(self._update(user, round_number, model))
 
     def _update(self, user: int, round_number: int, model: Model) -> RatingUpdate:
-        factors = self.recipe.factors
-        broadcast = RatingBroadcast(round_number, model.vectors[:, :factors], model.implicit, model.iteration)
+        model = model._replace(vectors=model.vectors[:, : self.recipe.factors])
+        device = self._devices[user]
+        if not device.participations:
+            history = History(device.items, device.ratings)
+            device.vector = starting_vector(self.facts.settings, self.recipe.seed, user, history, model)
+        broadcast = RatingBroadcast(round_number, model.vectors, model.implicit, model.iteration)
         with words_wrap_around():
-            return share_ratings(compute_ratings(self.recipe, self._devices[user], broadcast))
+            return share_ratings(compute_ratings(self.recipe, device, broadcast))
 
     def upload(self, user: int, model: Model, terms: Terms) -> bytes | None:
         """The same where no single server reads a message: split; nothing where its promise has no room."""
@@ -99,6 +103,11 @@ class RatingDevices:
         self._told[user], self._sent[user] = told + cost_of(terms.offer.noise), self._sent.get(user, 0) + 1
         update = self._update(user, terms.offer.round, model)
         return split(terms, gradients_message(terms, update, implicit=self.recipe.implicit))
+
+    def release(self, user: int, noise: int) -> None:
+        """Give back a device's last upload, which is in no sum."""
+        self._sent[user] -= 1
+        self._told[user] -= cost_of(noise)
 
     def vanishes(self, user: int, round_number: int, share: float) -> bool:
         """Whether a device is gone before it has answered, by the draw that a simulation's `dropout` makes."""

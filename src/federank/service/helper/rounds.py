@@ -21,7 +21,6 @@ from federank.errors import BadMessage
 from federank.protocol.sums.answer import check_set, draw_noise, set_digest, standing, sum_of_masks, with_noise
 from federank.protocol.sums.asking import Terms, encode_answer, terms_from
 from federank.protocol.sums.charter import SumsCharter, charter_from
-from federank.protocol.sums.header import ID_BYTES
 from federank.protocol.sums.identities import new_private_key, public_key_of, sign_successor
 from federank.protocol.sums.masks import ring_bytes, ring_from
 from federank.protocol.sums.norm_check.parameters import Parameters
@@ -129,11 +128,10 @@ def offer(connection: Connection, helper: Helper, charter: SumsCharter, number: 
 
 
 def _check_stage(charter: SumsCharter, terms: Terms) -> None:
-    """Refuse what is no stage of the charter's plan, or a length that no block of the catalogue gives."""
+    """Refuse what is no stage of the charter's plan, or another length than its messages have."""
     if terms.stage >= charter.messages:
         raise BadMessage(f"The charter's plan has {charter.messages:,} stages; this round asks for another one.")
-    columns = charter.columns_of(terms.stage)
-    if terms.length % columns or terms.length > charter.length_of(terms.stage, charter.items):
+    if terms.length != charter.length_of(terms.stage):
         raise BadMessage("The round's messages have another length than the charter's plan gives them.")
 
 
@@ -151,7 +149,6 @@ def _offer_of(charter: SumsCharter, number: int, terms: Terms, public: bytes, no
         round=number,
         version=terms.version,
         model=terms.model,
-        block=terms.block,
         length=terms.length,
         stage=terms.stage,
         columns=charter.columns_of(terms.stage),
@@ -300,8 +297,3 @@ def _signer(helper: Helper, content: bytes) -> bytes:
             continue
         return identity.public
     raise BadMessage("The offer in the store was signed by none of this helper's keys; the store is damaged.")
-
-
-def members_of(found: Round) -> list[bytes]:
-    """The ids of the reports that a round's answer is of."""
-    return [found.members[at : at + ID_BYTES] for at in range(0, len(found.members), ID_BYTES)]

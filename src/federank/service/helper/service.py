@@ -12,11 +12,11 @@ from federank.service.helper.metrics import Metrics
 from federank.service.helper.round_keys import RoundKeys
 from federank.service.helper.rounds import Helper, open_identity, sweep
 from federank.service.helper.settings import HelperSettings
-from federank.service.helper.store import MIGRATIONS
+from federank.service.helper.store import FORMAT, SCHEMA
 from federank.service.server.http.rate_limits import TokenBuckets
 from federank.service.server.logs import Log
 from federank.service.server.store.database import Connection, Database
-from federank.service.server.store.schema import migrate
+from federank.service.server.store.schema import create_tables
 
 Answer = TypeVar("Answer")
 THREADS = 2
@@ -53,7 +53,7 @@ def open_helper(
     """A helper on its store, which is made if there is none."""
     database = Database(address)
     with database.connection() as connection:
-        migrate(connection, MIGRATIONS)
+        create_tables(connection, SCHEMA, FORMAT)
         helper = Helper(origin, open_identity(connection, renew=new_identity), RoundKeys(keys), settings)
         destroyed = sweep(connection, helper)
         if destroyed:

@@ -16,17 +16,16 @@ from federank.service.server.store.database import Connection
 
 OPEN, ANSWERED, ABANDONED = "open", "answered", "abandoned"
 
-MIGRATIONS: list[list[str]] = [
-    [
-        "CREATE TABLE identities (number {whole} PRIMARY KEY, private {bytes} NOT NULL, public {bytes} NOT NULL,"
-        " signature {bytes} NOT NULL)",
-        "CREATE TABLE federations (charter {bytes} PRIMARY KEY, content {bytes} NOT NULL)",
-        "CREATE TABLE rounds (charter {bytes} NOT NULL, number {whole} NOT NULL, state TEXT NOT NULL,"
-        " terms {bytes} NOT NULL, public {bytes} NOT NULL, offer {bytes} NOT NULL, expires {whole} NOT NULL,"
-        " messages {whole} NOT NULL, members {bytes} NOT NULL, total {bytes} NOT NULL, record {bytes} NOT NULL,"
-        " PRIMARY KEY (charter, number))",
-    ]
-]
+FORMAT = "federank helper 1"
+SCHEMA = (
+    "CREATE TABLE identities (number {whole} PRIMARY KEY, private {bytes} NOT NULL, public {bytes} NOT NULL,"
+    " signature {bytes} NOT NULL)",
+    "CREATE TABLE federations (charter {bytes} PRIMARY KEY, content {bytes} NOT NULL)",
+    "CREATE TABLE rounds (charter {bytes} NOT NULL, number {whole} NOT NULL, state TEXT NOT NULL,"
+    " terms {bytes} NOT NULL, public {bytes} NOT NULL, offer {bytes} NOT NULL, expires {whole} NOT NULL,"
+    " messages {whole} NOT NULL, members {bytes} NOT NULL, total {bytes} NOT NULL, record {bytes} NOT NULL,"
+    " PRIMARY KEY (charter, number))",
+)
 
 
 class Identity(NamedTuple):

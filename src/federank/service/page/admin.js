@@ -10,6 +10,7 @@ import { clock, number, say, short, told, together } from "./show/language.js";
 import { joiningCode } from "./show/pictures.js";
 import { prepareTexts } from "./show/texts.js";
 
+/** @import { Health } from "./device/requests/federation.js" */
 /** @import { Key } from "./faults.js" */
 
 /** A round as the operator sees it; what has not been counted is not there.
@@ -23,7 +24,8 @@ import { prepareTexts } from "./show/texts.js";
 
 /** How the federation is doing, for its operator.
  * @typedef {{ version: number, round: number, open: boolean, paused: boolean, reports: number, devices: number, left?: number,
- *   waiting: number, rounds_folded: number, rounds_abandoned: number, accuracy?: Record<string, unknown>,
+ *   health?: Health, waiting: number, rounds_folded: number, rounds_abandoned: number, aggregates_rejected?: number,
+ *   accuracy?: Record<string, unknown>,
  *   name?: string, description?: string | null, run_by?: string | null,
  *   joining?: { address: string, fingerprint: string | null, code: string[] } | null,
  *   rounds?: Round[], rejected?: Record<string, number>, largest_move?: number,
@@ -38,13 +40,25 @@ const KEY = "federank-operator";
 const REASONS = {
   late: "reason.late",
   repeated: "reason.repeated",
-  reported: "reason.reported",
   foreign: "reason.foreign",
   "too-loud": "reason.too-loud",
   unopened: "reason.unopened",
   copied: "reason.copied",
   implausible: "reason.implausible",
   banned: "reason.banned",
+};
+/** @type {Record<string, Key>} */
+const HEALTH = { ok: "health.ok", attention: "health.attention", failing: "health.failing" };
+/** Why a federation is not well, by the server's codes.
+ * @type {Record<string, Key>} */
+const CAUSES = {
+  "no-round-aggregated": "health.no-round-aggregated",
+  "rounds-discarded": "health.rounds-discarded",
+  "aggregates-refused": "health.aggregates-refused",
+  "model-not-finite": "health.model-not-finite",
+  "model-out-of-scale": "health.model-out-of-scale",
+  "helper-away": "health.helper-away",
+  "store-away": "health.store-away",
 };
 /** @type {Record<string, Key>} */
 const STATES = { open: "state.open", closed: "state.closed", folded: "state.folded", abandoned: "state.abandoned" };
@@ -103,8 +117,7 @@ function show(overview) {
   byId("inside").hidden = false;
   paused = Boolean(overview.paused);
   const open = overview.open ? say("admin.round-open", { round: String(overview.round) }) : say("admin.between");
-  byId("standing").textContent = paused ? say("admin.paused") : open;
-  byId("standing").classList.toggle("on", !paused);
+  showHealth(paused ? say("admin.paused") : open, overview.health);
   byId("pause").textContent = say(paused ? "admin.go-on" : "admin.pause");
   const rounds = [...(overview.rounds ?? [])].sort((one, other) => one.number - other.number);
   const bytes = rounds.reduce((sum, round) => sum + (round.bytes ?? 0), 0);
@@ -118,6 +131,7 @@ function show(overview) {
     [say("admin.waiting"), overview.waiting],
     [say("admin.folded"), overview.rounds_folded],
     [say("admin.abandoned"), overview.rounds_abandoned],
+    [say("admin.rejected-aggregates"), overview.aggregates_rejected ?? 0],
     [say("admin.bytes"), bytes],
   ];
   for (const [metric, value] of Object.entries(overview.accuracy ?? {}))
@@ -133,6 +147,19 @@ function show(overview) {
   showRejected(overview.rejected ?? {});
   showLatency(overview.latency_ms ?? {});
   showRounds(rounds.reverse());
+}
+
+/** The light, and why it is not green. Paused rounds are no fault: the light is out then, unless something is wrong.
+ * @type {(doing: string, health?: Health) => void} */
+function showHealth(doing, { state, reasons } = { state: "ok", reasons: [] }) {
+  const light = paused && state === "ok" ? "" : state;
+  byId("standing").dataset.health = light;
+  byId("standing").textContent = light ? `${say(HEALTH[state] ?? "health.attention")} · ${doing}` : doing;
+  const words = reasons.map(({ code, ...values }) =>
+    element("li", {}, Object.hasOwn(CAUSES, code) ? say(CAUSES[code], values) : code),
+  );
+  fill(byId("health"), ...words);
+  byId("health").hidden = !words.length;
 }
 
 /** What this federation is to people, and how somebody on the same network joins.
@@ -302,7 +329,7 @@ function signOut() {
   byId("entrance").hidden = false;
   byId("inside").hidden = true;
   byId("standing").textContent = say("admin.signed-out");
-  byId("standing").classList.remove("on");
+  byId("standing").dataset.health = "";
 }
 
 /** @type {(path: string, body?: object) => Promise<void>} */

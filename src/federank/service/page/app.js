@@ -17,7 +17,7 @@ import * as left from "./show/left.js";
 import * as pairs from "./show/pairs.js";
 import * as pick from "./show/pick.js";
 import * as recommendations from "./show/recommendations.js";
-import { standing, talksTo } from "./show/sentences.js";
+import { isOn, standing, talksTo } from "./show/sentences.js";
 import * as sharing from "./show/sharing.js";
 import { prepareTexts } from "./show/texts.js";
 
@@ -40,7 +40,7 @@ async function show(given) {
   byId("about").textContent = together(description, runBy && say("run-by", { who: runBy }));
   byId("standing").textContent = standing(view);
   byId("talks-to").textContent = talksTo(view);
-  byId("standing").classList.toggle("on", view.taking && !view.hurdle);
+  byId("standing").classList.toggle("on", isOn(view));
   showNotice();
   sharing.show(view);
   pairs.show(view);
@@ -128,9 +128,13 @@ function keepThePage() {
 let status = null;
 
 function showStatus() {
-  if (typeof status === "string" || Array.isArray(status))
+  if (typeof status === "string" || Array.isArray(status)) {
     fill(byId("status"), element("div", {}, element("dt", {}, told(status))));
-  else if (status) federation.show(status, view.federation);
+    federation.showSimulated(null);
+  } else if (status) {
+    federation.show(status, view.federation);
+    federation.showSimulated(status.simulated);
+  }
 }
 
 async function watch() {

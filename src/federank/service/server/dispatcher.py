@@ -186,10 +186,7 @@ class Dispatcher:
         now = self._latest.round
         if now is None or now.state != "open":
             return
-        if self._latest.paused and self._latest.rounds.mode == "buffered":
-            return  # a buffer's next round is open already: the pause is kept here
-        in_rounds = self._latest.rounds.mode == "rounds"
-        if now.number != self._round or (in_rounds and now.version != self._version):
+        if (now.number, now.version) != (self._round, self._version):
             self._begin(now.number, now.version)
         began = self._round, self._version
         self._give_up_on_the_late()
@@ -205,7 +202,7 @@ class Dispatcher:
         invitations = self._invitations
 
         def take(connection: Connection) -> Granted:
-            return grant(connection, now.number, tickets, again, most, invitations, now.version if in_rounds else None)
+            return grant(connection, now.number, tickets, again, most, invitations, now.version)
 
         given, used, spent = await self._writer.write(take)
         if invitations is not None:

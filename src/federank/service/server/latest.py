@@ -12,17 +12,20 @@ from collections.abc import Callable
 from typing import Any
 
 from federank.service.server.federation.published import Published
-from federank.service.server.federation.signals import Signals, signals_of
+from federank.service.server.federation.signals import Extent, Signals, extent_of, signals_of
 from federank.service.server.logs import Log
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
+from federank.service.server.store.recent import RecentRounds, recent_rounds
 from federank.service.server.store.statements.devices import tallies
-from federank.service.server.store.statements.facts import get_fact
+from federank.service.server.store.statements.facts import get_fact, helper_is_away
 from federank.service.server.store.statements.rounds import Newest, newest_round
 from federank.service.server.store.versions import newest_model, newest_version
 
 LOOK_SECONDS = 0.1
 RARELY_SECONDS = 1.0
+_OLDER_MODELS = 4
+"""Versions behind the newest whose models are kept: an upload is judged by the model that it was computed from."""
 
 
 class Latest:
@@ -45,7 +48,12 @@ class Latest:
         self.devices = self.departures = self.abandoned = 0
         self.accuracy: dict[str, Any] | None = None
         self.signals = Signals()
+        self.extent = Extent()
+        self.recent = RecentRounds()
+        self.helper_away = False  # where a helper takes part
         self.bounded: dict[str, int] = {}  # rows that the last fold was held to the bounds with
+        self.simulated: dict[str, Any] | None = None  # of a demo: how its simulated clients are
+        self.rejected: dict[str, Any] = {}  # aggregates that were not applied: how many, and the last one's reason
         self.paused = False
         self.fresh = 0.0  # when the store last answered
         self._rarely = -RARELY_SECONDS
@@ -116,7 +124,8 @@ class Latest:
     def _take_in(self, model: Published) -> None:
         if self.model is not None and model.version == self.model.version + 1:
             self.signals = signals_of(self.model, model)
-        oldest = model.version - self.rounds.staleness
+        self.extent = extent_of(model)
+        oldest = model.version - _OLDER_MODELS
         models = {version: kept for version, kept in self.models.items() if version >= oldest}
         self.models = models | {model.version: model}
         self.model = model
@@ -126,8 +135,12 @@ class Latest:
         self.devices, self.departures, self.abandoned = tallies(connection)
         self.accuracy = get_fact(connection, "accuracy")
         self.bounded = get_fact(connection, "bounded") or {}
+        self.rejected = get_fact(connection, "rejected") or {}
         self._skipped = int(get_fact(connection, "skipped") or 0)
+        self.simulated = get_fact(connection, "simulated")
         self.paused = bool(get_fact(connection, "paused"))
+        self.recent = recent_rounds(connection)
+        self.helper_away = helper_is_away(connection)
 
     def _follow(self) -> None:
         while not self._stopping:

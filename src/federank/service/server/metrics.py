@@ -16,6 +16,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from federank.service.server.health import LEVELS, Health
 from federank.service.server.latest import Latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -65,27 +66,29 @@ class Metrics:
             latency[route] = {"requests": len(times), "p50": round(float(half), 2), "p99": round(float(nearly_all), 2)}
         return latency
 
-    def text(self, latest: Latest, waiting: int, busiest: int = 0) -> bytes:
+    def text(self, latest: Latest, waiting: int, health: Health, busiest: int = 0) -> bytes:
         """Everything, as Prometheus reads it; `busiest` counts the latest reports of one range of addresses."""
         registry = CollectorRegistry()
-        _federation_gauges(registry, latest, waiting, busiest)
+        _federation_gauges(registry, latest, waiting, health, busiest)
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
             return generate_latest(registry)
         return generate_latest(registry) + generate_latest(self._registry)
 
 
-def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int, busiest: int) -> None:
+def _federation_gauges(registry: CollectorRegistry, latest: Latest, waiting: int, health: Health, busiest: int) -> None:
     now = latest.round
     values: dict[str, tuple[str, Any]] = {
         "version": ("Version of the published model.", latest.model.version if latest.model else 0),
         "round": ("Number of the newest round.", now.number if now else 0),
+        "health": ("0: ok, 1: needs attention, 2: failing; the overview has the reasons.", LEVELS[health.state]),
         "round_open": ("Whether a round is open.", int(bool(now and now.state == "open"))),
         "reports": ("Reports in the newest round.", now.reports if now else 0),
         "devices": ("Devices enrolled.", latest.devices),
         "waiting_devices": ("Devices that wait for work at this worker.", waiting),
         "rounds_folded": ("Rounds folded.", latest.folded),
         "rounds_abandoned": ("Rounds abandoned.", latest.abandoned),
+        "aggregates_rejected": ("Aggregates that were not applied.", latest.rejected.get("count", 0)),
         "drift": ("How far the last fold moved the model, as a share of its size.", latest.signals.drift),
         "largest_move": ("How far it moved one row, as a share of a mean row.", latest.signals.largest_move),
         "held_rows": ("Rows that it would have moved too far.", latest.bounded.get("held_rows", 0)),

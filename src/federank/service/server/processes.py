@@ -63,6 +63,7 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     from federank.service.server.http.app import admin_app, public_app
     from federank.service.server.service import open_service
 
+    blas_threads = use_one_blas_thread()
     log = Log(None if serving.quiet else sys.stderr, serving.worker)
     service = open_service(serving.store, serving.trust, log)
     servers = [_uvicorn(public_app(service), serving), _uvicorn(admin_app(service), serving)]
@@ -74,7 +75,8 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # what came while this worker started is taken now
     await service.start()
     model = service.latest.model
-    log.say("serving", version=None if model is None else model.version, items=service.charter.n_items)
+    version = None if model is None else model.version
+    log.say("serving", version=version, items=service.charter.n_items, blas_threads=blas_threads)
     tasks = [
         asyncio.create_task(server.serve(sockets=[bound]))
         for server, bound in zip(servers, (public, admin), strict=True)
@@ -87,6 +89,20 @@ async def _work(serving: Serving, public: socket.socket, admin: socket.socket) -
     await service.stop()
     log.say("stopped")
     return 0
+
+
+def use_one_blas_thread() -> int:
+    """Limit this process to one BLAS thread; how many it has then.
+
+    A server's matrices are small. With more threads, all but one wait for work by spinning, which costs several times
+    the processor time of the work itself.
+    """
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
+        os.environ[name] = "1"  # for libraries that are loaded later
+    threadpool_limits(limits=1, user_api="blas")  # for those that are loaded already
+    return max((int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
 
 
 def _read_certificate_again(serving: Serving, servers: list[Any], log: Log) -> None:

@@ -31,12 +31,14 @@ from federank.service.server.store.database import Connection, Database, StoreAw
 from federank.service.server.store.hits import undo_fall
 from federank.service.server.store.leader_lock import LeaderLock
 from federank.service.server.store.statements.devices import tallies
-from federank.service.server.store.statements.facts import get_fact, put_fact
+from federank.service.server.store.statements.facts import get_fact, note_helper_away, put_fact
 from federank.service.server.store.statements.rounds import (
+    abandon_closed,
     close_round,
     count_reports,
     newest_round,
     next_round,
+    note_rejected,
     open_round,
     state_of_round,
 )
@@ -44,7 +46,7 @@ from federank.service.server.store.statements.uploads import bodies_in_order
 from federank.service.server.store.versions import Overtaken, model_to_fold, publish
 from federank.service.server.sums.agreeing import Agreement
 from federank.service.server.sums.helper_line import HelperLine
-from federank.service.server.sums.rounds import RoundOfSums, Unfit, everything
+from federank.service.server.sums.rounds import RoundOfSums, Unfit
 
 LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""
@@ -54,6 +56,10 @@ LONGEST_DIRTY_SECONDS = 10.0
 
 class Abandoned(Exception):
     """The round ended below its minimum."""
+
+
+class Rejected(Exception):
+    """The aggregate must not become a model; the reason is for the operator."""
 
 
 class Grown(Exception):
@@ -81,7 +87,8 @@ class PublishedModel:
     def aggregate(self, recipe: None, updates: Iterable[Any]) -> None:
         """Fold a round's Updates in as a simulation does; the next version is there, and the next round begins.
 
-        The recipe is worked out now, as how many devices there are may matter to it.
+        The recipe is worked out now, as how many devices there are may matter to it. A model that is off the method's
+        scale, or that clients would refuse, raises `Rejected`; the one before stays.
         """
         del recipe
         family, settings = self._charter.family, self._charter.settings
@@ -93,7 +100,11 @@ class PublishedModel:
             [summed] = updates
             terms = self._charter.sums.charter
             content = family.sums.fold(settings, terms, self.published, self.people, summed.total, summed.messages)
-        self.published = self.published.followed_by(content)
+        model = self.published.followed_by(content)
+        why = self._charter.why_not_publish(self.published, model, self.round_number)
+        if why is not None:
+            raise Rejected(why)
+        self.published = model
         self.round_number += 1
 
     def _bounded(self, content: Content) -> Content:
@@ -142,8 +153,7 @@ class RemoteFleet:
         del broadcast  # each device fetches the rows that it lacks
         number, rules = clients
         self._wait_for_reports(number, rules)
-        buffered = rules.mode == "buffered"
-        if close_round(self._connection, number, rules.minimum, opens_next=buffered) is None:
+        if close_round(self._connection, number, rules.minimum) is None:
             raise Abandoned
         return self._updates(number)
 
@@ -160,16 +170,12 @@ class RemoteFleet:
             if not now.granted:
                 self.opened = time.monotonic()  # a round's time begins with its first ticket
             reports, waited = now.reports, time.monotonic() - self.opened
-            # A buffer has no reason to be thrown away: it goes on until it holds the minimum.
-            may_end = rules.mode == "rounds" or reports >= rules.minimum
-            if reports >= rules.enough or (may_end and get_fact(self._connection, "close") == number):
-                return
-            if may_end and waited >= rules.deadline:
+            if reports >= rules.target or get_fact(self._connection, "close") == number or waited >= rules.deadline:
                 return
             self._leader.truncate_log(self._connection)
             if not self._meanwhile(number):
                 return
-            self._count_until(rules.enough, number, min(LOOK_SECONDS, max(0.001, rules.deadline - waited)))
+            self._count_until(rules.target, number, min(LOOK_SECONDS, max(0.001, rules.deadline - waited)))
 
     def _meanwhile(self, number: int) -> bool:
         """Do what can be done with a round's uploads while others are on their way; whether to wait for these."""
@@ -192,7 +198,11 @@ class FleetOfSums(RemoteFleet):
         super().__init__(connection, model.version, charter.family, form, leader)
         self._charter, self._model, self._least = charter, model, charter.sums.charter.least_cohort
         self.sums = RoundOfSums(
-            connection, charter.sums, leader.helper_line(charter.sums), leader.wait, left_out=leader.left_out
+            connection,
+            charter.sums,
+            leader.helper_line(charter.sums, connection),
+            leader.wait,
+            left_out=leader.left_out,
         )
 
     def choose(self, round_number: int) -> OpenRound:
@@ -201,8 +211,7 @@ class FleetOfSums(RemoteFleet):
             family = self._charter.family
             assert family.sums is not None, "only methods that can be summed are established with sums"
             model = family.sums.digest(self._charter.settings, self._model)
-            stage, block = family.sums.stage(self._model), everything(self._model)
-            if not self.sums.offer(round_number, self._version, stage, model, block):
+            if not self.sums.offer(round_number, self._version, family.sums.stage(self._model), model):
                 raise Abandoned
         return super().choose(round_number)
 
@@ -290,8 +299,7 @@ class Leader:
         """Add the items that the operator wants, unless a round is under way whose messages belong to its rows."""
         if not waiting_items(connection):
             return
-        in_rounds = RoundSettings(**get_fact(connection, "rounds")).mode == "rounds"
-        model = grow(connection, self._charter, under_way=in_rounds)
+        model = grow(connection, self._charter)
         if model is not None:
             self._log.say("items added", version=model.version, items=len(model.changed))
             self.announce()
@@ -324,10 +332,11 @@ class Leader:
         self._lock.release()
         self._database.release()
 
-    def helper_line(self, agreement: Agreement) -> HelperLine:
-        """The line to the helper, the same for every round."""
+    def helper_line(self, agreement: Agreement, connection: Connection) -> HelperLine:
+        """The line to the helper, the same for every round; whether the helper answers is noted in the store."""
         if self._line is None:
             self._line = agreement.line()
+        self._line.on_change = lambda is_away: note_helper_away(connection, is_away)
         return self._line
 
     def _fleet(self, connection: Connection, model: Published) -> RemoteFleet:
@@ -351,6 +360,20 @@ class Leader:
 
         return write
 
+    def _discard(self, connection: Connection, fleet: RemoteFleet, number: int, reason: Unfit | Rejected) -> None:
+        """End a closed round whose uploads make no model; the operator is told why."""
+        if isinstance(reason, Rejected):
+            self._log.say("aggregate rejected", "error", round=number, reason=str(reason))
+            with connection.transaction():
+                note_rejected(connection, number, str(reason))
+        else:
+            self._log.say("round abandoned", "warning", round=number, reason=str(reason))
+        if isinstance(fleet, FleetOfSums):
+            fleet.sums.abandon_closed(number)
+            return
+        with connection.transaction():
+            abandon_closed(connection, number)
+
     def _lead(self, connection: Connection) -> None:
         self._read_charter(connection)
         shared = PublishedModel(self._charter, connection, self._defences)
@@ -373,11 +396,8 @@ class Leader:
                     self._charter, connection, self._defences
                 )  # the operator may have gone back meanwhile
                 continue
-            except Unfit as reason:
-                number = shared.round_number
-                self._log.say("round abandoned", "warning", round=number, reason=str(reason))
-                assert isinstance(fleet, FleetOfSums), "only sums are unfit"
-                fleet.sums.abandon_closed(number)
+            except (Unfit, Rejected) as reason:
+                self._discard(connection, fleet, shared.round_number, reason)
                 shared.round_number += 1
                 self.mark_log_dirty()
                 self.announce()

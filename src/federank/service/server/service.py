@@ -14,6 +14,7 @@ from federank.service.server.dispatcher import Dispatcher
 from federank.service.server.families.family import Form
 from federank.service.server.federation.charter import Charter, read_charter
 from federank.service.server.federation.published import EncodedRows
+from federank.service.server.health import Health, HealthInputs, health_of
 from federank.service.server.http.rate_limits import Ranges, TokenBuckets
 from federank.service.server.latest import Latest
 from federank.service.server.logs import Log
@@ -40,7 +41,7 @@ def form_of(charter: Charter, trust: TrustSettings) -> Form:
             "--keep-updates out."
         )
     terms = charter.sums.charter
-    longest = max(terms.length_of(stage, charter.n_items) for stage in range(min(2, terms.messages)))
+    longest = max(terms.length_of(stage) for stage in range(min(2, terms.messages)))
     check = terms.norm_check()
     return form._replace(most_bytes=bytes_needed(check, longest), check=check)
 
@@ -141,6 +142,19 @@ class Service:
         """This token is nobody's any more."""
         self._known.pop(token_hash, None)
 
+    def health(self) -> Health:
+        """How the federation is, as this worker sees it."""
+        latest = self.latest
+        return health_of(
+            HealthInputs(
+                recent=latest.recent,
+                model=latest.extent,
+                highest=getattr(self.charter.settings, "highest", None),
+                helper_away=latest.helper_away and self.charter.sums is not None,
+                store_away=self.writer.fault is not None or not latest.is_fresh(),
+            )
+        )
+
     def form_for(self, version: int) -> Form:
         """What an upload must look like that was made from a version of the model."""
         sums, model = self.charter.family.sums, self.latest.models.get(version)
@@ -148,7 +162,7 @@ class Service:
             return self.form
         if self.charter.sums is None or sums is None:
             return self.form._replace(n_items=len(model.changed))
-        numbers = self.charter.sums.charter.length_of(sums.stage(model), self.charter.n_items)
+        numbers = self.charter.sums.charter.length_of(sums.stage(model))
         return self.form._replace(numbers=numbers)
 
     def refused(self, reason: str) -> None:

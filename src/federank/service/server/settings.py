@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
-from federank.checks import one_of, positive, whole, within
+from federank.checks import positive, whole, within
 from federank.errors import SettingError
 
 
@@ -18,8 +17,6 @@ from federank.errors import SettingError
 class RoundSettings:
     """When a round begins, who may take part, and when it ends."""
 
-    mode: Literal["rounds", "buffered"] = "rounds"
-    """One round after the other, or buffered: Updates are taken as they come and folded in every so often."""
     target: int = 20
     """Reports that end a round."""
     minimum: int = 1
@@ -30,34 +27,21 @@ class RoundSettings:
     frugal begins with 1: whoever is invited spends a message."""
     deadline: float = 60.0
     """Seconds after which a round ends."""
-    staleness: int = 4
-    """Buffered: how many versions behind the model an Update may be."""
-    fold_every: int = 20
-    """Buffered: reports that are folded in together."""
 
     def __post_init__(self) -> None:
-        one_of("mode", self.mode, ("rounds", "buffered"))
         whole("target", self.target, 1)
         whole("minimum", self.minimum, 1)
-        whole("staleness", self.staleness, 0, 1000)
-        whole("fold_every", self.fold_every, 1)
         within("over_selection", self.over_selection, 1, math.inf)
         positive("deadline", self.deadline)
-        if self.minimum > self.enough:
-            name = "target" if self.mode == "rounds" else "fold_every"
+        if self.minimum > self.target:
             raise SettingError(
-                f"minimum is {self.minimum}, but {self.enough} reports end a round ({name}); it cannot be more."
+                f"minimum is {self.minimum}, but {self.target} reports end a round (target); it cannot be more."
             )
-
-    @property
-    def enough(self) -> int:
-        """Reports that end a round at once."""
-        return self.target if self.mode == "rounds" else self.fold_every
 
     @property
     def most_tickets(self) -> int:
         """How many devices are given a round's task."""
-        return math.ceil(self.target * self.over_selection) if self.mode == "rounds" else 2**31 - 1
+        return math.ceil(self.target * self.over_selection)
 
 
 LEAST_MINIMUM = 20
@@ -68,7 +52,7 @@ def refuse_few(rounds: RoundSettings) -> None:
     """Raise where so few reports are folded that whoever fetches the model could read Updates from it."""
     if rounds.minimum < LEAST_MINIMUM:
         raise SettingError(
-            f"minimum is {rounds.minimum}, and {rounds.enough} reports end a round: with fewer than {LEAST_MINIMUM}, "
+            f"minimum is {rounds.minimum}, and {rounds.target} reports end a round: with fewer than {LEAST_MINIMUM}, "
             "somebody who fetches the public model before and after a round can read what devices have sent. Let "
             f"rounds have at least {LEAST_MINIMUM} (50 are better), or add --i-accept-that-outsiders-can-read-updates."
         )

@@ -17,13 +17,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from federank.data.ways import FOLDS
 from federank.errors import DataError, SettingError
-from federank.recommenders.identity import identifying_settings
 from federank.recommenders.registry import recommender_class
 from federank.studies.plan.audit import Audit, refuse_impossible_audit
 from federank.studies.plan.halving import rungs
@@ -276,7 +275,7 @@ def _run(case: Case, *, settings: dict[str, Any], **facts: Any) -> Run:
 
 
 def _identity(run: Run) -> str:
-    record = identifying_settings(recommender_class(run.method)(**run.all_settings()).settings)
+    record = asdict(recommender_class(run.method)(**run.all_settings()).settings)
     content: dict[str, Any] = {
         "format": FORMAT,
         "data": [run.fingerprint, run.data.filters, run.data.split.as_dict(), run.fold],

@@ -53,11 +53,6 @@ def read_document(path: Path) -> dict[str, Any]:
         raise BadFile(f"The study {path} is not TOML: {reason}.") from reason
 
 
-def read_study(path: str | Path) -> Study:
-    """The study in a TOML file."""
-    return as_study(read_document(Path(path)), Path(path).stem)
-
-
 def as_study(document: dict[str, Any], name: str) -> Study:
     """Check a study's content and work it out."""
     refuse_unknown(document, words.TOP, "A study")

@@ -23,12 +23,9 @@ from federank.studies.results.line import Line
 from federank.studies.results.metric_words import words_of, written, written_once
 from federank.studies.results.rows import Row
 
-_ORDERS = (
-    *(("popularity/auc",), ("auc", "fused/auc")),
-    *(("popularity/auc_held_back",), ("auc_held_back", "fused/auc_held_back")),
-)
+_ORDERS = ("popularity/auc", "auc", "popularity/auc_held_back", "auc_held_back")
 """The orders that the privacy table shows: the honest baseline and the server's best attack, of everything and of what
-never left; results of before have no best attack, but all of them fused."""
+never left."""
 
 
 def differences_table(differences: Sequence[Difference], explain: Explain) -> Table | None:
@@ -69,7 +66,7 @@ def privacy_table(lines: Sequence[Line]) -> Table | None:
     for line in audits:
         found = line.metrics
         pi = line.settings.get("pi")
-        orders = [next((found[name] for name in names if name in found), None) for names in _ORDERS]
+        orders = [found.get(name) for name in _ORDERS]
         openly = None if line.extra.get("sees", "").startswith("sums") else found.get("disclosed_share")
         cells.append(
             [

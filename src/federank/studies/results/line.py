@@ -1,8 +1,7 @@
 """A line: what is known of one run, as a line of runs.jsonl keeps it.
 
-The file holds JSON, for other programs; this is the one place that knows its keys. A line that an older version wrote
-may lack some of them, and one of a newer version may have more: what is missing has its default here, and what is
-unknown is passed over.
+The file holds JSON, for other programs; this is the one place that knows its keys. A line may leave out a key whose
+value is the default; an unknown key is an error.
 """
 
 from __future__ import annotations
@@ -96,23 +95,14 @@ class Label(NamedTuple):
         return replace(line, **self._asdict())
 
 
-_NAMES = {one.name for one in fields(Line)}
-_WITHOUT_NOTHING = {"swept", "chosen", "settings", "metrics", "versions", "extra", "curve", "at"}
-"""Where a file says null, it means that there are none."""
-
-
 def read_line(content: Mapping[str, Any]) -> Line:
     """A line from its JSON."""
     held = {
-        name: value
-        for name, value in content.items()
-        if name in _NAMES and not (value is None and name in _WITHOUT_NOTHING)
+        "at": tuple(content.get("at", ())),
+        "curve": tuple(_point(point) for point in content.get("curve", ())),
+        "bytes": Traffic(**content["bytes"]) if content.get("bytes") else None,
     }
-    if "curve" in held:
-        held["curve"] = tuple(_point(point) for point in held["curve"])
-    if held.get("bytes"):
-        held["bytes"] = Traffic(held["bytes"]["up"], held["bytes"]["down"])
-    return Line(**held | {"id": content["id"], "at": tuple(held.get("at", ()))})
+    return Line(**{**content, **held})
 
 
 def line_as_json(line: Line) -> dict[str, Any]:
@@ -130,13 +120,12 @@ def line_as_json(line: Line) -> dict[str, Any]:
 
 def read_label(content: Mapping[str, Any]) -> Label:
     """A label from its JSON."""
-    return Label(**{name: content[name] for name in Label._fields if name in content})
+    return Label(**content)
 
 
 def label_as_json(label: Label) -> dict[str, Any]:
     """A label as current.json has it."""
-    content = label._asdict()
-    return content if label.best else {name: value for name, value in content.items() if name != "best"}
+    return label._asdict()
 
 
 def _point(content: Mapping[str, Any]) -> Point:

@@ -13,7 +13,6 @@ import math
 import platform
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
@@ -27,7 +26,7 @@ from federank.data.splits import Split
 from federank.engines.conduct import Conduct
 from federank.errors import DataError, FedeRankError
 from federank.evaluation.evaluate import METRICS, Evaluation, evaluate
-from federank.evaluation.fitting import judged
+from federank.evaluation.fitting import best_of, curve_of, judged
 from federank.evaluation.metrics.bias import EVERYBODY
 from federank.evaluation.prediction import prediction_errors
 from federank.evaluation.sampled import SAMPLED
@@ -61,10 +60,6 @@ class Finished(NamedTuple):
     line: Line
     users: bytes | None
     """Each user's values, as the content of a Parquet file; of test runs only."""
-
-
-class _Enough(Exception):
-    """Nothing better is to be expected of this run."""
 
 
 def carry_out(run: Run) -> Finished:
@@ -104,21 +99,13 @@ def _carried_out(run: Run) -> tuple[dict[str, Any], bytes | None]:
 def _chosen_by(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], None]:
     assert run.metric is not None
     metric, sign = run.metric, -1 if run.lower_is_better else 1
-    curve: list[Point] = []
-
-    def judge(epoch: int) -> None:
-        curve.append(Point(epoch, {metric: judged(model, split, metric)}))
-        best = max(curve, key=lambda point: sign * point.values[metric])
-        if run.patience is not None and epoch - best.epoch >= run.patience:
-            raise _Enough
-
     if epochs_setting(run.method) is None or not run.best_epoch:
         model.fit(split.train)
         return {"metrics": {metric: judged(model, split, metric)}, "epoch": run.epochs}, None
-    with suppress(_Enough):
-        model.fit(split.train, conduct=Conduct(after_epoch=judge))
-    best = max(curve, key=lambda point: sign * point.values[metric])
-    return {"metrics": {metric: best.values[metric]}, "epoch": best.epoch, "curve": curve}, None
+    values = curve_of(model, split, metric, sign=sign, patience=run.patience)
+    best = best_of(values, sign)
+    curve = [Point(epoch, {metric: value}) for epoch, value in enumerate(values, start=1)]
+    return {"metrics": {metric: values[best]}, "epoch": best + 1, "curve": curve}, None
 
 
 def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], bytes | None]:

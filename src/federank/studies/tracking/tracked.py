@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from federank.checks import did_you_mean
 from federank.errors import SettingError
+from federank.extras import need
 from federank.studies.results.line import Line, Point
 
 TRACKERS = ("mlflow", "tensorboard")
@@ -56,21 +57,14 @@ def open_tracker(where: str, experiment: str) -> Tracker:
             f"--track is {where!r}.{did_you_mean(kind, TRACKERS)} It can be mlflow or tensorboard, with a place after "
             "a colon: mlflow:http://localhost:5000, or tensorboard:logs."
         )
-    try:
-        if kind == "mlflow":
-            from federank.studies.tracking.to_mlflow import MLflow
+    need("tracking", f"--track {kind}", _PACKAGES[kind])
+    if kind == "mlflow":
+        from federank.studies.tracking.to_mlflow import MLflow
 
-            return MLflow(place, experiment)
-        from federank.studies.tracking.to_tensorboard import TensorBoard
+        return MLflow(place, experiment)
+    from federank.studies.tracking.to_tensorboard import TensorBoard
 
-        return TensorBoard(place, experiment)
-    except ModuleNotFoundError as reason:
-        if reason.name != _PACKAGES[kind]:
-            raise
-        raise SettingError(
-            f"--track {kind} needs the package {_PACKAGES[kind]}, which is not installed; "
-            'pip install "federank[tracking]" brings it.'
-        ) from None
+    return TensorBoard(place, experiment)
 
 
 def tracked_line(line: Line) -> Tracked:

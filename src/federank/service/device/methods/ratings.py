@@ -1,8 +1,8 @@
 """Ratings (FedRec) on a device: PMF, and SVD++ where items have a second vector.
 
     own vector        that of the last round, unless the owner has taken back something that it was learnt from. Where
-                      there is none, it is drawn as a simulation draws it, or, once the federation has learnt for an
-                      iteration, solved for from the ratings that may leave
+                      there is none, it is solved from the ratings that may leave, or drawn as a simulation draws it
+                      where the first model predicts zero and nothing was learnt yet
     computation       rated items that may leave, and virtual ratings of sampled ones; the own vector moves, gradients
                       come out
     transmission      rated and sampled items in one ascending list
@@ -31,7 +31,7 @@ from federank.protocol.ratings.codec import decode_rating_rows, rating_rows_byte
 from federank.protocol.ratings.computation import compute_ratings
 from federank.protocol.ratings.federations import RatingFederationSettings, Scale, SVDPlusPlusFederationSettings
 from federank.protocol.ratings.first_values import uniform_rows
-from federank.protocol.ratings.home import HOME_PULL, beside_of, solved_taste
+from federank.protocol.ratings.home import beside_of, solved_taste
 from federank.protocol.ratings.messages import (
     RatingBroadcast,
     RatingPrivate,
@@ -55,7 +55,8 @@ def settings_of(kind: type[RatingFederationSettings], recipe: dict[str, Any], n_
     del n_items
     numbers = ("learning_rate", "decay", "regulariser", "initial_range", "lowest", "highest", "step")
     told: dict[str, Any] = {name: number(recipe.get(name)) for name in numbers}
-    told |= {name: str(recipe.get(name)) for name in ("item_gradients", "filling_start", "local_training")}
+    words = ("item_gradients", "filling_start", "local_training", "first_prediction")
+    told |= {name: str(recipe.get(name)) for name in words}
     told |= {name: whole(recipe.get(name), 0, MOST_PASSES) for name in ("t_predict", "t_local")}
     return kind(factors=whole(recipe.get("factors"), 1, MOST_FACTORS), **told)
 
@@ -155,11 +156,18 @@ def _vector_of_round(person: Person, model: Model) -> FloatVector:
     """The vector that the round begins with."""
     if person.kept.stands(person.policy.basis, person.taken.profile):
         return person.kept.values.copy()
-    if model.iteration == 0:
-        return first_vector(person.settings, person.seed, person.user)
-    profile = person.taken.profile
-    beside = beside_of(_implicit_rows(model, profile), person.settings.factors)
-    return _taste(model, History(profile, person.ratings), beside) - beside
+    history = History(person.taken.profile, person.ratings)
+    return starting_vector(person.settings, person.seed, person.user, history, model)
+
+
+def starting_vector(
+    settings: RatingFederationSettings, seed: int, user: int, history: History, model: Model
+) -> FloatVector:
+    """The vector of a client's first round: solved from its ratings; drawn where a first model predicts zero."""
+    if settings.first_prediction == "zero" and model.iteration == 0:
+        return first_vector(settings, seed, user)
+    beside = beside_of(_implicit_rows(model, history.items), settings.factors)
+    return _taste(model, history, beside) - beside
 
 
 def at_home(
@@ -171,7 +179,7 @@ def at_home(
 
 
 def _taste(model: Model, history: History, beside: FloatVector) -> FloatVector:
-    return solved(lambda: solved_taste(model.vectors[history.items], history.ratings, beside, HOME_PULL))
+    return solved(lambda: solved_taste(model.vectors[history.items], history.ratings, beside))
 
 
 def _implicit_rows(model: Model, items: Any) -> Any:

@@ -34,7 +34,7 @@ from federank.service.device.rules import MOST_MESSAGES
 
 _TOLD = (
     *("factors", "learning_rate", "decay", "regulariser", "initial_range", "t_predict", "t_local", "item_gradients"),
-    *("filling_start", "local_training", "lowest", "highest", "step", "messages", "clip"),
+    *("filling_start", "local_training", "lowest", "highest", "step", "messages", "clip", "first_prediction"),
 )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from federank.arrays import FloatVector, IntVector
-from federank.errors import BadMessage, SettingError
+from federank.errors import SettingError
 from federank.protocol.frugal import FrugalSettings
 from federank.protocol.ledger import Ledger
 from federank.protocol.policies.policy import Policy
@@ -65,8 +65,6 @@ def read_rows(content: bytes, factors: int, n_items: int) -> Rows:
     """Rows from the wire, once they are sure to be some."""
     broadcast = decode_squares_broadcast(content, factors, n_items)
     model = Model(broadcast.version, rows_of(broadcast), _NO_BIASES, broadcast.weights, broadcast.regulariser)
-    if not np.isfinite(model.vectors).all():
-        raise BadMessage("A Broadcast's codes and scales make values that are not finite numbers.")
     return Rows(broadcast.round_number, broadcast.items, model)
 
 
@@ -116,8 +114,7 @@ def play(person: Person, model: Model, ledger: Ledger, round_number: int) -> Pla
 
 
 def _update(recipe: SquaresRecipe, private: SquaresPrivate, model: Model, round_number: int) -> SquaresUpdate:
-    everything = np.arange(len(model.vectors), dtype=np.int32)
-    strengths, vector = compute_squares(recipe, private, _broadcast(model, round_number), everything)
+    strengths, vector = compute_squares(recipe, private, _broadcast(model, round_number))
     update = send(recipe, private, strengths, vector)
     check_squares_update(update, recipe.factors, len(model.vectors))
     return update

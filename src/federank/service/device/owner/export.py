@@ -33,6 +33,7 @@ def exported(store: DeviceStore) -> dict[str, Any]:
         "model_version": None if model is None else model.version,
         "ledger": exported_ledger(store),
         "messages": store.ledger().message_rows(),
+        "uploads": [{"round": sent.round_number, "outcome": sent.outcome or "waiting"} for sent in store.uploads()],
     }
 
 
@@ -74,7 +75,7 @@ def _columns(store: DeviceStore) -> dict[str, str]:
 
 
 def ledger_as_text(store: DeviceStore, as_json: bool) -> str:
-    """What has left, item by item and message by message, as JSON or as CSV; protocol/ledger.py can read it."""
+    """What has left, item by item and message by message, as JSON or as CSV."""
     rows, messages = exported_ledger(store), store.ledger().message_rows()
     if as_json:
         return json.dumps({"items": rows, "messages": messages} if messages else rows, indent=1)

@@ -8,7 +8,7 @@ A device lives on bad networks and trusts nobody. So here, and nowhere else in t
    is cut off and refused. Redirects are not followed.
 3. What may pass (no connection, a cut one, 429, 5xx) is retried after an exponential backoff with jitter (half to all
    of it), and not before `Retry-After` asks for; up to a deadline or a number of attempts, and only as long as the
-   request is still wanted.
+   request is still wanted. Waiting for a rate limit is no failed attempt.
 4. What will not pass (a bad certificate, any other 4xx) is raised at once: BadAnswer, Refused (federank/errors.py).
 
 Which requests there are, and what their responses must hold, is in federation.py.
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from federank.errors import BadAnswer, NoAnswer, Refused, SettingError, Withdrawn
+from federank.extras import need
 from federank.service.device.rules import FIRST_BACKOFF, LONGEST_BACKOFF, LONGEST_RETRY_AFTER, MOST_SMALL_BYTES
 
 if TYPE_CHECKING:
@@ -48,11 +49,14 @@ class Response(NamedTuple):
 
 
 class Retryable(Exception):
-    """A fault that may be over at the next attempt; `retry_after` is how many seconds the server asked for."""
+    """A fault that may be over at the next attempt.
 
-    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
+    `retry_after` is how many seconds the server asked for; `is_limit` whether a rate limit asked for them.
+    """
+
+    def __init__(self, reason: str, retry_after: float = 0.0, is_limit: bool = False) -> None:
         super().__init__(reason)
-        self.retry_after = retry_after
+        self.retry_after, self.is_limit = retry_after, is_limit
 
 
 class Client:
@@ -69,10 +73,11 @@ class Client:
         note: Callable[[str], None] = lambda _: None,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._httpx = needed_httpx()
         self.address = checked_address(address, insecure)
-        self.token, self.note, self.sleep, self.jitter = token, note, sleep, jitter
+        self.token, self.note, self.sleep, self.jitter, self.clock = token, note, sleep, jitter, clock
         self.invitation = invitation  # where only the invited may enrol
         self.has_enrolled_again = False  # a server that forgets a device twice is not asked a third time
         secure = self.address.startswith("https")
@@ -107,9 +112,9 @@ class Client:
         """The server's response, with retries until the deadline (of `time.monotonic`) and at most so many attempts.
 
         `hold` is how long the server may hold the request (a long poll) beyond the usual timeout. `is_wanted` is asked
-        before every attempt.
+        before every attempt. A rate limit (429) that says when to retry uses up no attempt: the server has answered.
         """
-        failed = 0
+        failed = limited = 0
         while True:
             if not is_wanted():
                 raise Withdrawn(f"What was to be sent to {self.address} is no longer wanted; it was not tried again.")
@@ -120,9 +125,10 @@ class Client:
                 return self._attempt(method, path, body, most_bytes, timeout, headers or {})
             except Retryable as fault:
                 failed += 1
+                limited += fault.is_limit
                 pause = max(self._backoff(failed), min(fault.retry_after, LONGEST_RETRY_AFTER))
                 out_of_time = deadline is not None and time.monotonic() + pause > deadline
-                if out_of_time or (attempts is not None and failed >= attempts):
+                if out_of_time or (attempts is not None and failed - limited >= attempts):
                     raise NoAnswer(
                         f"{self.address} did not answer ({fault}), after {failed} tries; is the server running, and "
                         "is this its address?"
@@ -156,7 +162,7 @@ class Client:
         slug, message = read_refusal(content)
         if status == 429 or status >= 500:
             asked = read_retry_after(response.headers.get("retry-after", ""))
-            raise Retryable(f"{self.address} answered {status}: {message}", asked)
+            raise Retryable(f"{self.address} answered {status}: {message}", asked, status == 429 and asked > 0)
         raise Refused(status, slug, f"{self.address} answered {status}: {message}")
 
 
@@ -248,14 +254,10 @@ def trusted_certificates(ca: str | None) -> ssl.SSLContext:
 
 
 def needed_httpx() -> Any:
-    """The package httpx, or a sentence on how to get it."""
-    try:
-        import httpx
-    except ImportError:
-        raise SettingError(
-            "Talking to a server needs the package httpx, which is not installed: "
-            'pip install "federank[service]" brings it.'
-        ) from None
+    """The package httpx, or an error that says how to get it."""
+    need("service", "A connection to a server", "httpx")
+    import httpx
+
     return httpx
 
 

@@ -7,6 +7,7 @@
     GET /work                Ticket: leave to take part in one round (a long poll)
     GET /tasks/TICKET        Broadcast: what changed in the model since the version that the device has
     POST .../update          the Update; its receipt
+    GET .../outcome          what became of it
     DELETE /devices/me       the token dies
 
 A device trusts no answer. Numbers must be numbers in their range, arrays must have the shapes that the catalogue and
@@ -25,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from federank.errors import BadAnswer, BadMessage, FedeRankError
+from federank.errors import BadAnswer, BadMessage, FedeRankError, NoAnswer, Refused
 from federank.protocol.ratings.federations import Scale
 from federank.service.device.methods.method import Method, Model, Rows, Summed
 from federank.service.device.methods.registry import METHOD_OF, SUMMED_OF
@@ -270,17 +271,35 @@ def read_receipt(content: bytes) -> str:
 
 
 class Outcome(NamedTuple):
-    """What became of a message that was stored: a word, and where it was left out a sentence."""
+    """What became of an upload: a word, why where it was left out, the helper's record where it was discarded."""
 
     word: str
     message: str
+    record: str
+
+
+def helper_is_away(client: Client) -> bool:
+    """Whether the leader says that its helper does not answer; one attempt, and no where it cannot be asked."""
+    try:
+        health = json_object(client.request("GET", "/status", attempts=1).content, "about its state").get("health")
+    except (NoAnswer, Refused):
+        return False
+    reasons = health.get("reasons") if isinstance(health, dict) else None
+    codes = [reason.get("code") for reason in reasons or () if isinstance(reason, dict)]
+    return "helper-away" in codes
 
 
 def fetch_outcome(client: Client, ticket: str) -> Outcome:
     """What the server says became of a message; one attempt."""
-    content = client.request("GET", f"/tasks/{ticket}/outcome", attempts=1).content
-    answer = json_object(content, "about a message")
-    return Outcome(text(answer.get("outcome")), shown(answer.get("message", "")))
+    return read_outcome(client.request("GET", f"{_task_path(ticket)}/outcome", attempts=1).content)
+
+
+def read_outcome(content: bytes) -> Outcome:
+    """The answer to a question about an upload."""
+    answer = json_object(content, "about an upload")
+    record = answer.get("record")
+    word, message = text(answer.get("outcome")), shown(answer.get("message", ""))
+    return Outcome(word, message, record if isinstance(record, str) else "")
 
 
 def read_rows(content: bytes, facts: Facts) -> Rows:

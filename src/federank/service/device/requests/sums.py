@@ -15,13 +15,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from federank.errors import BadAnswer, BadMessage
+from federank.errors import BadAnswer, BadMessage, HelperAway, NoAnswer
 from federank.protocol.sums.canonical import digest, hexadecimal, read_canonical
 from federank.protocol.sums.charter import SumsCharter, charter_from
 from federank.protocol.sums.identities import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow
 from federank.protocol.sums.offer import Offer, check_offer, read_offer
+from federank.protocol.sums.records import ABANDONED, read_record
 from federank.service.device.methods.method import Model
 from federank.service.device.requests.answers import json_object
 from federank.service.device.requests.client import Client
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     from federank.service.device.requests.federation import Facts
 
 _ATTEMPTS = 5
+NOTHING_CAN_BE_SENT = (
+    "Nothing can be sent just now: the second of this federation's two servers does not answer. Nothing was lost"
+)
 
 
 class Pinned(NamedTuple):
@@ -89,7 +91,11 @@ def refuse_another_list(charter: SumsCharter, catalogue: str) -> None:
 def helper_key(charter: SumsCharter, helper_ca: str | None) -> bytes:
     """The helper's key of now, from the helper's own address: the charter's, or one that it has signed for."""
     with Client(charter.helper_origin, ca=helper_ca) as line:
-        told = json_object(line.request("GET", "/identity", attempts=_ATTEMPTS).content, "about the helper")
+        try:
+            content = line.request("GET", "/identity", attempts=_ATTEMPTS).content
+        except NoAnswer as reason:
+            raise HelperAway(f"{NOTHING_CAN_BE_SENT}; try again later.") from reason
+        told = json_object(content, "about the helper")
     try:
         key = hexadecimal(told.get("key"), PUBLIC_BYTES, "The helper's key")
         steps = [
@@ -128,12 +134,29 @@ def checked_offer(content: bytes, facts: Facts, pinned: Pinned, model: Model, ro
         except BadMessage:  # perhaps the helper has a new key by now
             offer = read_offer(content, helper_key(charter, pinned.helper_ca))
         held = facts.summed.digest(model)
-        check_offer(offer, charter, held, np.arange(charter.items, dtype=np.int32), time.time())
+        check_offer(offer, charter, held, time.time())
         if (offer.round, offer.version) != (round_number, model.version):
             raise BadMessage("The offer is of another round than the ticket; nothing is sent.")
     except BadMessage as reason:
         raise BadAnswer(f"The round's offer cannot be taken: {reason}") from reason
     return offer
+
+
+def shows_no_sum(record: str, pinned: Pinned, offer: str | None, round_number: int) -> bool:
+    """Whether this is the helper's signed record that the round of an offer has ended without a sum.
+
+    The helper destroys a round's key when it signs that: nothing can be learnt from the round's uploads any more.
+    """
+    charter = pinned.charter
+    try:
+        try:
+            signed = read_record(record.encode(), charter.helper_public())
+        except BadMessage:  # perhaps the helper has a new key by now
+            signed = read_record(record.encode(), helper_key(charter, pinned.helper_ca))
+    except BadMessage:
+        return False
+    about = signed.state, signed.charter, signed.offer, signed.round
+    return about == (ABANDONED, charter.digest().hex(), offer, round_number)
 
 
 def _agreed(client: Client, facts: Facts) -> SumsCharter:
@@ -152,7 +175,6 @@ def _agreed(client: Client, facts: Facts) -> SumsCharter:
         and {name: settings.get(name) for name in told} == promised
         and (charter.founding, charter.items, charter.messages) == (facts.founding, facts.n_items, told["messages"])
         and (charter.recipe, charter.columns, charter.clip) == summed.shape(facts.settings)
-        and charter.blocks == 1
     )
     if not fits:
         raise BadAnswer("The leader's charter of sums is not of the federation that the leader says this is.")

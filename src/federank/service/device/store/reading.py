@@ -22,7 +22,7 @@ from federank.protocol.sums.charter import charter_from
 from federank.service.device.methods.method import History, Model, RoundVector
 from federank.service.device.requests.federation import Catalogue, Facts, read_facts
 from federank.service.device.requests.sums import Pinned
-from federank.service.device.state import ChosenPolicy, Identity, Pending, Unsettled, policy_from_text
+from federank.service.device.state import ChosenPolicy, Identity, Pending, Upload, policy_from_text
 from federank.service.device.store.private_file import faults_as_sentences
 
 
@@ -137,8 +137,6 @@ class StoredState:
         if weights is None:
             return Model(version, matrix, self._floats(biases, n_items))
         beside = self._floats(biases, 0), self._floats(weights, n_items), float(regulariser)
-        if iteration is None:
-            return Model(version, matrix, *beside)
         second = self._floats(implicit, matrix.size if len(implicit) else 0).reshape(-1, facts.factors)
         return Model(version, matrix, *beside, second, int(iteration))
 
@@ -171,16 +169,10 @@ class StoredState:
         row = self._one("SELECT ticket, round, body FROM pending")
         return None if row is None else Pending(*row)
 
-    def unsettled(self) -> list[Unsettled]:
-        """The messages that no single server can read and of which it is not known yet what became of them."""
-        rows = self._rows("SELECT number, ticket, round FROM messages WHERE ticket IS NOT NULL AND outcome IS NULL")
-        return [Unsettled(*row) for row in rows]
-
-    def outcomes(self) -> list[str]:
-        """What became of messages, as far as it is known, in their order."""
-        return [
-            word for (word,) in self._rows("SELECT outcome FROM messages WHERE outcome IS NOT NULL ORDER BY number")
-        ]
+    def uploads(self) -> list[Upload]:
+        """Every upload that has left and what became of it, in their order."""
+        rows = self._rows("SELECT ticket, round, offer, outcome, ended FROM uploads ORDER BY number")
+        return [Upload(*row) for row in rows]
 
     # How it is done.
 

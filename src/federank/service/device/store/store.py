@@ -8,8 +8,8 @@ either all of a step or none of it. It holds
                 vector
     profile     the items of the owner's history, and their ratings where it has any
     ledger      what has left this device, item by item
-    messages    where a number of them was promised: each message that has left, the how-many-th of how many; of those
-                that no single server can read, what became of them
+    messages    where a number of them was promised: each message that counts, the how-many-th of how many
+    uploads     each Update that has left, and what became of it once its round has ended (outcomes.py)
     pending     an Update that is recorded as sent and whose receipt has not come yet: the very bytes
     model       the shared model as last received, and its version
     catalogue   the items' ids, titles and categories
@@ -20,8 +20,8 @@ together, before a byte is sent. A second one removes the pending Update when it
 come. So whatever happens, what may have left is in the ledger, and an interrupted upload is sent again with the same
 bytes: never a second Update for the same ticket.
 
-Here the file is opened and written; reading.py reads it. Its tables, and how files of earlier versions are brought up
-to date, are in file_format.py; how the file is made, locked and kept from others' eyes is in private_file.py.
+Here the file is opened and written; reading.py reads it. Its tables are in file_format.py; how the file is made, locked
+and kept from others' eyes is in private_file.py.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from federank.protocol.policies.policy import Policy
 from federank.service.device.methods.method import History, Model, RoundVector
 from federank.service.device.requests.federation import Catalogue
 from federank.service.device.requests.sums import Pinned
-from federank.service.device.state import ChosenPolicy, Identity, Pending, policy_as_text
-from federank.service.device.store.file_format import FORMAT, bring_up_to_date, checked_format, make_tables
+from federank.service.device.state import UNKNOWN, ChosenPolicy, Identity, Pending, policy_as_text
+from federank.service.device.store.file_format import check_format, make_tables
 from federank.service.device.store.private_file import (
     SECONDS_TO_WAIT,
     faults_as_sentences,
@@ -94,9 +94,7 @@ class DeviceStore(StoredState):
         with faults_as_sentences(path):
             self._sql = sqlite3.connect(path, timeout=SECONDS_TO_WAIT, isolation_level=None)
             try:
-                if checked_format(self._sql, path) < FORMAT:
-                    with self.transaction():
-                        bring_up_to_date(self._sql)
+                check_format(self._sql, path)
                 self._sql.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
             except BaseException:
                 self._sql.close()
@@ -128,10 +126,15 @@ class DeviceStore(StoredState):
                     self._sql.execute("ROLLBACK")
                 raise
 
-    def write_outcome(self, number: int, outcome: str) -> None:
-        """What became of a message."""
+    def write_outcome(self, ticket: str, outcome: str, ended: float, *, is_charged: bool = True) -> None:
+        """What became of an upload; one that is not charged leaves the messages that count."""
         with self.transaction():
-            self._sql.execute("UPDATE messages SET outcome = ? WHERE number = ?", (outcome, number))
+            self._sql.execute("UPDATE uploads SET outcome = ?, ended = ? WHERE ticket = ?", (outcome, ended, ticket))
+            if not is_charged:
+                self._sql.execute(
+                    "DELETE FROM messages WHERE number IN (SELECT message FROM uploads WHERE ticket = ?)", (ticket,)
+                )
+                self._sql.execute("UPDATE uploads SET message = NULL WHERE ticket = ?", (ticket,))
 
     def write_first(
         self, identity: Identity, chosen: ChosenPolicy, history: History, vector: FloatVector, catalogue: Catalogue
@@ -180,7 +183,7 @@ class DeviceStore(StoredState):
                 " last_ticket = NULL",
                 (vector.tobytes(),),
             )
-            self._sql.execute("UPDATE messages SET ticket = NULL")
+            self._end_uploads()
             self.write_model(model)
 
     def write_new_token(self, device: str, token: str) -> None:
@@ -189,7 +192,7 @@ class DeviceStore(StoredState):
             self._sql.execute("UPDATE identity SET device = ?, token = ?", (device, token))
             self._sql.execute("DELETE FROM pending")
             self._sql.execute("UPDATE person SET last_ticket = NULL")
-            self._sql.execute("UPDATE messages SET ticket = NULL")
+            self._end_uploads()
 
     def write_agreement(self, item: int) -> None:
         """Hold this item back from now on, to evaluate."""
@@ -226,10 +229,6 @@ class DeviceStore(StoredState):
             self._insert_profile(history)
             self._sql.execute("UPDATE person SET home = NULL, home_version = NULL")
 
-    def write_profile(self, profile: IntVector) -> None:
-        """The same of items that are liked."""
-        self.write_history(History(profile))
-
     def write_model(self, model: Model) -> None:
         """Keep a model in the place of the last one."""
         weighed = (model.weights.tobytes(), model.regulariser) if len(model.weights) else (None, None)
@@ -243,8 +242,13 @@ class DeviceStore(StoredState):
         with self.transaction():
             self._sql.execute("UPDATE person SET home = ?, home_version = ?", (vector.tobytes(), version))
 
-    def write_round(self, pending: Pending, vector: RoundVector, ledger: Ledger, items: IntVector) -> None:
-        """Keep what a round leaves: the Update to send, the new vector, and the ledger's lines for these items."""
+    def write_round(
+        self, pending: Pending, vector: RoundVector, ledger: Ledger, items: IntVector, offer: str | None = None
+    ) -> None:
+        """Keep what a round leaves: the Update to send, the new vector, and the ledger's lines for these items.
+
+        `offer` is the digest of the offer that the Update was made for, under secure aggregation.
+        """
         learnt_from = json.dumps({"basis": vector.basis, "items": sorted(vector.items)})
         with self.transaction():
             self._sql.execute(
@@ -260,8 +264,10 @@ class DeviceStore(StoredState):
                 " VALUES (:number, :allowed, :round, :items, :noise)",
                 [asdict(message) for message in ledger.messages],
             )
-            if self._pinned() is not None:
-                self._sql.execute("UPDATE messages SET ticket = ? WHERE number = ?", (pending.ticket, ledger.spent))
+            self._sql.execute(
+                "INSERT INTO uploads (ticket, round, message, offer) VALUES (?, ?, ?, ?)",
+                (pending.ticket, pending.round_number, ledger.spent or None, offer),
+            )
             self._sql.execute("INSERT INTO pending VALUES (1, ?, ?, ?)", pending)
 
     def drop_pending(self, ticket: str) -> None:
@@ -276,6 +282,10 @@ class DeviceStore(StoredState):
             self._sql.execute("DELETE FROM pending")
 
     # How it is done.
+
+    def _end_uploads(self) -> None:
+        """Nobody can be asked any more about uploads under another name."""
+        self._sql.execute("UPDATE uploads SET outcome = ? WHERE outcome IS NULL", (UNKNOWN,))
 
     def _write_pinned(self, pinned: Pinned | None) -> None:
         if pinned is not None:

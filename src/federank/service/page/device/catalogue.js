@@ -18,7 +18,7 @@ const LEADING_ARTICLE = /^(?:the|a|an) /;
 
 /** A title as it is compared.
  * @type {(text: unknown) => string} */
-export function plainTitle(text) {
+function plainTitle(text) {
   return String(text)
     .normalize("NFKD")
     .replace(/\p{M}/gu, "")

@@ -96,6 +96,8 @@ export class Device {
     /** @type {Float32Array | null} */
     this.home = null;
     this.olderInARow = 0;
+    /** Whether the helper does not answer the leader, where there is one. */
+    this.helperAway = false;
     /** Whether everything here was erased and nothing chosen since; then nothing is kept either. */
     this.isErased = false;
   }
@@ -239,7 +241,7 @@ export class Device {
     return { ...choice, sharing: kind, basis: "shared", messages: most };
   }
 
-  /** How many messages of this device's life have been made, whether or not they arrived. */
+  /** How many messages of this device's life are charged, whether or not they arrived. */
   get spent() {
     return Math.max(0, ...this.kept.rounds.map(({ number = 0 }) => number));
   }

@@ -8,6 +8,7 @@ nothing is sent until the owner takes part again.
 import { Fault } from "../faults.js";
 import { indexed } from "./catalogue.js";
 import { Device, emptyModel, layOver, older, refuseAnother } from "./device.js";
+import { ended } from "./outcomes.js";
 import { BadAnswer, NoAnswer } from "./requests/client.js";
 import {
   fetchCatalogue,
@@ -189,7 +190,7 @@ async function settle(device) {
 async function partFromTheOldOne(database) {
   const { identity, pending, rounds } = await readEverything(database);
   const waiting = new Set(pending.map(({ ticket }) => ticket));
-  const ended = rounds
+  const unsent = rounds
     .filter(({ ticket }) => waiting.has(ticket))
     .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["outcome.begun-anew"] }]);
   const facts = {
@@ -201,7 +202,8 @@ async function partFromTheOldOne(database) {
     begunAnew: true,
   };
   const dropped = Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined]));
-  await write(database, { facts, pending: dropped, rounds: Object.fromEntries(ended) }, { choice: true });
+  const told = Object.fromEntries([...ended(rounds), ...unsent]);
+  await write(database, { facts, pending: dropped, rounds: told }, { choice: true });
 }
 
 /** The token of this device, which joins if it has none.

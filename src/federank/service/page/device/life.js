@@ -5,14 +5,16 @@
 3. Play the round (round.js): compute on the outward profile, and let the owner's policy decide what goes into the Update.
 4. Write the ledger, the moved vector and the Update's bytes in one transaction, before anything is sent. If the owner has
    made a choice since the round began, nothing is written and nothing is sent.
-5. Send, and later ask whether it was counted, where no single server reads it (outcomes.js). Only a receipt or a definite refusal ends it; until then it is retried, with backoff, so sleep, a reload or a lost
-   network cannot lose it, and cannot make a second Update out of it.
+5. Send. Only a receipt or a definite refusal ends it; until then it is retried, with backoff, so sleep, a reload or a lost network
+   cannot lose it, and cannot make a second Update out of it.
+6. Ask until its round has ended: aggregated or discarded (outcomes.js). Only then may another Update leave, and after discarded rounds
+   only after a wait, longer each time.
 */
 
 import { ownTriples } from "../protocol/pairs/computation.js";
 import { BadMessage } from "../protocol/wire.js";
 import { BegunAnew, enrolled, followGrowth } from "./enrolment.js";
-import { askOutcomes } from "./outcomes.js";
+import { askOutcomes, ended, isWaiting, waitAfter } from "./outcomes.js";
 import { BadAnswer, NoAnswer, Refused } from "./requests/client.js";
 import { fetchRows, isPlain, isSummed, sendUpdate, waitForWork } from "./requests/federation.js";
 import { play } from "./round.js";
@@ -34,15 +36,28 @@ import { Outdated, StorageFull, write } from "./store.js";
 A pause (`signal`) lets a message that is being sent arrive; leaving (`leaving`) does not wait for it.
  * @type {(device: Device, signal: AbortSignal, leaving: AbortSignal, say: Say) => Promise<void>} */
 export async function takePart(device, signal, leaving, say) {
-  for (let failures = 0; !signal.aborted;) {
+  for (let failures = 0, polls = 0; !signal.aborted;) {
     try {
       await device.reload();
       if (!device.kept.taking) return say(device.notice ?? ["doing.away"], "resting");
       await holdBack(device, say);
       if (device.kept.pending.length) await sendPending(device, await enrolled(device), leaving, say);
       if (device.kept.identity?.token) await askOutcomes(device, device.kept.identity.token, signal, say);
+      if (device.kept.identity?.token && isWaiting(device.kept.rounds)) {
+        say(["doing.round-open"], "waiting");
+        await sleep(Math.min(BETWEEN_POLLS * 2 ** polls++, LONG_POLL), signal);
+        failures = 0;
+        continue;
+      }
+      polls = 0;
       const hurdle = await hurdleOf(device);
       if (hurdle) return say(hurdle, "resting");
+      const wait = waitAfter(device.kept.rounds, Date.now());
+      if (wait > 0) {
+        say(["doing.waits-after", { count: Math.ceil(wait / 60_000) }], "waiting");
+        await sleep(Math.min(wait / 1000, LONG_POLL), signal);
+        continue;
+      }
       const token = await enrolled(device);
       say(["doing.waiting"], "waiting");
       const task = await waitForWork(token, LONG_POLL, signal);
@@ -74,8 +89,12 @@ export async function hurdleOf(device) {
   // A message that the server could read must never go where people were promised that it cannot.
   if (isPlain(device.facts) && device.kept.sums) return ["hurdle.would-read"];
   if (!isPlain(device.facts) && !isSummed(device.facts)) return ["hurdle.unknown-kind"];
-  if (messages !== null && device.spent >= messages)
-    return ["hurdle.spent", { messages: ["messages", { count: messages }] }];
+  if (messages !== null && device.spent >= messages) {
+    // Where no single server reads a message, one that is discarded with its round may turn out not to be charged.
+    if (isSummed(device.facts) && isWaiting(device.kept.rounds)) return ["hurdle.last-waits"];
+    const counted = isSummed(device.facts) ? "messages-counted" : "messages";
+    return ["hurdle.spent", { messages: [counted, { count: messages }] }];
+  }
   if (!device.history.length) return [device.method.scale ? "hurdle.unrated" : "hurdle.empty"];
   if (pi === 0) return ["hurdle.nothing"];
   const isAlone = device.method.scale !== undefined && isSummed(device.facts); // compared with nothing, hidden among nothing
@@ -119,7 +138,7 @@ async function takeTask(device, token, task, signal, leaving, say) {
 /** Keep all that a round leaves, unless the owner has made a choice since it began.
  * @type {(device: Device, task: Task, played: Played, revision: number) => Promise<void>} */
 async function keep(device, { ticket, round }, played, revision) {
-  const { body, compared, liked, vector, from, changed, noise, pairs } = played;
+  const { body, compared, liked, vector, from, changed, noise, pairs, offer } = played;
   const { items } = device.catalogue;
   const at = Date.now();
   const ids = liked.map((item) => items[item].id);
@@ -135,6 +154,7 @@ async function keep(device, { ticket, round }, played, revision) {
     outcome: "on its way",
     ...(device.method.messages === null ? {} : { number: device.spent + 1, of: device.policy.messages }),
     ...(noise ? { noise } : {}),
+    ...(offer ? { offer } : {}),
   };
   const changes = {
     facts: { vector: { values: vector, ...from }, answered: ticket },
@@ -228,13 +248,13 @@ async function afterFault(device, fault, backoff, say) {
 async function forgetToken(device) {
   const { identity, pending, rounds } = device.kept;
   const waiting = new Set(pending.map(({ ticket }) => ticket));
-  const ended = rounds
+  const dropped = rounds
     .filter(({ ticket }) => waiting.has(ticket))
     .map((round) => [round.ticket, { ...round, outcome: "not used", why: ["outcome.unknown-device"] }]);
   const changes = {
     facts: { identity: { ...identity, device: null, token: null } },
     pending: Object.fromEntries(pending.map(({ ticket }) => [ticket, undefined])),
-    rounds: Object.fromEntries(ended),
+    rounds: Object.fromEntries([...ended(rounds), ...dropped]),
   };
   await write(device.database, changes, { device: identity?.device });
 }

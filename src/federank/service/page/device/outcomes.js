@@ -1,16 +1,25 @@
-/* What became of messages that no single server can read: asked of the leader, told to the owner, once each.
+/* What became of uploads: the server is asked until every round has ended, and the owner is told once for each.
 
-A receipt says that a message was stored; whether it counts shows only when both servers have looked at it. One that is left out
-stays spent: it has left, and the record keeps it. The twin of this file is service/device/outcomes.py.
+    on its way   it has no receipt yet                    aggregated   it is in the model
+    received     its round has not ended                  discarded    with its round
+    left out     of its round, and why                    not used     the server refused it
+    held back    its owner changed their mind             unknown      the server no longer says
+
+Until a round has ended this device sends no other upload; after a discarded round it waits, twice as long after each. A discarded upload
+is not charged to the number of messages in a life if the helper's signed record shows that no sum was ever made of its round. Without
+that proof it stays charged: where a single server reads uploads there is no such proof, and the server has read this one. An upload
+that was left out stays charged too. The twin of this file is service/device/outcomes.py.
 */
 
-import { NoAnswer, Refused } from "./requests/client.js";
+import { Refused } from "./requests/client.js";
 import { fetchOutcome, isSummed } from "./requests/federation.js";
+import { FIRST_WAIT, LONGEST_WAIT } from "./rules.js";
 import { write } from "./store.js";
 
-/** @import { Key, Said } from "../faults.js" */
+/** @import { Key } from "../faults.js" */
 /** @import { Device } from "./device.js" */
 /** @import { Say } from "./life.js" */
+/** @import { Outcome } from "./requests/federation.js" */
 /** @import { KeptRound } from "./store.js" */
 
 /** Why messages are left out, by the server's word for it.
@@ -20,32 +29,87 @@ const REASONS = {
   unopened: "left-out.unopened",
   copied: "left-out.copied",
   malformed: "left-out.malformed",
-  abandoned: "left-out.abandoned",
 };
+const MOST_ASKED = 10; // the latest: earlier pages asked about none where the server reads messages
 
-/** @type {(told: { outcome: string, message: string }) => Said} */
-const whyOf = ({ outcome, message }) => (Object.hasOwn(REASONS, outcome) ? [REASONS[outcome]] : message);
+/** The latest first.
+ * @type {(rounds: KeptRound[]) => KeptRound[]} */
+const latest = (rounds) => rounds.toSorted((one, other) => other.at - one.at);
 
-/** Ask about every message whose outcome is not known yet; a server that is away is asked another time.
+/** The uploads whose rounds may have ended since they were last asked about.
+ * @type {(rounds: KeptRound[]) => KeptRound[]} */
+const unsettled = (rounds) =>
+  latest(rounds)
+    .slice(0, MOST_ASKED)
+    .filter(({ outcome }) => outcome === "received");
+
+/** Whether the round of the last upload has not ended, as far as is known.
+ * @type {(rounds: KeptRound[]) => boolean} */
+export const isWaiting = (rounds) => latest(rounds)[0]?.outcome === "received";
+
+/** Milliseconds until this device takes part again, after rounds in a row that were discarded.
+ * @type {(rounds: KeptRound[], now: number) => number} */
+export function waitAfter(rounds, now) {
+  const last = latest(rounds);
+  const aggregated = last.findIndex(({ outcome }) => outcome === "aggregated");
+  const discarded = last
+    .slice(0, aggregated < 0 ? last.length : aggregated)
+    .filter((round) => round.outcome === "discarded");
+  const ended = discarded[0]?.ended;
+  if (ended === undefined) return 0;
+  const wait = 1000 * Math.min(FIRST_WAIT * 2 ** Math.min(discarded.length - 1, 30), LONGEST_WAIT);
+  return Math.min(wait, Math.max(0, ended + wait - now)); // no longer, whatever a clock does
+}
+
+/** Ask about every upload whose round may have ended.
  * @type {(device: Device, token: string, signal: AbortSignal, say: Say) => Promise<void>} */
 export async function askOutcomes(device, token, signal, say) {
-  if (!isSummed(device.facts)) return;
-  for (const round of device.kept.rounds.filter(({ outcome, settled }) => outcome === "received" && !settled)) {
-    let told;
-    try {
-      told = await fetchOutcome(token, round.ticket, signal);
-    } catch (fault) {
-      if (fault instanceof NoAnswer) return;
-      if (!(fault instanceof Refused)) throw fault;
-      if (fault.status !== 404) return; // whatever it is, the next request for work meets it too
-      told = { outcome: "unknown", message: "" };
-    }
-    if (told.outcome === "waiting") continue;
-    /** @type {Partial<KeptRound>} */
-    const became = told.message ? { outcome: "not used", why: whyOf(told) } : {};
-    const rounds = { [round.ticket]: { ...round, ...became, settled: true } };
+  const asked = unsettled(device.kept.rounds);
+  for (const round of asked) {
+    const became = await becameOf(device, round, await outcomeOf(token, round.ticket, signal));
+    if (!became) continue;
+    const rounds = { [round.ticket]: { ...round, ...became, ended: Date.now() } };
     await write(device.database, { rounds }, { device: device.kept.identity?.device });
-    if (became.why) say(["doing.left-out", { round: String(round.round), why: became.why }], "sent");
+    const { outcome, why } = became;
+    if (why)
+      say(
+        [outcome === "discarded" ? "doing.discarded" : "doing.left-out", { round: String(round.round), why }],
+        "sent",
+      );
   }
-  await device.reload();
+  if (asked.length) await device.reload();
 }
+
+/** @type {(token: string, ticket: string, signal: AbortSignal) => Promise<Outcome>} */
+async function outcomeOf(token, ticket, signal) {
+  try {
+    return await fetchOutcome(token, ticket, signal);
+  } catch (fault) {
+    if (!(fault instanceof Refused) || fault.status !== 404) throw fault;
+    return { outcome: "unknown", message: "", record: "" };
+  }
+}
+
+/** What an outcome changes in the record of an upload; null while its round has not ended.
+ * @type {(device: Device, round: KeptRound, told: Outcome) => Promise<Partial<KeptRound> | null>} */
+async function becameOf(device, round, { outcome, message, record }) {
+  if (outcome === "waiting") return null;
+  if (outcome === "counted") return { outcome: "aggregated" };
+  if (outcome === "unknown") return { outcome: "unknown" };
+  if (outcome !== "abandoned")
+    return { outcome: "left out", why: Object.hasOwn(REASONS, outcome) ? [REASONS[outcome]] : message };
+  if (!round.number) return { outcome: "discarded", why: ["discarded.uncounted"] };
+  const { sums } = device.kept;
+  if (!isSummed(device.facts) || !sums) return { outcome: "discarded", why: ["discarded.read"] };
+  const { showsNoSum } = await import("./requests/sums.js");
+  return (await showsNoSum(sums, record, round.offer, round.round))
+    ? { outcome: "discarded", why: ["discarded.released"], number: undefined, noise: undefined }
+    : { outcome: "discarded", why: ["discarded.unproven"] };
+}
+
+/** What becomes of uploads that nobody can be asked about any more.
+ * @type {(rounds: KeptRound[]) => [string, KeptRound][]} */
+export const ended = (rounds) =>
+  rounds
+    .filter(({ outcome }) => outcome === "received")
+    .map((round) => [round.ticket, { ...round, outcome: "unknown" }]);

@@ -13,8 +13,9 @@ import { isSummed } from "./requests/federation.js";
 /** @import { Task } from "./requests/federation.js" */
 /** @import { LearntFrom } from "./store.js" */
 
-/** What a round leaves: a message, what it was learnt from, and the noise on the sum that it goes into, where only sums are read.
- * @typedef {Message & { from: LearntFrom, noise?: number }} Played */
+/** What a round leaves: a message, what it was learnt from, and where only sums are read the noise on the sum that it goes into and
+the digest of the offer that it was made for.
+ * @typedef {Message & { from: LearntFrom, noise?: number, offer?: string }} Played */
 
 /** Play a task's round on the model at hand, and split the message on the terms of the round's offer where there is one.
  * @type {(device: Device, task: Task, signal: AbortSignal) => Promise<Played>} */
@@ -34,5 +35,5 @@ export async function play(device, task, signal) {
   if (!sums) return { ...message, from };
   if (!terms || !message.values) throw new BadAnswer(["fault.unsplit"]);
   const body = await sums.split(terms, model, outward.profile, message.values);
-  return { ...message, from, body, noise: terms.offer.noise };
+  return { ...message, from, body, noise: terms.offer.noise, offer: await sums.offerName(terms) };
 }

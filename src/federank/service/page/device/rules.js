@@ -27,4 +27,6 @@ export const LONG_POLL = 25;
 export const BETWEEN_POLLS = 1;
 export const FIRST_BACKOFF = 0.5;
 export const LONGEST_BACKOFF = 60;
+export const FIRST_WAIT = 30; // after an upload was discarded with its round
+export const LONGEST_WAIT = 3600; // every further discarded round doubles the wait, up to this
 export const LONGEST_RETRY_AFTER = 3600;

@@ -37,10 +37,12 @@ import { Fault } from "../faults.js";
 /** An item that has left, under its id.
  * @typedef {Omit<Entry, "item"> & { id: string, title: string }} KeptEntry */
 
-/** What a round sent, and what became of it (and `why`, where it was not used), and whether that is all that will ever be known of it
- * (outcomes.js); where messages are counted, the how-many-th of how many it was, and the noise on the sum that it went into.
+/** What a round sent, what became of it (outcomes.js), `why` where it is not in the model, and when the round was found to have `ended`;
+ * where messages are counted, the how-many-th of how many it was, the noise on the sum that it went into, and the digest of the offer
+ * that it was made for. Earlier pages wrote `settled` where the server had answered.
  * @typedef {{ ticket: string, round: number, at: number, liked: string[], compared: number, bytes: number,
- *   outcome: string, why?: Said, settled?: boolean, number?: number, of?: number | null, noise?: number }} KeptRound */
+ *   outcome: string, why?: Said, settled?: boolean, ended?: number, number?: number, of?: number | null, noise?: number,
+ *   offer?: string }} KeptRound */
 
 /** An Update on its way; where it was made from pairs, from how many.
  * @typedef {{ ticket: string, liked: string[], from: LearntFrom, body: Uint8Array<ArrayBuffer>, at: number, pairs?: number }} Pending */
@@ -61,7 +63,7 @@ import { Fault } from "../faults.js";
 
 const NAME = "federank";
 const STORES = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "last", "model"];
-const VERSION = 2; // of the stores: the second has `last`
+const VERSION = 2; // of the stores above; what another version of the page has kept is refused
 
 export class StorageFull extends Fault {}
 export class Outdated extends Fault {}
@@ -79,11 +81,13 @@ const settled = (request) =>
  * @type {() => Promise<IDBDatabase>} */
 export async function openStore() {
   const request = indexedDB.open(NAME, VERSION);
-  request.onupgradeneeded = () => {
-    const { objectStoreNames: had } = request.result;
-    for (const store of STORES) if (!had.contains(store)) request.result.createObjectStore(store);
+  request.onupgradeneeded = ({ oldVersion }) => {
+    if (oldVersion) request.transaction?.abort();
+    else for (const store of STORES) request.result.createObjectStore(store);
   };
-  const database = await settled(request);
+  const database = await settled(request).catch((fault) => {
+    throw ["AbortError", "VersionError"].includes(fault?.name) ? new Fault(["fault.storage-version"]) : fault;
+  });
   // Cleared by the browser (it says so itself), or by another page: whoever uses this one is told in the same way.
   database.onversionchange = () => {
     database.close();

@@ -39,7 +39,8 @@ const MOST_MODULES = 200; // a side of a code to scan
  * @property {Said | null} notice
  * @property {number | null} version
  * @property {boolean} fresh whether the model has learnt from nobody yet
- * @property {{ made: number, received: number, most: number } | null} messages of this device's life, where they are counted
+ * @property {{ made: number, received: number, released: number, most: number } | null} messages of this device's life, where they are
+ *   counted; those that were released left in discarded rounds, and do not count
  * @property {boolean} plain whether the server reads messages
  * @property {Promised | null} promised where it does not: who the two servers are, and what their noise is worth
  * @property {{ name: string, count: number }[]} categories
@@ -55,6 +56,7 @@ const MOST_MODULES = 200; // a side of a code to scan
  * @property {boolean} sealed whether nothing leaves any more, whatever its owner chooses
  * @property {boolean} taking
  * @property {Progress} progress
+ * @property {boolean} helperAway whether the leader gets no answer from the helper, as of the last status
  * @property {number} pending
  * @property {number} disclosed
  * @property {(KeptEntry & { known: boolean })[]} ledger
@@ -104,13 +106,15 @@ function joiningOf(joining) {
 }
 
 /** @type {(round: KeptRound) => boolean} */
-const hasArrived = ({ outcome, settled }) => outcome === "received" || settled === true;
+const hasArrived = ({ outcome, settled }) =>
+  ["received", "aggregated", "discarded", "left out", "unknown"].includes(outcome) || settled === true;
 
 /** @type {(device: Device) => View["messages"]} */
 function messagesOf({ method, kept, spent, choice }) {
   if (method.messages === null) return null;
   const received = kept.rounds.filter((round) => round.number && hasArrived(round)).length;
-  return { made: spent, received, most: choice.messages ?? 0 };
+  const released = kept.rounds.filter(({ outcome, number }) => outcome === "discarded" && !number).length;
+  return { made: spent, received, released, most: choice.messages ?? 0 };
 }
 
 /** @type {(device: Device) => Promise<Promised | null>} */
@@ -199,6 +203,7 @@ export async function viewOf(device, progress) {
     sealed,
     taking: device.kept.taking,
     progress,
+    helperAway: device.helperAway,
     pending: device.kept.pending.length,
     disclosed: disclosed(device.entries, device.history),
     ledger: ledger.sort(

@@ -10,9 +10,10 @@ import { refusedTriples } from "../protocol/pairs/computation.js";
 import { find, matched } from "./catalogue.js";
 import { leave, meetAgain, wake } from "./enrolment.js";
 import { hurdleOf, takePart } from "./life.js";
+import { askOutcomes, isWaiting } from "./outcomes.js";
 import { guesses } from "./owner/guesses.js";
 import { namesInFile, starsInFile } from "./owner/history.js";
-import { fetchStatus } from "./requests/federation.js";
+import { fetchStatus, isHelperAway } from "./requests/federation.js";
 import { noteShown, read, write } from "./store.js";
 import { described, viewOf } from "./view.js";
 
@@ -84,9 +85,10 @@ function stop(says) {
   say(says, "resting");
 }
 
-/** Whether rounds can go on, or a message that is still on its way must be looked at first. */
+/** Whether rounds can go on, or a message must be looked at first that is still on its way or whose round has not ended. */
 async function canGoOn() {
-  return device.kept.taking && (device.kept.pending.length > 0 || !(await hurdleOf(device)));
+  const { taking, pending, rounds } = device.kept;
+  return taking && (pending.length > 0 || isWaiting(rounds) || !(await hurdleOf(device)));
 }
 
 /** A choice of the owner: write it, look at the world again, and see whether rounds can go on.
@@ -139,6 +141,18 @@ const withPrediction = async (number) => {
   const item = described(device, number);
   return { ...item, predicted: item.has ? null : await device.predicted(number) };
 };
+
+/** Ask what became of the last message of a device that takes no part now; one that does asks by itself (life.js). */
+async function askWhileResting() {
+  const { identity, rounds } = device.kept;
+  if (running || !identity?.token || !isWaiting(rounds)) return;
+  try {
+    await askOutcomes(device, identity.token, leaving.signal, () => {});
+    tell();
+  } catch (fault) {
+    if (!(fault instanceof Fault)) throw fault; // whatever it is, taking part meets it too
+  }
+}
 
 /** @typedef {typeof calls} Calls */
 
@@ -265,10 +279,13 @@ const calls = {
   lastMessage: () => read(device.database, "last", "message"),
   async status() {
     const status = await fetchStatus();
+    const wasAway = device.helperAway;
+    device.helperAway = isHelperAway(status);
+    await askWhileResting();
     const hasGrown = (status.items ?? 0) > device.shape.items && !running; // rounds that run follow by themselves
     if (status.founding !== device.facts.founding || device.met.isAway || hasGrown) await meetAgain(device);
     else if (status.version > (device.model.version ?? -1) && !running) await device.refreshModel();
-    else return status;
+    else if (wasAway === device.helperAway) return status;
     tell();
     return status;
   },

@@ -30,7 +30,7 @@ const STEPS = [1, 2, 5, 10];
 
 /** Where the lines of an axis are, from what it has to show: round numbers, three or four of them.
  * @type {(low: number, high: number, whole: boolean) => number[]} */
-export function ticks(low, high, whole) {
+function ticks(low, high, whole) {
   const rough = (high - low || 1) / 3;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = Math.max(whole ? 1 : 0, power * (STEPS.find((times) => times * power >= rough * 0.999) ?? 10));

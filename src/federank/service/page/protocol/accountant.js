@@ -12,7 +12,7 @@ export const muOfNoise = (sigmas) => Math.sqrt(sigmas.reduce((sum, sigma) => sum
 
 /** The logarithm of the normal distribution function, also far out where the function itself is zero.
  * @type {(x: number) => number} */
-export function logNormal(x) {
+function logNormal(x) {
   if (x > 3) return Math.log1p(-Math.exp(logNormal(-x)));
   const density = -0.5 * x * x - 0.5 * Math.log(2 * Math.PI);
   if (x < -3) {
@@ -29,7 +29,7 @@ export function logNormal(x) {
 
 /** The smallest delta that is true of a Gaussian mechanism at this epsilon.
  * @type {(mu: number, epsilon: number) => number} */
-export function deltaOfMu(mu, epsilon) {
+function deltaOfMu(mu, epsilon) {
   const [first, second] = [logNormal(mu / 2 - epsilon / mu), logNormal(-mu / 2 - epsilon / mu)];
   return Math.exp(first) * -Math.expm1(Math.min(0, epsilon + second - first));
 }

@@ -10,8 +10,6 @@ export const USER_FACTORS = 6; // first values, drawn on the device
 export const NEGATIVE = 9; // a negative, where two tries have met the profile
 export const STICKY = 13; // which of its own items may ever be sent
 export const DENIABLE = 14; // what an item of the catalogue answers for life, liked or not
-export const BLOCK = 18; // the server: which items a round's messages cover
-export const SERVER = 0xffffffff; // stands for the user in choices that no user makes
 
 export const WORDS = 2 ** 32;
 
@@ -27,7 +25,7 @@ const rotated = (word, by) => (word << by) | (word >>> (32 - by));
 
 /** Threefry-4x32-20: four words from a key and a counter of four words each.
  * @type {(k0: number, k1: number, k2: number, k3: number, c0: number, c1: number, c2: number, c3: number) => Words} */
-export function threefry(k0, k1, k2, k3, c0, c1, c2, c3) {
+function threefry(k0, k1, k2, k3, c0, c1, c2, c3) {
   const key = [k0 | 0, k1 | 0, k2 | 0, k3 | 0, 0x1bd11bda ^ k0 ^ k1 ^ k2 ^ k3];
   let a = (c0 + key[0]) | 0;
   let b = (c1 + key[1]) | 0;

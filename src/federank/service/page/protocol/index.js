@@ -26,7 +26,6 @@ export * from "./pairs/transmission.js";
 export * from "./pairs/home.js";
 export * from "./squares/codec.js";
 export * from "./squares/computation.js";
-export * from "./squares/distribution.js";
 export * from "./squares/messages.js";
 export * from "./squares/transmission.js";
 export * from "./ratings/codec.js";

@@ -6,6 +6,7 @@ import { joiningCode } from "./pictures.js";
 
 /** @import { Status } from "../device/requests/federation.js" */
 /** @import { View } from "../device/view.js" */
+/** @import { Key } from "../faults.js" */
 
 /** Show what `GET /status` says, or that it says nothing.
  * @type {(status: Status, federation: View["federation"]) => void} */
@@ -28,6 +29,25 @@ export function show(status, { name, items }) {
     ...numbers.map(([title, value]) => element("div", {}, element("dt", {}, title), element("dd", {}, short(value)))),
   );
   if (name) document.title = `${name} · FedeRank`;
+}
+
+/** What is said of a demo's simulated clients, by their state.
+ * @type {Record<string, Key>} */
+const SIMULATED = {
+  running: "simulated.running",
+  starting: "simulated.starting",
+  stopped: "simulated.stopped",
+};
+
+/** Say how the simulated clients of a demo are; nothing where there are none, or where the server says nothing.
+ * @type {(simulated: Status["simulated"]) => void} */
+export function showSimulated(simulated) {
+  const { state = "", clients } = simulated ?? {};
+  const key = Object.hasOwn(SIMULATED, state) ? SIMULATED[state] : null;
+  const place = byId("simulated");
+  const text = key ? say(key, { count: Number(clients) }) : "";
+  place.dataset.state = key ? state : "";
+  if (place.textContent !== text) place.textContent = text; // what stays the same is not announced again
 }
 
 /** How a friend gets here: a code to scan where the federation has one, or the address.

@@ -17,6 +17,8 @@ const SHOWN_BYTES = 512;
 const OUTCOMES = {
   "on its way": "outcome.on-its-way",
   received: "outcome.received",
+  aggregated: "outcome.aggregated",
+  unknown: "outcome.unknown",
   "held back": "outcome.held-back",
 };
 /** What a file calls these columns where items are rated (protocol/ledger.py).
@@ -55,7 +57,7 @@ export async function show(view) {
 /** What became of a message. Earlier pages wrote it down in English, and so it stays.
  * @type {(round: KeptRound) => string} */
 function outcomeOf({ outcome, why }) {
-  if (why) return say("outcome.not-used", { why });
+  if (why) return say(outcome === "discarded" ? "outcome.discarded" : "outcome.not-used", { why });
   return Object.hasOwn(OUTCOMES, outcome) ? say(OUTCOMES[outcome]) : outcome;
 }
 

@@ -1,5 +1,5 @@
-/* Recommendations: the best of the catalogue by the home vector, each with its reason and three answers; the last answer can be
-taken back. */
+/* Recommendations: the best of the catalogue by the home vector, each with its reason and three answers. "I like it" adds an item to
+the list; the other two hide it and say nothing about liking it. The last answer can be taken back. */
 
 import { ask } from "./ask.js";
 import { byId, element, fill } from "./elements.js";
@@ -157,7 +157,7 @@ function card(item) {
       { class: "choices" },
       scale ? starsFor(scale, item, rate) : answer(say("answer.yes"), say("answer.yes-label", { title }), "yes"),
       answer(say("answer.no"), say("answer.no-label", { title }), null),
-      scale ? null : answer(seen, say("answer.seen-label", { seen, title }), "been there"),
+      scale ? null : answer(seen, say("answer.seen-label", { seen, title }), null),
     ),
   );
 }

@@ -13,6 +13,9 @@ import { counted, named, number, say, told, together } from "./language.js";
 /** What stops this device from taking part without being a hurdle of its own. */
 const STOPS = ["doing.invited-enough", "doing.insecure"];
 
+/** The states of a device that plays rounds. */
+const AT_WORK = ["waiting", "learning", "sent"];
+
 /** Whether something that is added now may be sent later, as things stand.
  * @type {(view: View) => boolean} */
 export const maySend = ({ taking, choice, sealed, progress }) =>
@@ -65,29 +68,43 @@ export function answered({ history }, id, title) {
   return say(own.mayLeave ? "answered.may-leave" : "answered.stays", { title });
 }
 
+/** Whether a round cannot begin because the helper does not answer the leader. A task that has come can still be played.
+ * @type {(progress: View["progress"], helperAway: boolean) => boolean} */
+const waitsForHelper = ({ state }, helperAway) => helperAway && state === "waiting";
+
+const nothingCanBeSent = () => say("doing.retrying", { reason: ["sums.helper-unreachable"] });
+
 /** Words for the chip at the top of the page. It is read out when it changes, so it leaves out what each round says.
  * @type {(view: View) => string} */
-export function standing({ taking, progress, hurdle, pending }) {
+export function standing({ taking, progress, hurdle, pending, helperAway }) {
   if (!taking) return say(pending ? "standing.late" : "standing.away");
   if (hurdle) return hurdle[0] === "hurdle.spent" ? say("standing.spent") : told(hurdle);
-  return ["waiting", "learning", "sent"].includes(progress.state) ? say("standing.on") : told(progress.says);
+  if (waitsForHelper(progress, helperAway)) return nothingCanBeSent();
+  return AT_WORK.includes(progress.state) ? say("standing.on") : told(progress.says);
 }
+
+/** Whether the light beside them is on: messages are made and sent, as far as this device knows.
+ * @type {(view: View) => boolean} */
+export const isOn = ({ taking, progress, hurdle, helperAway }) =>
+  taking && !hurdle && AT_WORK.includes(progress.state) && !waitsForHelper(progress, helperAway);
 
 /** Beside the button.
  * @type {(view: View) => string} */
-export function nowDoing({ taking, hurdle, progress, pending }) {
+export function nowDoing({ taking, hurdle, progress, pending, helperAway }) {
+  if (taking && !hurdle && waitsForHelper(progress, helperAway)) return nothingCanBeSent();
   if (taking) return told(hurdle ?? progress.says);
   return say(pending ? "sharing.late" : "sharing.away");
 }
 
 /** How many messages there will ever be, where they are counted.
  * @type {(view: View) => string} */
-export function lifetime({ messages: life }) {
+export function lifetime({ messages: life, plain }) {
   if (!life) return "";
-  const { made, received, most } = life;
-  const messages = say("messages", { count: most });
-  if (made !== received) return say("lifetime.made", { messages, made, received });
-  return made ? say("lifetime.sent", { messages, made }) : say("lifetime.none", { messages });
+  const { made, received, released, most } = life;
+  const messages = say(plain ? "messages" : "messages-counted", { count: most });
+  const key = made !== received ? "lifetime.made" : made ? "lifetime.sent" : "lifetime.none";
+  const sent = say(key, { messages, made, received });
+  return together(sent, released ? say("lifetime.released", { count: released }) : "");
 }
 
 /** A bound is rounded up, so that it still is one.
@@ -137,6 +154,7 @@ export function promiseInFull({ promised, messages }, leader) {
           }),
         ],
     [say("full.uncovered"), say("full.uncovered-words")],
+    [say("full.unreachable"), say("full.unreachable-words", { helper })],
   ];
 }
 

@@ -10,7 +10,7 @@ const MOST_STARS = 20; // more are not stars any more, and every whole number wi
 
 /** Every rating that can be given here.
  * @type {(scale: Scale) => number[]} */
-export function ratingsOf({ lowest, highest, step }) {
+function ratingsOf({ lowest, highest, step }) {
   const apart = step && (highest - lowest) / step < MOST_STARS ? step : Math.max(1, (highest - lowest) / 10);
   const count = Math.floor((highest - lowest) / apart + 1e-6) + 1;
   return Array.from({ length: count }, (_, index) => lowest + index * apart);

@@ -11,7 +11,7 @@ import { LANGUAGES, keepChoice, language, say, speak } from "./language.js";
 /** @import { Key } from "../faults.js" */
 
 /** Put every text of the page in its place, in the language that is spoken now. */
-export function showTexts() {
+function showTexts() {
   document.documentElement.lang = language;
   /** @type {(kind: string, put: (made: Element, words: string) => void) => void} */
   const each = (kind, put) => {

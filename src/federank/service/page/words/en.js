@@ -25,6 +25,27 @@ export default {
   "seen.read-it": "Read it",
   "seen.heard-it": "Heard it",
   messages: { one: "{count} message", other: "{count} messages" },
+  "messages-counted": { one: "{count} counted message", other: "{count} counted messages" },
+  "outcome.received": "received; its round is not known to have ended yet",
+  "outcome.aggregated": "aggregated: it is in the model",
+  "outcome.discarded": "discarded with its round: {why}",
+  "outcome.unknown": "received; the server no longer says whether its round was aggregated",
+  "discarded.released": "no sum has it, as the helper's signed record shows. It does not count.",
+  "discarded.unproven": "no record of the helper shows that no sum has it, so it stays spent.",
+  "discarded.read": "it is not in the model, but the server has read it, so it stays spent.",
+  "discarded.uncounted": "it is not in the model, but the server has read it.",
+  "doing.round-open": "The last message has arrived; this device waits until its round has ended.",
+  "doing.discarded": "Round {round} was discarded, and the message with it: {why}",
+  "doing.waits-after": {
+    one: "The last round was discarded, so this device waits about {count} minute before it takes part again. The wait grows with every discarded round.",
+    other:
+      "The last round was discarded, so this device waits about {count} minutes before it takes part again. The wait grows with every discarded round.",
+  },
+  "hurdle.last-waits": "All messages are made; the round of the last one has not ended yet.",
+  "lifetime.released": {
+    one: "{count} more was discarded with its round; no sum has it, so it does not count.",
+    other: "{count} more were discarded with their rounds; no sum has them, so they do not count.",
+  },
 
   // The top of the page
   "page.description": "Recommendations that learn without collecting anybody's history.",
@@ -106,7 +127,8 @@ export default {
   "for-you.chance":
     "The model has learnt from nobody yet, so this order is chance. It gets better as people take part.",
   "for-you.worked-out": "Worked out on this device, from your whole list.",
-  "for-you.may-leave": "What you add may leave as the rest of your list may. No stays here.",
+  "for-you.may-leave":
+    "What you like joins your list, and may leave as the rest of it may. The other answers stay here.",
   "for-you.empty": "Pick {items} you like, and others appear here at once.",
   "for-you.through": "You have been through all {items} there are.",
   "for-you.news": { one: "New here: {first}.", other: "{count} new recommendations, first {first}." },
@@ -115,11 +137,11 @@ export default {
   "variety.none": "what fits best",
   "variety.some": "some variety",
   "variety.most": "as different as can be",
-  "answer.yes": "Yes",
-  "answer.yes-label": "Yes, I like this: {title}",
-  "answer.no": "No",
-  "answer.no-label": "No, do not show this again: {title}",
-  "answer.seen-label": "{seen}, and I like it: {title}",
+  "answer.yes": "I like it",
+  "answer.yes-label": "I like it: {title}",
+  "answer.no": "Not for me",
+  "answer.no-label": "Not for me, do not show it again: {title}",
+  "answer.seen-label": "{seen}, do not show it again: {title}",
   "answered.hidden": "{title} is not shown again.",
   "answered.waits": "{title} is on your list, and waits half a minute before it may leave.",
   "answered.left": "{title} is on your list, and has left this device.",
@@ -279,6 +301,9 @@ export default {
   "full.uncovered": "What it does not cover",
   "full.uncovered-words":
     "Both servers together can read every message. Whoever serves this page also serves its code. The leader sees your network address and when you take part, the helper that somebody at your address asked for its key. In another federation, or once this browser's storage is cleared, the count begins again.",
+  "full.unreachable": "If the helper does not answer",
+  "full.unreachable-words":
+    "Then nothing is sent and nothing is lost; this page tries again by itself. If the helper has a certificate of its own, open {helper}/identity once in this browser and compare the fingerprint.",
 
   // What has left
   "left.title": "What has left this device",
@@ -381,6 +406,13 @@ export default {
   "federation.devices": "Devices",
   "federation.rounds": "Rounds finished",
   "federation.catalogue": "Catalogue",
+  "simulated.running": {
+    one: "{count} simulated client takes part at the moment.",
+    other: "{count} simulated clients take part at the moment.",
+  },
+  "simulated.starting": "The simulated clients are starting. Until they take part, rounds may not finish.",
+  "simulated.stopped":
+    "The simulated clients have stopped and are being restarted. Until they are back, rounds may not finish, and what is sent may not be used.",
   "friend.summary": "Show it to a friend",
   "friend.scan": "To be scanned by a phone on the same network, or opened at",
   "friend.open": "Open to whoever can reach it, at",
@@ -423,7 +455,6 @@ export default {
   "doing.invited-enough":
     "This federation has invited this device as often as it ever does, so nothing more is sent. Models and recommendations still come.",
   "outcome.on-its-way": "on its way",
-  "outcome.received": "received",
   "outcome.held-back": "held back: you changed your mind before it was sent",
   "outcome.not-used": "not used: {why}",
   "outcome.begun-anew": "the federation was begun anew",
@@ -431,7 +462,6 @@ export default {
     "its proof that it is no longer than a message may be does not hold. It is in no sum, and stays spent.",
   "left-out.unopened": "the helper could not open it. It is in no sum, and stays spent.",
   "left-out.copied": "another upload of its round has the same id. It is in no sum, and stays spent.",
-  "left-out.abandoned": "its round was abandoned, and it is in no version of the model.",
   "left-out.malformed": "it has another form than the messages of its round. It is in no sum, and stays spent.",
   "outcome.unknown-device": "the server no longer knew this device",
   "hurdle.would-read":
@@ -468,6 +498,8 @@ export default {
   "fault.storage-full":
     "This browser's storage is full. Nothing was sent and nothing was lost; free some space and try again.",
   "fault.catalogue-behind": "The server has work on {items} items, and a catalogue of {have}.",
+  "fault.storage-version":
+    "What this browser keeps was stored by another version of this page and cannot be read. Clear this site's data in the browser, and load the page again.",
   "fault.storage-gone":
     "What this page keeps in this browser was cleared or closed from outside, so nothing is sent. Load the page anew.",
   "fault.outdated": "A choice was made in the meantime.",
@@ -497,7 +529,7 @@ export default {
   "sums.helper-other":
     "The leader names a helper whose key is {named}, and the helper at {origin} has {found}. One of them is not who it says; nothing was sent.",
   "sums.helper-unreachable":
-    "The helper at {origin} cannot be reached from this browser. If its certificate was made at start, open {origin}/identity once and compare its fingerprint.",
+    "Nothing can be sent just now: the second of this federation's two servers does not answer.",
   "sums.offer-untaken": "The round's offer cannot be taken: {reason}",
   "sums.offer-other-round": "The offer is of another round than the ticket; nothing is sent.",
   "sums.unsplit": "The message cannot be split: {reason} Nothing was sent.",
@@ -526,7 +558,7 @@ export default {
   "offer.charter": "The offer belongs to another charter than the one that was pinned; nothing is sent.",
   "offer.model": "The offer is about another model than the one that the leader gave; nothing is sent.",
   "offer.plan": "The offer has another message, clip or noise than the charter's plan; nothing is sent.",
-  "offer.block": "The offer is about another block of the catalogue than the round's; nothing is sent.",
+  "offer.length": "The offer is about messages of another length than the charter's; nothing is sent.",
   "offer.expired": "The offer has expired; nothing is sent. The next round has another one.",
   "upload.length": "The round's messages have {needed} numbers; this one has {found}.",
   "upload.norm": "A message has a norm of at most {most}; this one is longer, and it is not sent.",
@@ -568,7 +600,7 @@ export default {
     "From Frugal's sums over everybody, with the same people in each round, a curious server learns no more than popularity tells, as long as the two servers keep their halves apart and it knows nothing else about anybody: the best attack gained 0.00 over popularity on films, places and in a shop. Who knows who came and went can compare rounds; against that, noise helps. With 6,000 people on films epsilon 4 kept 97 % of the accuracy, 2 kept 94 % and 1 kept 92 %; with fewer people it keeps less.",
   "privacy.both": "In both",
   "privacy.both-words":
-    "Recommendations and a “No” are in no message, nor is what a fixed part for life keeps back. Whoever serves this page also serves its code. If you do not trust the operator with that, use a device that you install from elsewhere (federank device).",
+    "Recommendations, and what you hide from them, are in no message, nor is what a fixed part for life keeps back. Whoever serves this page also serves its code. If you do not trust the operator with that, use a device that you install from elsewhere (federank device).",
   "privacy.choose": "What you can choose",
   "privacy.sticky": "A fixed part, for life.",
   "privacy.sticky-words":
@@ -580,7 +612,7 @@ export default {
   "privacy.coin-words":
     "As in the research papers. What is kept back today is sent some other day: measured on film ratings with the slider at 10 %, 86 % of people's items had left after twenty passes.",
   "privacy.counted":
-    "Where a federation counts messages, a device sends so many in its life and no more, whatever the server says; what it holds back is in none of them.",
+    "Where a federation counts messages, a device sends so many in its life and no more, whatever the server says; what it holds back is in none of them. Where no single server reads messages, one of a discarded round does not count if the helper's signed record shows that no sum has it.",
   "privacy.measured": "Where it was measured",
   "privacy.measured-words":
     "The attacks, the data and the figures are in FedeRank's documentation, under “What leaves a device, and what a curious server makes of it”. The command federank audit plays them on your own data.",
@@ -613,7 +645,28 @@ export default {
   "admin.left": "Devices that left",
   "admin.waiting": "Waiting for work",
   "admin.folded": "Rounds folded",
-  "admin.abandoned": "Rounds abandoned",
+  "admin.abandoned": "Rounds discarded",
+  "health.ok": "All is well",
+  "health.attention": "Needs attention",
+  "health.failing": "Not working",
+  "health.no-round-aggregated":
+    "The latest {count} rounds were all discarded, so the model learns nothing. Do enough clients answer in time?",
+  "health.rounds-discarded": {
+    one: "{count} of the latest {of} rounds was discarded.",
+    other: "{count} of the latest {of} rounds were discarded.",
+  },
+  "health.aggregates-refused": {
+    one: "In the latest {of} rounds, {count} aggregate was not applied: it would have pushed the model out of its scale.",
+    other:
+      "In the latest {of} rounds, {count} aggregates were not applied: they would have pushed the model out of its scale.",
+  },
+  "health.model-not-finite":
+    "The model holds values that are not finite numbers, and clients refuse it. Go back to an earlier version: federank admin rollback.",
+  "health.model-out-of-scale":
+    "The model has diverged: its values are far out of scale. Go back to an earlier version: federank admin rollback.",
+  "health.helper-away": "The helper does not answer: no round can begin or end, and clients can send nothing.",
+  "health.store-away": "The store does not answer, or takes nothing.",
+  "admin.rejected-aggregates": "Aggregates rejected",
   "admin.bytes": "Bytes in the latest rounds",
   "admin.unnamed": "This federation",
   "admin.unsaid": "People are told nothing about it yet; federank serve --description and --run-by do.",
@@ -643,7 +696,6 @@ export default {
   "admin.reason-words": "{slug}: {words}",
   "reason.late": "came after its round had ended",
   "reason.repeated": "a second, different Update for the same ticket",
-  "reason.reported": "a second Update of a device for the same fold of a buffer",
   "reason.foreign": "with somebody else's ticket, or one that does not exist",
   "reason.implausible": "no device can have computed it from the published model",
   "reason.too-loud": "its proof does not hold: it may be louder than a message may be",
@@ -674,7 +726,7 @@ export default {
   "state.open": "open",
   "state.closed": "closed",
   "state.folded": "folded",
-  "state.abandoned": "abandoned",
+  "state.abandoned": "discarded",
   "chart.reports": "Reports of each round",
   "chart.reported": "reported",
   "chart.dropped": "given a task, no report",
@@ -705,7 +757,7 @@ export default {
   "unit.kilobytes": "kB",
   "unit.seconds": "seconds",
   "limit.enough": "{count} end a round",
-  "limit.minimum": "below {count} it is abandoned",
+  "limit.minimum": "below {count} it is discarded",
   "limit.deadline": "its time is up: {count} s",
   "limit.drift": "look closer above {far} %: four times the mean, at least 2 %",
 
@@ -721,7 +773,8 @@ export default {
   "yours.empty-stars": "Nothing yet. Give stars to something above.",
   "for-you.unlearnt":
     "The model has learnt from nobody yet, so nothing can be predicted. It gets better as people take part.",
-  "for-you.may-leave-stars": "What you rate joins your list, and may leave as the rest of it may. No stays here.",
+  "for-you.may-leave-stars":
+    "What you rate joins your list, and may leave as the rest of it may. “Not for me” stays here.",
   "for-you.empty-stars": "Give stars to {items}, and what you would give others appears here at once.",
   "filling.legend": "What hides which of yours were rated",
   "filling.hybrid": "Among predictions",

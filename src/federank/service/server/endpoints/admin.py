@@ -43,7 +43,7 @@ async def check_operator(service: Service, request: Request) -> None:
 
 async def metrics(service: Service, request: Request) -> Response:  # noqa: ARG001
     """Counts and sizes for Prometheus."""
-    text = service.metrics.text(service.latest, service.dispatcher.waiting, service.ranges.busiest())
+    text = service.metrics.text(service.latest, service.dispatcher.waiting, service.health(), service.ranges.busiest())
     return bytes_response(text, {}, CONTENT_TYPE)
 
 
@@ -64,15 +64,16 @@ async def overview(service: Service, request: Request) -> Response:
             "joining": joining,
             "left": int(tally[0]) if tally else 0,
             "paused": service.latest.paused,
-            "limits": {"minimum": settings.minimum, "enough": settings.enough, "deadline": settings.deadline},
+            "limits": {"minimum": settings.minimum, "enough": settings.target, "deadline": settings.deadline},
             "waiting": service.dispatcher.waiting,
             "leads": service.leader.leads,
+            "rejected_aggregate": service.latest.rejected or None,
             "rounds": rounds,
             "rejected": rejected,
             "latency_ms": service.metrics.latency(),
             "evaluation": [told(version, charter.span) for version in judged[:SHOWN_JUDGED]],
             "trend": [told(version, charter.span) for version in pooled(judged, ENOUGH)],
-            "largest_move": round(service.latest.signals.largest_move, 4),
+            "largest_move": finite(service.latest.signals.largest_move),
             "moved_most": moved_most(service),
             "busiest_range_reports": service.ranges.busiest(),
             "held_rows": service.latest.bounded.get("held_rows", 0),
@@ -84,7 +85,7 @@ async def overview(service: Service, request: Request) -> Response:
 def moved_most(service: Service) -> list[dict[str, Any]]:
     """The items that the newest version moved farthest, by title, and how far in lengths of a mean row."""
     items = json.loads(service.charter.catalogue.content)["items"] if service.latest.signals.rows else []
-    return [{"item": items[row]["title"], "move": round(far, 4)} for row, far in service.latest.signals.rows]
+    return [{"item": items[row]["title"], "move": finite(far)} for row, far in service.latest.signals.rows]
 
 
 async def close(service: Service, request: Request) -> Response:
@@ -93,24 +94,18 @@ async def close(service: Service, request: Request) -> Response:
     now = service.latest.round
     if now is None or now.state != "open":
         raise Refusal(409, "not-open", "No round is open.")
-    rounds = service.latest.rounds
-    # A round below its minimum may be abandoned; what a buffer holds was acknowledged, and is kept until it is folded.
-    least = rounds.minimum if rounds.mode == "buffered" else 0
 
-    def ask(connection: Connection) -> int | None:
-        few = ask_to_close(connection, now.number, least)
-        if few is None:
-            note_action(connection, "close", round=now.number)
-        return few
+    def ask(connection: Connection) -> None:
+        ask_to_close(connection, now.number)
+        note_action(connection, "close", round=now.number)
 
-    few = await service.writer.write(ask, FACTS)
-    if few is not None:
-        raise Refusal(
-            409,
-            "too-few",
-            f"The buffer holds {few} of the {least} Updates that a fold needs at least; it stays open.",
-        )
+    await service.writer.write(ask, FACTS)
     return json_response({"round": now.number, "closing": True}, 202)
+
+
+def finite(value: float) -> float | None:
+    """A number to four decimals; None for one that JSON cannot hold, as a diverged model makes them."""
+    return round(value, 4) if math.isfinite(value) else None
 
 
 def _is_finite(value: Any) -> bool:

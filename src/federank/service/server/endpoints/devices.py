@@ -22,7 +22,7 @@ from federank.service.server.service import Service
 from federank.service.server.store.database import Connection
 from federank.service.server.store.hits import keep_hit
 from federank.service.server.store.statements.devices import Owner, enrol, leave
-from federank.service.server.store.statements.uploads import Outcome, Upload, keep_upload, outcome_of, withdraw
+from federank.service.server.store.statements.uploads import Fate, Outcome, Upload, keep_upload, outcome_of, withdraw
 from federank.service.server.store.writer import TALLIES
 from federank.service.server.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket, use_of
 
@@ -32,7 +32,6 @@ TYPES = ("application/octet-stream", "application/vnd.safetensors")
 
 _REFUSED: dict[Outcome, tuple[int, str]] = {
     "repeated": (409, "This ticket has been used for another Update; the first one counts."),
-    "reported": (409, "This device has an Update among those that are folded next; wait for the one after."),
     "late": (410, "The round has ended without this Update; wait for the next."),
     "gone": (401, "The device has left; enrol again to take part."),
     "banned": (403, "The operator takes no Update of this device any more."),
@@ -45,7 +44,7 @@ _LEFT_OUT = {
     "unopened": f"The message was left out: the helper could not open it. {_STAYS_SPENT}",
     "copied": f"The message was left out: another message of its round has the same id. {_STAYS_SPENT}",
     "malformed": f"The message was left out: it has another form than the messages of its round. {_STAYS_SPENT}",
-    "abandoned": "The round was abandoned, and the message is in no version of the model.",
+    "abandoned": "The round was discarded, and the message is in no version of the model.",
 }
 
 
@@ -117,11 +116,7 @@ async def task(service: Service, request: Request) -> Response:
     ticket = _ticket(service, request, device)
     now = service.latest.round
     model = service.latest.models.get(ticket.version)
-    ended = (
-        service.latest.rounds.mode == "rounds"
-        and now is not None
-        and (now.number, now.state != "open") > (ticket.round_number, False)
-    )
+    ended = now is not None and (now.number, now.state != "open") > (ticket.round_number, False)
     if model is None and ticket.version > newest(service).version:
         # Given out by a worker that has seen a newer version than this one has yet.
         raise Refusal(503, "behind", "This worker is catching up; try again.", {"Retry-After": "1"})
@@ -148,12 +143,10 @@ async def upload(service: Service, request: Request) -> Response:
     except Refusal as refusal:
         service.refused(refusal.slug)
         raise
-    key, kind = service.charter.ticket_key, service.charter.kind
-    content = Upload(device, ticket, key, kind, hashlib.sha256(body).digest(), body, clipped)
-    staleness = None if service.latest.rounds.mode == "rounds" else service.latest.rounds.staleness
+    content = Upload(device, ticket, service.charter.kind, hashlib.sha256(body).digest(), body, clipped)
 
     def keep(connection: Connection) -> tuple[Outcome, int]:
-        return keep_upload(connection, content, staleness)
+        return keep_upload(connection, content)
 
     outcome, number = await service.writer.write(keep)
     service.dispatcher.has_answered(device)
@@ -169,18 +162,29 @@ async def upload(service: Service, request: Request) -> Response:
 
 
 async def outcome(service: Service, request: Request) -> Response:
-    """What became of an Update that was stored: in a word, and where it was left out of its round in a sentence."""
+    """What became of an upload: `waiting` until its round has ended; then `counted`, `abandoned`, or a reason.
+
+    Under secure aggregation, `abandoned` comes with the helper's signed record of the round, where there is one.
+    """
     device, _ = await who_asks(service, request)
     use = _ticket(service, request, device).use
     found = await service.read(lambda connection: outcome_of(connection, use))
     if found is None:
         raise Refusal(404, "unknown", "No Update came with this ticket, or it was long ago.")
-    told, state = found
-    if not told:
-        told = {"folded": "counted", "abandoned": "abandoned"}.get(state, "waiting")
-    if told == "counted" and state == "abandoned":
-        told = "abandoned"
-    return json_response({"outcome": told, "message": _LEFT_OUT.get(told, "")})
+    word = _word_for(found)
+    record = (
+        {"record": found.helper_record.decode(errors="replace")} if word == "abandoned" and found.helper_record else {}
+    )
+    return json_response({"outcome": word, "message": _LEFT_OUT.get(word, "")} | record)
+
+
+def _word_for(found: Fate) -> str:
+    """The outcome of an upload: that it was prepared for a sum says nothing yet about its round."""
+    if found.outcome not in ("", "counted"):
+        return found.outcome
+    if found.state == "folded":
+        return "counted"
+    return "abandoned" if found.state == "abandoned" and found.is_confirmed else "waiting"
 
 
 async def evaluate(service: Service, request: Request) -> Response:

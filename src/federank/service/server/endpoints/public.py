@@ -38,12 +38,10 @@ async def federation(service: Service, request: Request) -> Response:  # noqa: A
             "catalogue": charter.catalogue.digest,
             "version": newest(service).version,
             "rounds": {
-                "mode": rounds.mode,
-                "target": rounds.enough,
+                "target": rounds.target,
                 "minimum": rounds.minimum,
                 "over_selection": rounds.over_selection,
                 "deadline_seconds": rounds.deadline,
-                "staleness": rounds.staleness if rounds.mode == "buffered" else 0,
             },
             "limits": {"most_rows": form.most_rows, "most_bytes": form.most_bytes, "most_norm": form.most_norm},
             "suggested_policy": charter.suggested_policy,
@@ -77,7 +75,10 @@ def status_of(service: Service) -> dict[str, Any]:
         "devices": view.devices,
         "rounds_folded": view.folded,
         "rounds_abandoned": view.abandoned,
+        "aggregates_rejected": int(view.rejected.get("count", 0)),
         "accuracy": view.accuracy,
+        "health": service.health().to_json(),
+        "simulated": view.simulated,
     }
 
 

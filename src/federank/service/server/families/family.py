@@ -8,7 +8,8 @@ the rounds, the endpoints and the workers stay as they are:
                 at most as often as `invitations` says
     uploads     are bytes of a kind; a `Kind` says whether they are right, and what they add to their round's sum
     store       keeps every version's content, and of the newest one also what the next `fold` has to remember
-    model       is sent as the family's `encode` writes it, by any worker: from tables and `overall`, not from `state`
+    model       is sent as the family's `encode` writes it, by any worker: from tables and `overall`, not from `state`;
+                it is published only once `decode`, which is what clients use, has read it
 """
 
 from __future__ import annotations
@@ -107,6 +108,12 @@ def _never(settings: Any, model: Published, body: bytes) -> str | None:
     return None
 
 
+def _any_scale(settings: Any, before: Content, after: Content) -> str | None:
+    """Scores have no scale that they could leave."""
+    del settings, before, after
+    return None
+
+
 def _nobody_counted(model: Published) -> dict[str, Array]:
     """A model that does not remember whom it was learnt from."""
     del model
@@ -163,6 +170,8 @@ class Family:
     """(recipe, model, round number, summands in the stated order) -> the next version."""
     encode: Callable[[Any, Published, IntVector, int], bytes]
     """(settings, model, rows, round number) -> the Broadcast of these rows, as it is sent."""
+    decode: Callable[[Any, bytes, int], Any]
+    """(settings, Broadcast, number of items) -> its rows as a client reads them, or `BadMessage`."""
     kinds: Mapping[str, Kind]
     """Every kind of upload that it takes; `plain` is one device's Update, readable by the server."""
     invitations: Callable[[Any], int | None] = _without_end
@@ -175,13 +184,13 @@ class Family:
     """What one fold may do to the model, unless the operator says otherwise (protocol/defences.py)."""
     implausible: Callable[[Any, Published, bytes], str | None] = _never
     """(settings, model that it was computed from, plain upload) -> why no device can have sent it; None if one can."""
+    out_of_scale: Callable[[Any, Content, Content], str | None] = _any_scale
+    """(settings, content before, content after) -> why an aggregate must not be published; None if it may."""
     heard: Callable[[Published], dict[str, Array]] = _nobody_counted
     """(model) -> how many people it was learnt from and have each item, where it remembers; an export tells it."""
     extend: Callable[[Any, Content, int], Content] = _low
     """(settings, content, number of items) -> the same for a catalogue that has grown: new rows start low."""
     suggests: Callable[[Any], dict[str, Any] | None] = _nothing_suggested
     """(settings) -> the policy that devices are suggested where the operator names none."""
-    modes: tuple[str, ...] = ("rounds", "buffered")
-    """The modes of `RoundSettings` in which its fold makes sense."""
     sums: SumsOf | None = None
     """Where messages may be sent as sums."""

@@ -17,7 +17,15 @@ from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
 from federank.protocol.defences import PAIRS_DEFENCES
 from federank.protocol.initial import first_items, normal_columns
-from federank.protocol.messages import Broadcast, Update, decode_update, encode, update_bytes, update_of_ours
+from federank.protocol.messages import (
+    Broadcast,
+    Update,
+    decode_broadcast,
+    decode_update,
+    encode,
+    update_bytes,
+    update_of_ours,
+)
 from federank.protocol.pairs.aggregation import Shared
 from federank.protocol.pairs.plausibility import why_implausible
 from federank.protocol.pairs.recipes import (
@@ -123,6 +131,11 @@ def encode_rows(settings: FPLSettings, model: Published, rows: IntVector, round_
     return encode(Broadcast(round_number, model.version, rows, tables["vectors"], tables["biases"]))
 
 
+def decode_rows(settings: FPLSettings, content: bytes, n_items: int) -> Broadcast:
+    """A Broadcast, as a client reads it."""
+    return decode_broadcast(content, settings.factors, n_items)
+
+
 def judge(body: bytes, form: Form) -> int:
     """Refuse an upload that is no Update of this form; how many of its rows are too long."""
     update = decode_update(body, form.factors, form.n_items)
@@ -156,6 +169,7 @@ PAIRS = Family(
     recipe=recipe,
     fold=fold,
     encode=encode_rows,
+    decode=decode_rows,
     kinds={"plain": Kind(judge, summand)},
     defences=PAIRS_DEFENCES,
     implausible=implausible,

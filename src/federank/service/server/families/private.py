@@ -76,10 +76,11 @@ def fold_private(
     folds = int(state["folds"][0])
     plan = PrivatePlan(charter.noises, charter.columns + 1, float(charter.power))
     values = in_units(total, charter.length_of_clip()).reshape(-1, charter.columns_of(folds % charter.messages))
-    joined = state.get("joined", np.zeros((len(tables["vectors"]), 0)))  # stores of earlier versions have none
     popularity, summed, earlier, newest = (state[name] for name in ("counts", "summed", "earlier", "newest"))
-    known = PrivateModel(tables["vectors"], tables["weights"], popularity, summed, earlier, newest, heard_from(joined))
-    most_shown = 1.0 if settings.most_shown is None else settings.most_shown  # federations of before have no bound
+    known = PrivateModel(
+        tables["vectors"], tables["weights"], popularity, summed, earlier, newest, heard_from(state["joined"])
+    )
+    most_shown = 1.0 if settings.most_shown is None else settings.most_shown
     now = fold_of_cohort(plan, settings.seed, shrinkage_for(settings), folds, known, told, values, most_shown)
     return Content(
         {"vectors": now.vectors, "weights": now.weights},

@@ -1,19 +1,20 @@
-"""Ratings (FedRec) in the world: V, and W for SVD++, stepped after each round by the mean per item of reports.
+"""Ratings (FedRec) in the world: V, and W for SVD++, stepped after each round by its share of an iteration.
 
-The recipe, the messages and the fold are the protocol's own, so where everybody reports in every round the model is the
-simulation's of batch style. People come when they come: an iteration, with which the learning rate falls, is over once
-as many reports were folded as there are devices. Devices are told it with each Broadcast, and which items any Update
-has ever had.
+The recipe, the messages and the step are the protocol's own (protocol/ratings/aggregation.py). Clients come when they
+come: an iteration, with which the learning rate falls, is over once as many uploads were aggregated as there are
+clients. Clients receive it with each Broadcast, and which items any upload has ever had. How often items were reported
+in the last iteration is the server's own state.
 
-The first model is drawn like a simulation's, from the seed; or it is the shared part of a model that was trained
-before, and goes on at the rate with which its training ended.
+The first model predicts every client's mean, or is drawn like a simulation's (`first_prediction`); or it is the shared
+part of a model that was trained before, and goes on at the rate with which its training ended.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +22,10 @@ from federank.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.errors import ModelError
 from federank.protocol.draws import IMPLICIT_FACTORS, ITEM_FACTORS
-from federank.protocol.ratings.aggregation import SharedFactors
+from federank.protocol.ratings.aggregation import GradientSums, ReportCounts, SharedFactors
 from federank.protocol.ratings.codec import (
     RatingRows,
+    decode_rating_rows,
     decode_rating_update,
     encode_rating_rows,
     rating_update_of_ours,
@@ -37,7 +39,7 @@ from federank.protocol.ratings.first_values import uniform_rows
 from federank.protocol.ratings.messages import RatingUpdate, rating_update_bytes
 from federank.protocol.ratings.plausibility import why_implausible_ratings
 from federank.protocol.ratings.recipes import RatingRecipe, rating_recipe
-from federank.protocol.ratings.sums import columns_of_gradients, fold_sum_of_gradients
+from federank.protocol.ratings.sums import columns_of_gradients, summed_gradients
 from federank.protocol.sums.charter import GRADIENTS, SumsCharter
 from federank.protocol.sums.offer import rating_model_digest
 from federank.recommenders.predicting import refuse_bad_ratings
@@ -49,9 +51,12 @@ from federank.service.server.federation.published import Content, Published
 DEVICE_SETTINGS = (
     *("factors", "learning_rate", "decay", "regulariser", "initial_range", "t_predict", "t_local"),
     *("item_gradients", "filling_start", "local_training", "lowest", "highest", "step", "messages", "clip"),
+    "first_prediction",
 )
 """What a device must be told to follow the recipe and to know the scale; the iteration comes with each Broadcast."""
-FEDERATION_SETTINGS = (*DEVICE_SETTINGS, "filling", "rho", "sampling", "seed")
+FEDERATION_SETTINGS = (*DEVICE_SETTINGS, "prior_count", "filling", "rho", "sampling", "seed")
+LONGEST_ROW = 4.0
+"""Longest item vector that is on the rating scale, as a multiple of the square root of the highest rating."""
 _ALMOST = 1e-9
 """Shares of an iteration are added up; the last decimal is not to cost one."""
 
@@ -69,28 +74,71 @@ def settle(settings: RatingFederationSettings, data: Interactions, trained: Any)
     if data.ratings is not None:
         refuse_bad_ratings(data, settings)
         step = step_of(data.ratings, settings.lowest) if step is None else step
-    rate = _recipe_alone(settings, data.n_items).learning_rate
-    return replace(settings, step=1.0 if step is None else step, learning_rate=rate)
+    return replace(settings, step=1.0 if step is None else step, learning_rate=_rate(settings))
+
+
+def _rate(settings: RatingFederationSettings) -> float:
+    return settings.stable_rate if settings.learning_rate is None else float(settings.learning_rate)
 
 
 _TRAINED = ("pmf", "svdpp")
 
 
 def first_content(settings: RatingFederationSettings, data: Interactions, trained: Any) -> Content:
-    """First vectors, drawn as a simulation draws them; those of a trained model for the items that it knows."""
+    """First vectors: they predict means, or are drawn as a simulation draws them; or those of a trained model.
+
+    Items that the trained model lacks start as the mean of those that it has.
+    """
     purposes = {"vectors": ITEM_FACTORS} | ({"implicit": IMPLICIT_FACTORS} if settings.implicit else {})
     span, shape = settings.initial_range, (data.n_items, settings.factors)
     tables = {
         name: uniform_rows(*shape, seed=settings.seed, purpose=purpose, span=span) for name, purpose in purposes.items()
     }
+    if settings.first_prediction == "mean":
+        tables["vectors"][:, 0] += np.float32(settings.first_length)
     heard, iteration = np.zeros(data.n_items, dtype=np.int8), 0.0
     if trained is not None:
         here, there = known_items(data, trained)
         learnt = {"vectors": "item_vectors", "implicit": "implicit_vectors"}
         for name, table in tables.items():
-            table[here] = getattr(trained, learnt[name])[there]
+            known = getattr(trained, learnt[name])[there]
+            table[:] = known.mean(axis=0)
+            table[here] = known
         heard[here], iteration = 1, float(trained.settings.iterations)
-    return Content({**tables, "heard": heard}, {"iteration": np.array([iteration])})
+    implicit = len(tables.get("implicit", ()))
+    counts = ReportCounts(0.0, np.zeros(data.n_items), np.zeros(implicit))
+    return Content({**tables, "heard": heard}, {"iteration": np.array([iteration])}, _state(counts))
+
+
+def extend(settings: RatingFederationSettings, content: Content, n_items: int) -> Content:
+    """The same for a catalogue that has grown: new items start as the mean of the others; nobody has reported them."""
+    del settings
+    before = len(content.tables["vectors"])
+    if n_items <= before:
+        return content
+    rows = {name: np.zeros((n_items - before, *table.shape[1:]), table.dtype) for name, table in content.tables.items()}
+    rows["vectors"][:] = content.tables["vectors"].mean(axis=0)
+    tables = {name: np.concatenate((table, rows[name])) for name, table in content.tables.items()}
+    uploads, *items = _counts(content)
+    more = np.zeros(n_items - before)
+    grown = [np.concatenate((counts, more)) if len(counts) else counts for counts in items]
+    return content._replace(tables=tables, state=_state(ReportCounts(uploads, *grown)))
+
+
+def _counts(content: Content) -> ReportCounts:
+    """How often items were reported lately; where that is not known, never."""
+    state, tables = content.state, content.tables
+    if not state:
+        return ReportCounts(0.0, np.zeros(len(tables["vectors"])), np.zeros(len(tables.get("implicit", ()))))
+    return ReportCounts(float(state["uploads"][0]), state["reports"], state["implicit_reports"])
+
+
+def _state(counts: ReportCounts) -> dict[str, Any]:
+    return {
+        "uploads": np.array([counts.uploads]),
+        "reports": counts.items,
+        "implicit_reports": counts.implicit_items,
+    }
 
 
 def form(settings: RatingFederationSettings, n_items: int, most_norm: float) -> Form:
@@ -100,25 +148,26 @@ def form(settings: RatingFederationSettings, n_items: int, most_norm: float) -> 
     return Form(settings.factors, n_items, n_items, most_norm, longest)
 
 
-def recipe(settings: RatingFederationSettings, n_items: int, devices: int) -> RatingRecipe:
-    """The recipe that aggregation follows; of people it needs only how many there are."""
-    everybody: IntVector = np.broadcast_to(np.int32(0), (devices,))
-    return _recipe_alone(settings, n_items)._replace(participants=everybody)
+class ServerRecipe(NamedTuple):
+    """What an aggregation follows."""
+
+    recipe: RatingRecipe
+    clients: int
+    prior_count: float
 
 
-def _recipe_alone(settings: RatingFederationSettings, n_items: int) -> RatingRecipe:
-    return rating_recipe(settings, np.ones(1, dtype=np.int64), n_items)
+def recipe(settings: RatingFederationSettings, n_items: int, devices: int) -> ServerRecipe:
+    """The recipe that aggregation follows; of the clients it needs only how many there are."""
+    worked_out = rating_recipe(replace(settings, learning_rate=_rate(settings)), np.ones(1, dtype=np.int64), n_items)
+    return ServerRecipe(worked_out, devices, settings.prior_count)
 
 
-def fold(recipe: RatingRecipe, model: Published, round_number: int, updates: Iterable[RatingUpdate]) -> Content:
-    """The next version, by the aggregation of the simulation, at the rate of the iteration."""
+def fold(recipe: ServerRecipe, model: Published, round_number: int, updates: Iterable[RatingUpdate]) -> Content:
+    """The next version: the round's share of an iteration, at the rate of the iteration."""
     del round_number
-    reports, heard = list(updates), model.content.tables["heard"].copy()
-    for update in reports:
-        heard[update.items] = 1
+    uploads = list(updates)
     shared = _shared(recipe, model)
-    shared.aggregate(recipe, reports)
-    return _next(recipe, model, shared, heard, len(reports))
+    return _next(recipe, model, shared, shared.summed(recipe.recipe, uploads), len(uploads))
 
 
 def fold_sum(
@@ -131,24 +180,27 @@ def fold_sum(
 ) -> Content:
     """The next version, from the sum of messages that nobody has read, with the noise of both servers."""
     now = recipe(settings, charter.items, people)
-    shared = _shared(now, model)
-    stepped = fold_sum_of_gradients(now, shared, total, charter.length_of_clip(), charter.noises[0])
-    heard = np.maximum(model.content.tables["heard"], stepped.astype(np.int8))
-    return _next(now, model, shared, heard, messages)
+    clip, noise = charter.length_of_clip(), charter.noises[0]
+    sums = summed_gradients(total, clip, noise, charter.items, implicit=settings.implicit)
+    return _next(now, model, _shared(now, model), sums, messages)
 
 
-def _shared(recipe: RatingRecipe, model: Published) -> SharedFactors:
-    """What a fold works on."""
-    tables, none = model.content.tables, np.zeros((0, recipe.factors), dtype=np.float32)
+def _shared(recipe: ServerRecipe, model: Published) -> SharedFactors:
+    """What an aggregation works on."""
+    tables, none = model.content.tables, np.zeros((0, recipe.recipe.factors), dtype=np.float32)
     return SharedFactors(tables["vectors"], tables.get("implicit", none), iteration_of(model))
 
 
-def _next(recipe: RatingRecipe, model: Published, shared: SharedFactors, heard: Any, reports: int) -> Content:
-    """What follows from a fold of so many reports."""
-    implicit = {"implicit": shared.implicit_vectors} if recipe.implicit else {}
-    everybody = max(len(recipe.participants), reports, 1)
-    passed = float(model.content.overall["iteration"][0]) + reports / everybody
-    return Content({"vectors": shared.vectors, **implicit, "heard": heard}, {"iteration": np.array([passed])})
+def _next(recipe: ServerRecipe, model: Published, shared: SharedFactors, sums: GradientSums, uploads: int) -> Content:
+    """What follows from the sums of a round."""
+    clients = max(recipe.clients, uploads, 1)
+    counts = _counts(model.content).after(sums, uploads, clients)
+    shared.step_by_share(recipe.recipe, sums, counts, clients, recipe.prior_count)
+    implicit = {"implicit": shared.implicit_vectors} if recipe.recipe.implicit else {}
+    heard = np.maximum(model.content.tables["heard"], (sums.counts > 0).astype(np.int8))
+    passed = float(model.content.overall["iteration"][0]) + uploads / clients
+    tables = {"vectors": shared.vectors, **implicit, "heard": heard}
+    return Content(tables, {"iteration": np.array([passed])}, _state(counts))
 
 
 def iteration_of(model: Published) -> int:
@@ -163,6 +215,26 @@ def encode_rows(settings: RatingFederationSettings, model: Published, rows: IntV
     W = tables.get("implicit", none)
     told = round_number, model.version, iteration_of(model), rows, tables["vectors"], tables["heard"], W
     return encode_rating_rows(RatingRows(*told))
+
+
+def decode_rows(settings: RatingFederationSettings, content: bytes, n_items: int) -> RatingRows:
+    """A Broadcast, as a client reads it."""
+    return decode_rating_rows(content, settings.factors, n_items, implicit=settings.implicit)
+
+
+def out_of_scale(settings: RatingFederationSettings, before: Content, after: Content) -> str | None:
+    """Why an aggregate leads out of the rating scale: it makes a row longer than vectors of ratings can be.
+
+    Vectors of users and items have about the same length, at most sqrt(highest) where predictions are on the scale. A
+    row of several times that predicts several times the highest rating.
+    """
+    longest = LONGEST_ROW * math.sqrt(max(abs(settings.lowest), abs(settings.highest)))
+    for name in ("vectors", *(("implicit",) if settings.implicit else ())):
+        lengths, earlier = _lengths(after.tables[name]), _lengths(before.tables[name])
+        wrong = ~(lengths <= np.maximum(longest, earlier))  # so that what is no number is wrong too
+        if wrong.any():
+            return f"{np.count_nonzero(wrong)} item vectors are longer than {longest:.3g}, beyond the rating scale"
+    return None
 
 
 def _judge(body: bytes, form: Form, *, implicit: bool) -> int:
@@ -271,6 +343,7 @@ PMF = Family(
     recipe=recipe,
     fold=fold,
     encode=encode_rows,
+    decode=decode_rows,
     kinds={"plain": Kind(judge, summand), "sums": SEALED},
     sums=SumsOf(
         settings=summed_settings,
@@ -283,11 +356,12 @@ PMF = Family(
         only=("messages", "clip"),
     ),
     invitations=as_promised,
+    extend=extend,
+    out_of_scale=out_of_scale,
     implausible=implausible,
     suggests=suggests,
     sharing=("sticky",),
     # A gradient belongs to the version that it was computed from, and to that version's rate.
-    modes=("rounds",),
 )
 SVDPP = replace(
     PMF,

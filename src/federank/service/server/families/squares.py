@@ -26,9 +26,14 @@ from federank.protocol.frugal import FrugalSettings
 from federank.protocol.initial import normal_columns
 from federank.protocol.squares.aggregation import SquaresShared, first_shared
 from federank.protocol.squares.aggregation import fold as fold_summed
-from federank.protocol.squares.codec import decode_squares_update, encode_squares_broadcast, squares_update_bytes
-from federank.protocol.squares.distribution import block_of, make_squares_broadcast, published
-from federank.protocol.squares.messages import SquaresUpdate
+from federank.protocol.squares.codec import (
+    decode_squares_broadcast,
+    decode_squares_update,
+    encode_squares_broadcast,
+    squares_update_bytes,
+)
+from federank.protocol.squares.distribution import make_squares_broadcast, published
+from federank.protocol.squares.messages import SquaresBroadcast, SquaresUpdate
 from federank.protocol.squares.plausibility import why_implausible_squares
 from federank.protocol.squares.private.forecast import affordable
 from federank.protocol.squares.recipes import SquaresRecipe, factors_for, shrinkage_for, squares_recipe
@@ -56,10 +61,10 @@ COHORTS = 10
 
 def settle(settings: FrugalSettings, data: Interactions, trained: Any) -> FrugalSettings:
     """The settings with numbers for all that a device is told."""
-    if settings.loss != "squares" or settings.server != "solve" or settings.blocks != 1 or settings.cohorts != 1:
+    if settings.loss != "squares" or settings.server != "solve" or settings.cohorts != 1:
         raise SettingError(
             "A federation of frugal learns squares, solves from the sums of whole messages, and takes cohorts as "
-            "people come; leave loss, server, blocks and cohorts out."
+            "people come; leave loss, server and cohorts out."
         )
     if settings.promises:
         if trained is not None:
@@ -150,7 +155,7 @@ def fold_sum(
     values = in_units(total, charter.length_of_clip())
     pulls, squares = np.split(values.reshape(-1, charter.columns), [charter.items])  # then the square of a row
     sums = SummedMessages(pulls, squares, messages)
-    return _folded(now, model, lambda shared, now: fold_summed(now, shared, block_of(now, shared.round_number), sums))
+    return _folded(now, model, lambda shared, now: fold_summed(now, shared, sums))
 
 
 def _folded(recipe: SquaresRecipe, model: Published, act: Callable[[SquaresShared, SquaresRecipe], None]) -> Content:
@@ -216,6 +221,11 @@ def encode_rows(settings: FrugalSettings, model: Published, rows: IntVector, rou
     now, pull = recipe(settings, n_items, 1), float(overall["regulariser"][0])
     broadcast = make_squares_broadcast(now, round_number, pull, tables["vectors"], tables["weights"], rows)
     return encode_squares_broadcast(broadcast._replace(version=model.version), n_items)
+
+
+def decode_rows(settings: FrugalSettings, content: bytes, n_items: int) -> SquaresBroadcast:
+    """A Broadcast, as a client reads it."""
+    return decode_squares_broadcast(content, recipe(settings, n_items, 1).factors, n_items)
 
 
 def judge(body: bytes, form: Form) -> int:
@@ -291,6 +301,7 @@ SQUARES = Family(
     recipe=recipe,
     fold=fold,
     encode=encode_rows,
+    decode=decode_rows,
     kinds={"plain": Kind(judge, summand), "sums": SEALED},
     sums=SumsOf(
         settings=promising,
@@ -309,5 +320,4 @@ SQUARES = Family(
     # Whoever is invited spends a message, so nobody is invited to spare; and the sums of a round belong to one version.
     rounds={"over_selection": 1.0},
     sharing=("sticky", "deniable"),
-    modes=("rounds",),
 )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from federank.arrays import IntVector
 from federank.checks import within
-from federank.errors import SettingError
+from federank.errors import BadMessage, SettingError
 from federank.protocol.policies.policy import Policy, default_basis
 from federank.service.server.families.family import Family
 from federank.service.server.families.registry import family_of
@@ -42,10 +42,10 @@ class Charter(NamedTuple):
     noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
     sums: Agreement | None = None  # where uploads are such that no single server can read one
     description: str | None = None  # what people should know of it before they take part
-    seen: str | None = None  # what somebody says of an item that they know already: Seen it
+    seen: str | None = None  # the button that hides an item that somebody knows already: Seen it
     run_by: str | None = None  # who runs it, in their own words
     joining: dict[str, Any] | None = None  # how somebody on the same network joins: an address, a code, a fingerprint
-    trained: bool | None = None  # whether the first model had learnt from people; None where that was not noted
+    trained: bool = False  # whether the first model had learnt from people
 
     @property
     def told_method(self) -> str:
@@ -74,8 +74,6 @@ class Charter(NamedTuple):
     def device_settings(self) -> dict[str, Any]:
         """The recipe as devices are told it."""
         told = {name: getattr(self.settings, name) for name in self.family.device_settings}
-        if told.get("most_triples", 0) is None:  # people choose up to `triples`, as devices of before know
-            del told["most_triples"]
         return (
             told if told.get("activity", 0.0) is not None else told | {"activity": 0.0}
         )  # with noise, nobody weighs less
@@ -92,6 +90,23 @@ class Charter(NamedTuple):
         """Some rows of the model as they are sent."""
         return self.family.encode(self.settings, model, rows, round_number)
 
+    def why_not_publish(self, before: Published, model: Published, round_number: int) -> str | None:
+        """Why the model that an aggregate has made must not be published; None where it may.
+
+        It must be on the method's scale, and every client must be able to read the rows that have changed.
+        """
+        why = self.family.out_of_scale(self.settings, before.content, model.content)
+        return why or why_unreadable(self.family, self.settings, model, model.rows_since(before.version), round_number)
+
+
+def why_unreadable(family: Family, settings: Any, model: Published, rows: IntVector, round_number: int) -> str | None:
+    """Why clients would refuse these rows of a model; None where they can read them."""
+    try:
+        family.decode(settings, family.encode(settings, model, rows, round_number), len(model.changed))
+    except BadMessage as reason:
+        return f"clients would refuse it: {reason}"
+    return None
+
 
 def founding_of(ticket_key: bytes) -> str:
     """The word that a federation with this key is known by."""
@@ -105,7 +120,7 @@ def read_charter(connection: Connection) -> Charter | None:
         return None
     catalogue = get_content(connection, "catalogue")
     assert catalogue is not None, "charter and catalogue are written together"
-    family = family_of(kept.get("method", "fpl"))  # before there were others, none was named
+    family = family_of(kept["method"])
     settings = family.settings(**kept["settings"])
     return Charter(
         name=kept["name"],

@@ -10,11 +10,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from federank.data.interactions import Interactions
-from federank.errors import SettingError
+from federank.errors import ModelError, SettingError
 from federank.service.server.families.family import Family
 from federank.service.server.families.pairs import PAIRS
 from federank.service.server.federation.catalogue import catalogue_of
-from federank.service.server.federation.charter import founding_of
+from federank.service.server.federation.charter import founding_of, why_unreadable
 from federank.service.server.federation.published import first_model, stored_content
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.actions import note_action
@@ -59,6 +59,9 @@ def establish(
     else:
         settings = family.settle(settings, data, trained)
     model = first_model(family.first_content(settings, data, trained))
+    why = why_unreadable(family, settings, model, model.rows_since(None), 0)
+    if why is not None:
+        raise ModelError(f"A federation cannot begin with this model, because {why} Start from another, or from none.")
     catalogue = catalogue_of(data)
     token, ticket_key = new_token(), secrets.token_bytes(32)
     agreement = None

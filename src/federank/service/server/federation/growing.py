@@ -98,17 +98,17 @@ def _text(given: Any, what: str) -> str:
     return given.strip()
 
 
-def grow(connection: Connection, charter: Charter, *, under_way: bool) -> Published | None:
+def grow(connection: Connection, charter: Charter) -> Published | None:
     """Publish a version with rows for the items that wait, if any do; one transaction.
 
-    A round that is open goes on with the new version, unless somebody has a ticket of it and messages belong to one
-    version (`under_way`): then the items go on waiting.
+    A round that is open goes on with the new version, unless somebody has a ticket of it: messages belong to one
+    version, and then the items go on waiting.
     """
     with connection.transaction():
         tickets = tickets_under_way(connection)  # before facts, as everybody who writes both
         lock_facts(connection)
         waiting = waiting_items(connection)
-        if not waiting or (under_way and tickets):
+        if not waiting or tickets:
             return None
         return _publish(connection, charter, waiting)
 

@@ -1,18 +1,20 @@
 """Opening a store for a server: bring it up to date, then go on with the federation in it or establish one.
 
-A store holds one federation. Opened again, what it is comes from the store; settings of rounds may change, and what
-would make another federation of it is refused.
+A store holds one federation. Opened again, what it is comes from the store, so that the command line of the first
+start works at every later one. Settings of rounds may change. A flag that matters only at the first start and that
+differs from the store's value is logged and has no effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from federank.data.interactions import Interactions
-from federank.errors import SettingError
+from federank.errors import FedeRankError, SettingError
 from federank.recommenders.stored.model_folder import load_model
 from federank.service.server.families.family import Family
 from federank.service.server.families.registry import FAMILIES
@@ -20,20 +22,24 @@ from federank.service.server.federation.catalogue import catalogue_of
 from federank.service.server.federation.charter import Charter, read_charter, usual_noun
 from federank.service.server.federation.establishing import establish, renew_admin_token
 from federank.service.server.federation.growing import begins_with
+from federank.service.server.logs import Log
 from federank.service.server.settings import LEAST_MINIMUM, RoundSettings, refuse_few
 from federank.service.server.store.actions import note_action
 from federank.service.server.store.database import Connection, Database
 from federank.service.server.store.restoring import jump_ahead
-from federank.service.server.store.schema import migrate
+from federank.service.server.store.schema import create_tables
 from federank.service.server.store.statements.facts import get_fact, put_fact
 from federank.service.server.sums.agreeing import (
     SumsDemand,
+    agreed_values,
+    put_authority,
     refuse_absent_helper,
-    refuse_another_agreement,
     rounds_of_sums,
 )
 
 DEFAULT_METHOD = "frugal"
+_FIRST_START = "first start"
+"""The fact that keeps the flags of the first start: what was settled from them may differ, as `--triples mean` does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +77,27 @@ class Demand:
     accepts_few: bool = False
     """Rounds may have so few reports that an outsider can read Updates from what they change."""
 
+    def first_start(self) -> dict[str, Any]:
+        """The given values that matter only when a federation is established, by setting."""
+        values = {
+            "name": self.name,
+            "method": self.method,
+            "start_from": self.start_from and str(self.start_from),
+            **self.settings,
+            **(self.sums.given() if self.sums else {}),
+        }
+        return {name: value for name, value in values.items() if value is not None}
 
-def open_store(address: str, demand: Demand) -> str | None:
+
+class Ignored(NamedTuple):
+    """A flag without effect, because the store's federation has another value."""
+
+    setting: str
+    given: Any
+    in_force: Any
+
+
+def open_store(address: str, demand: Demand, log: Log | None = None) -> str | None:
     """Make a store ready to be served; the operator's token if there is a new one."""
     database = Database(address)
     is_new = database.dialect == "sqlite" and not database.path.exists()
@@ -85,14 +110,28 @@ def open_store(address: str, demand: Demand) -> str | None:
             refuse_absent_helper(demand.sums)  # who is stopped while it waits for one leaves no file behind either
     try:
         with database.connection() as connection:
-            migrate(connection)
+            create_tables(connection)
             charter = read_charter(connection)
             token = _begin(connection, demand) if charter is None else None
             if charter is not None:
                 _go_on(connection, charter, demand)
-            noun = demand.noun or (usual_noun(demand.source) if charter is None else None)
-            told = {"description": demand.description, "run_by": demand.run_by, "seen": demand.seen}
-            for name, value in ({"suggested_policy": demand.suggested_policy, "noun": noun} | told).items():
+                for flag in ignored_flags(connection, charter, demand):
+                    (log or Log(None)).say(
+                        "flag ignored",
+                        "warning",
+                        flag=f"--{flag.setting.replace('_', '-')}",
+                        given=flag.given,
+                        in_force=flag.in_force,
+                    )
+            facts = {
+                "description": demand.description,
+                "run_by": demand.run_by,
+                "seen": demand.seen,
+                "suggested_policy": demand.suggested_policy,
+                "noun": demand.noun or (usual_noun(demand.source) if charter is None else None),
+                _FIRST_START: demand.first_start() if charter is None else None,
+            }
+            for name, value in facts.items():
                 if value is not None:
                     with connection.transaction():
                         put_fact(connection, name, value)
@@ -124,42 +163,40 @@ def _chosen(demand: Demand, learnt_by: str) -> tuple[Family, Any, RoundSettings]
     _refuse_sharing(family, demand)
     settings = family.settings(**{**family.defaults, **demand.settings})
     wanted = {**family.rounds, **(rounds_of_sums(demand.sums, demand.rounds) if demand.sums else demand.rounds)}
-    rounds = _rounds_of(family, wanted)
+    rounds = RoundSettings(**wanted)
     if demand.sums is None and not demand.accepts_few:  # sums have a least cohort, and noise
         if "minimum" not in demand.rounds:
-            rounds = replace(rounds, minimum=min(LEAST_MINIMUM, rounds.enough))
+            rounds = replace(rounds, minimum=min(LEAST_MINIMUM, rounds.target))
         refuse_few(rounds)
     return family, settings, rounds
 
 
 def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
-    refuse_another(charter, demand)
+    _refuse_sharing(charter.family, demand)
+    if demand.sums is not None and charter.sums is None:
+        # To go on would serve uploads that this server reads, where the operator asks for ones that it cannot read.
+        raise SettingError(
+            "The store holds a federation whose uploads its server reads; --helper is for a new --store."
+        )
     if demand.rounds and charter.sums is not None:
         least = charter.sums.charter.least_cohort
         if demand.rounds.get("minimum", least) < least:
             raise SettingError(f"minimum is below the least cohort of {least} that the charter promises; leave it out.")
     if demand.rounds:
-        rounds = _rounds_of(charter.family, get_fact(connection, "rounds") | demand.rounds)
+        rounds = RoundSettings(**get_fact(connection, "rounds") | demand.rounds)
         if "minimum" in demand.rounds and charter.sums is None and not demand.accepts_few:
             refuse_few(rounds)
         with connection.transaction():
             put_fact(connection, "rounds", asdict(rounds))
             note_action(connection, "settings of rounds", **demand.rounds)
+    if charter.sums and demand.sums and demand.sums.authority not in (None, charter.sums.authority):
+        with connection.transaction():
+            put_authority(connection, demand.sums.authority)
+            note_action(connection, "certificates of the helper")
     if demand.restored:
         version = jump_ahead(connection)
         with connection.transaction():
             note_action(connection, "restored", version=version)
-
-
-def _rounds_of(family: Family, values: dict[str, Any]) -> RoundSettings:
-    """The settings of rounds, in a mode that the method can be played in."""
-    rounds = RoundSettings(**values)
-    if rounds.mode not in family.modes:
-        raise SettingError(
-            f"mode is {rounds.mode}, but a fold of {family.method} needs messages that belong to one version of the "
-            f"model; leave --mode out, or say {' or '.join(family.modes)}."
-        )
-    return rounds
 
 
 def _refuse_settings_of_others(family: Family, demand: Demand) -> None:
@@ -197,33 +234,26 @@ def _refuse_sharing(family: Family, demand: Demand) -> None:
         )
 
 
-def refuse_another(charter: Charter, demand: Demand) -> None:
-    """A store holds one federation: refuse settings, or data, of another."""
-    if demand.name not in (None, charter.name):
-        raise SettingError(
-            f"The store holds a federation called {charter.name}, not {demand.name}; leave --name out, or name "
-            "another --store for a new federation."
-        )
-    if demand.method not in (None, charter.family.method):
-        raise SettingError(
-            f"The store holds a federation whose method is {charter.family.method}, not {demand.method}; leave "
-            "--method out, or name another --store for a new federation."
-        )
-    _refuse_settings_of_others(charter.family, demand)
-    _refuse_sharing(charter.family, demand)
-    if demand.sums is not None:
-        refuse_another_agreement(charter.sums, demand.sums, charter.family, charter.settings)
-    for name in charter.family.federation_settings:
-        kept, asked = getattr(charter.settings, name), demand.settings.get(name)
-        if asked not in (None, kept) and not (name == "triples" and asked == "mean"):
-            raise SettingError(
-                f"The store holds a federation with {name} = {kept}, not {asked}; leave "
-                f"--{name.replace('_', '-')} out, or name another --store for a new federation."
-            )
-    if demand.start_from is not None:
-        raise SettingError("The store holds a federation that has begun; --start-from is for a new --store.")
-    if demand.names_data and not begins_with(charter.catalogue.content, catalogue_of(demand.data()).content):
-        raise SettingError(
-            f"The store holds a federation called {charter.name} with another catalogue than {demand.source}; "
-            "leave --data out to go on with it, or name another --store."
-        )
+def ignored_flags(connection: Connection, charter: Charter, demand: Demand) -> Iterator[Ignored]:
+    """The flags of a later start that differ from the first start's and from the values in force."""
+    first = get_fact(connection, _FIRST_START) or {}
+    in_force = {"name": charter.name, "method": charter.family.method}
+    in_force |= {name: getattr(charter.settings, name) for name in charter.family.federation_settings}
+    in_force |= {} if charter.sums is None else agreed_values(charter.sums.charter)
+    for name, given in demand.first_start().items():
+        if given != first.get(name) and not _same(given, in_force.get(name)):
+            yield Ignored(name, given, in_force.get(name))
+    if demand.names_data:
+        try:
+            is_known = begins_with(charter.catalogue.content, catalogue_of(demand.data()).content)
+        except FedeRankError:  # the catalogue is in the store: data that are gone do not keep a server down
+            is_known = False
+        if not is_known:
+            yield Ignored("data", demand.source, f"the catalogue of {charter.name}, {charter.n_items} items")
+
+
+def _same(given: Any, kept: Any) -> bool:
+    """Whether two values agree; noise was rounded when it was agreed on."""
+    if isinstance(given, float) and isinstance(kept, float):
+        return math.isclose(given, kept, rel_tol=1e-3)
+    return bool(given == kept)

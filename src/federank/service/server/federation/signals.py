@@ -1,4 +1,4 @@
-"""Signals: what the newest version did to the model, so that an operator sees a push or a broken fold.
+"""Signals: what the newest version did to the model, so that an operator sees a push or a broken fold; its extent.
 
 Every worker works them out from two versions that it has, so they need no table. Rows are those of the catalogue.
 """
@@ -21,6 +21,24 @@ class Signals(NamedTuple):
     drift: float = 0.0  # of all rows together, as a share of their length
     largest_move: float = 0.0  # of the one row that moved farthest, as a share of the mean row's length
     rows: tuple[tuple[int, float], ...] = ()  # those that moved farthest, and how far
+
+
+class Extent(NamedTuple):
+    """Whether every value of a model is a finite number, and how long its longest row is."""
+
+    is_finite: bool = True
+    longest_row: float = 0.0
+
+
+def extent_of(model: Published) -> Extent:
+    """The extent of a published model: of its vectors with their biases, and of W where SVD++ has one."""
+    content = model.content
+    values = [*content.tables.values(), *content.overall.values()]
+    if not all(np.isfinite(part).all() for part in values):
+        return Extent(is_finite=False)
+    parts = [rows_of(model), *(content.tables[name] for name in ("implicit",) if name in content.tables)]
+    squares = [np.square(part, dtype=np.float64).sum(axis=1).max(initial=0.0) for part in parts]
+    return Extent(longest_row=float(np.sqrt(max(squares))))
 
 
 def signals_of(before: Published, after: Published) -> Signals:

@@ -12,8 +12,8 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from federank.errors import SettingError
 from federank.errors import TLSError as TLSError
+from federank.extras import need
 from federank.files import PRIVATE, write_whole
 
 VALID_DAYS = 397
@@ -40,13 +40,12 @@ def self_signed(folder: Path, hosts: tuple[str, ...]) -> tuple[Path, Path]:
     The first host is the one that matters: a certificate of an earlier start that is not for it is refused.
     """
     certificate, key = folder / "federank-cert.pem", folder / "federank-key.pem"
-    try:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes, serialization
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.x509.oid import NameOID
-    except ImportError as reason:
-        raise SettingError('A certificate needs cryptography: pip install "federank[service]".') from reason
+    need("service", "A certificate", "cryptography")
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
     if certificate.is_file() and key.is_file():
         _refuse_unfit(certificate, hosts[0])
         return certificate, key

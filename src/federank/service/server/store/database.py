@@ -22,6 +22,7 @@ from typing import Any
 
 from federank.errors import StoreAway as StoreAway
 from federank.errors import StoreError as StoreError
+from federank.extras import need
 from federank.service.server.store.address import may_be_misread, without_password
 
 BUSY_TIMEOUT = 10.0
@@ -189,10 +190,9 @@ class Database:
         return Connection(raw, "sqlite", away)
 
     def _to_postgresql(self) -> Connection:
-        try:
-            import psycopg
-        except ImportError as reason:
-            raise StoreError('PostgreSQL needs psycopg: pip install "federank[service]".') from reason
+        need("service", "PostgreSQL", "psycopg")
+        import psycopg
+
         away = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
         try:
             raw = psycopg.connect(

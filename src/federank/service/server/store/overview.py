@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from federank.service.server.store.database import Connection
@@ -42,9 +43,8 @@ def latest_rounds(connection: Connection, most: int) -> tuple[list[dict[str, Any
                 "rejected": refused.get(int(number), {}),
                 "bytes": int(size),
                 "clipped": int(clipped),
-                "drift": float(drift),
+                "drift": float(drift) if math.isfinite(drift) else None,
                 "seconds": round(float(seconds), 3),
-                # What earlier versions of FedeRank did not note is not known.
                 "ended": None if ended is None else round(float(ended), 3),
                 "devices": None if devices is None else int(devices),
                 "departures": None if departures is None else int(departures),

@@ -52,7 +52,6 @@ def publish(
         )
         if folded != 1:
             raise Overtaken(f"Round {number} is not closed: it was folded, or given up, by somebody else.")
-        connection.run("UPDATE rounds SET version = ? WHERE state = 'open'", model.version)  # a buffer's next round
         if also is not None:
             also(connection)
         _insert_version(connection, number, model, whole=False)

@@ -14,19 +14,21 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from federank.errors import BadMessage, SettingError
+from federank.protocol.accountant import epsilon_of_mu
 from federank.protocol.sums.canonical import canonical, digest
 from federank.protocol.sums.charter import SumsCharter, charter_from, fields_of_check
 from federank.protocol.sums.identities import new_private_key, public_key_of
 from federank.protocol.sums.norm_check.parameters import USUAL_PROJECTIONS
-from federank.protocol.sums.rounding import C_INT
 from federank.service.server.families.family import Family, Promise, SumsOf, SumsPlan
 from federank.service.server.store.database import Connection
-from federank.service.server.store.statements.facts import get_content, put_content
+from federank.service.server.store.statements.facts import get_content, put_content, replace_content
 
 if TYPE_CHECKING:
     from federank.service.server.sums.helper_line import HelperLine
 
 LARGEST_COHORT = 100_000
+USUAL_COHORT = 50
+USUAL_DELTA = 1e-6
 USUAL_CLIP = 1.0
 """A longest message, where few people play Frugal's own recipe without noise: nearly all are of that length then, so
 that nobody is louder than others. It costs at most .6 % of P@10, and leaves liars a quarter of what 4 would."""
@@ -47,10 +49,10 @@ class SumsDemand:
     epsilon: float | None = None
     """The same said as a promise: what all messages of a life may tell whoever runs one of the two servers. Where
     neither is named, the size of a round decides (`for_size`)."""
-    delta: float = 1e-6
-    """The probability with which epsilon may fail."""
-    least_cohort: int = 50
-    """No sum of fewer messages is opened."""
+    delta: float | None = None
+    """The probability with which epsilon may fail; `USUAL_DELTA` where none is named."""
+    least_cohort: int | None = None
+    """No sum of fewer messages is opened; `USUAL_COHORT` where none is named."""
     projections: int | None = None
     """With how many projections the norm of every message is checked (docs/norm-check.md); 0: not at all."""
     authority: str | None = None
@@ -63,7 +65,7 @@ class SumsDemand:
             raise SettingError(f"epsilon is {self.epsilon}; a number above 0 is needed.")
         if self.sigma is not None and self.epsilon is not None:
             raise SettingError("epsilon and sigma say the same thing in two ways; give one of them.")
-        if not 0 < self.delta < 1:
+        if not 0 < self.chosen_delta < 1:
             raise SettingError(f"delta is {self.delta}; a probability above 0 and below 1 is needed.")
         fields_of_check(self.projections or 0)
 
@@ -71,15 +73,36 @@ class SumsDemand:
         """The same with noise by the size, where neither sigma nor epsilon was named: none until it costs little."""
         if (self.sigma, self.epsilon) != (None, None):
             return self
-        epsilon = affordable(people, items, self.delta)
+        epsilon = affordable(people, items, self.chosen_delta)
         if epsilon is None:
             return replace(self, sigma=0.0)
         return replace(self, epsilon=math.ceil(100 * epsilon) / 100)
 
+    def given(self) -> dict[str, Any]:
+        """The values that matter only at the first start, as the flags of `serve` name them; None: not given."""
+        return {
+            "helper": self.helper.rstrip("/"),
+            "sigma": self.sigma,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "least_cohort": self.least_cohort,
+            "norm_check": "off" if self.projections == 0 else self.projections,
+        }
+
     @property
     def promise(self) -> Promise:
         """What is promised of all messages of a life."""
-        return Promise(self.sigma, self.epsilon, self.delta)
+        return Promise(self.sigma, self.epsilon, self.chosen_delta)
+
+    @property
+    def chosen_delta(self) -> float:
+        """The probability with which epsilon may fail: as the operator says, or as is usual."""
+        return USUAL_DELTA if self.delta is None else self.delta
+
+    @property
+    def chosen_cohort(self) -> int:
+        """The smallest sum that is opened: as the operator says, or as is usual."""
+        return USUAL_COHORT if self.least_cohort is None else self.least_cohort
 
     @property
     def chosen_projections(self) -> int:
@@ -89,11 +112,7 @@ class SumsDemand:
 
 def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]:
     """Settings of rounds that keep the promise of a least cohort: that many reports at least, and time for them."""
-    least = demand.least_cohort
-    if rounds.get("mode", "rounds") != "rounds":
-        raise SettingError(
-            f"mode is {rounds['mode']}, but a sum belongs to one round and one version of the model; leave --mode out."
-        )
+    least = demand.chosen_cohort
     # Whoever is invited spends a message of a life, so nobody is invited to spare.
     usual = {"target": max(least, 50), "minimum": least, "deadline": 3600.0, "over_selection": 1.0}
     if rounds.get("minimum", least) < least:
@@ -104,31 +123,17 @@ def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]
     return {**usual, **rounds}
 
 
-def refuse_another_agreement(kept: Agreement | None, demand: SumsDemand, family: Family, settings: Any) -> None:
-    """A federation's helper, noise and least cohort were agreed on once."""
-    if kept is None:
-        raise SettingError(
-            "The store holds a federation whose uploads its server reads; --helper is for a new --store."
-        )
-    charter = kept.charter
-    assert family.sums is not None, "a method with a charter of sums can be summed"
-    same_noise, silent = True, (demand.sigma, demand.epsilon) == (None, None)
-    if not silent:
-        asked = family.sums.settings(settings, demand.promise)
-        plan = family.sums.plan(asked, charter.items, 2, demand.promise)
-        same_noise = plan.noises == charter.noises
-    told = ", ".join(f"{noise / C_INT:.3g}" for noise in charter.noises)
-    for name, is_same, now in (
-        ("helper", demand.helper.rstrip("/") == charter.helper_origin, charter.helper_origin),
-        ("epsilon or --sigma" if silent else "epsilon" if demand.epsilon else "sigma", same_noise, f"of noise {told}"),
-        ("least-cohort", demand.least_cohort == charter.least_cohort, charter.least_cohort),
-        ("norm-check", demand.projections in (None, charter.projections), charter.projections or "off"),
-    ):
-        if not is_same:
-            raise SettingError(
-                f"The store holds a federation with --{name} {now}; leave it out, or name another --store for a new "
-                "federation."
-            )
+def agreed_values(charter: SumsCharter) -> dict[str, Any]:
+    """What was agreed on once, as the flags of `serve` name it."""
+    mu = charter.mu()  # infinite without noise
+    return {
+        "helper": charter.helper_origin,
+        "sigma": math.sqrt(charter.messages) / mu,
+        "epsilon": epsilon_of_mu(mu, float(charter.delta)) if math.isfinite(mu) else None,
+        "delta": float(charter.delta),
+        "least_cohort": charter.least_cohort,
+        "norm_check": charter.projections or "off",
+    }
 
 
 class Agreement(NamedTuple):
@@ -206,14 +211,12 @@ def agree(
             recipe=plan.recipe,
             items=n_items,
             columns=plan.columns,
-            blocks=1,
-            seed=settings.seed,
             clip=repr(float(plan.clip)),
             noises=plan.noises,
             power=repr(float(plan.power)),
-            delta=repr(float(demand.delta)),
+            delta=repr(float(demand.chosen_delta)),
             messages=len(plan.noises),
-            least_cohort=demand.least_cohort,
+            least_cohort=demand.chosen_cohort,
             largest_cohort=LARGEST_COHORT,
             helper_origin=identity.origin,
             helper_key=identity.key.hex(),
@@ -265,6 +268,11 @@ def put_agreement(connection: Connection, agreement: Agreement) -> None:
     put_content(connection, _PRIVATE, agreement.private)
     put_content(connection, _SETTINGS, agreement.settings)
     put_content(connection, _AUTHORITY, (agreement.authority or "").encode())
+
+
+def put_authority(connection: Connection, authority: str | None) -> None:
+    """Keep other certificates by which the helper is known, within the caller's transaction."""
+    replace_content(connection, _AUTHORITY, (authority or "").encode())
 
 
 def get_agreement(connection: Connection) -> Agreement | None:

@@ -59,7 +59,10 @@ async def total(service: Service, request: Request) -> Response:
     def find(connection: Connection) -> bytes:
         return store.published_sums(connection, number)[0]
 
-    return bytes_response(await service.read(find), _FRESH)
+    content = await service.read(find)
+    if not content:
+        raise Refusal(404, "unknown", "No sum is kept of this round: it was not folded, or its sum was dropped since.")
+    return bytes_response(content, _FRESH)
 
 
 async def first(service: Service, request: Request) -> Response:  # noqa: ARG001

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import ssl
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import httpx
@@ -49,6 +50,8 @@ class HelperLine:
 
     def __init__(self, origin: str, private: bytes, authority: str | None = None) -> None:
         self._private = private
+        self._is_away: bool | None = None  # not asked yet
+        self.on_change: Callable[[bool], object] = lambda _is_away: None
         self._http = httpx.Client(base_url=origin, timeout=TIMEOUT, verify=_trusted(authority), follow_redirects=False)
 
     def close(self) -> None:
@@ -96,9 +99,9 @@ class HelperLine:
         """The helper's record and its noisy sum of the masks of a set."""
         return self._ask("POST", _place(charter, number, "answer"), encode_reports(reports), MOST_SMALL + 4 * length)
 
-    def abandon(self, charter: str, number: int) -> None:
-        """End a round without an answer."""
-        self._ask("POST", _place(charter, number, "abandon"))
+    def abandon(self, charter: str, number: int) -> bytes:
+        """End a round without an answer; the helper's record of it."""
+        return self._ask("POST", _place(charter, number, "abandon"))
 
     def open_rounds(self, charter: str, first: int = 0) -> list[int]:
         """The rounds of this federation that are under way at the helper."""
@@ -120,14 +123,22 @@ class HelperLine:
                     if len(content) > most:
                         raise BadMessage(f"The helper's answer is longer than the {most:,} bytes it can have at most.")
         except httpx.HTTPError as fault:
+            self._note(is_away=True)
             raise HelperAway(f"The helper did not answer ({type(fault).__name__}).") from fault
         status = response.status_code
-        if status == 429 or status >= 500:
+        self._note(is_away=status == 429 or status >= 500)
+        if self._is_away:
             raise HelperAway(f"The helper cannot answer now ({status}).")
         if not 200 <= status < 300:
             told = _read_json(bytes(content))
             raise HelperRefused(str(told.get("error", "unknown"))[:40], str(told.get("message", ""))[:300])
         return bytes(content)
+
+    def _note(self, *, is_away: bool) -> None:
+        """Report whether the helper answers, when that has changed."""
+        if is_away != self._is_away:
+            self._is_away = is_away
+            self.on_change(is_away)
 
 
 def _place(charter: str, number: int, act: str) -> str:

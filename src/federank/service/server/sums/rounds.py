@@ -32,7 +32,7 @@ from federank.protocol.sums.masks import RingVector, ring_bytes
 from federank.protocol.sums.norm_check.parameters import Parameters
 from federank.protocol.sums.norm_check.preparing import accepts
 from federank.protocol.sums.norm_check.upload import CheckedUpload
-from federank.protocol.sums.offer import Offer, block_digest, read_offer
+from federank.protocol.sums.offer import Offer, read_offer
 from federank.protocol.sums.records import (
     ABANDONED,
     FOLDED,
@@ -43,7 +43,6 @@ from federank.protocol.sums.records import (
 )
 from federank.protocol.sums.rounding import centred
 from federank.protocol.sums.upload import Report
-from federank.service.server.federation.published import Published
 from federank.service.server.store.database import Connection
 from federank.service.server.store.statements.rounds import state_of_round
 from federank.service.server.sums import store
@@ -94,13 +93,15 @@ class RoundOfSums:
         self._noisy: RingVector = np.zeros(0, dtype=np.uint32)
         self._reports: list[Report] = []
 
-    def offer(self, number: int, version: int, stage: int, model: bytes, block: IntVector) -> bool:
+    def offer(self, number: int, version: int, stage: int, model: bytes) -> bool:
         """Have the round offered and keep the offer; False where the helper has had a round of this number."""
         charter = self._agreement.charter
-        length, digest = charter.length_of(stage, len(block)), block_digest(block).hex()
-        terms = _terms(version=version, model=model.hex(), block=digest, length=length, stage=stage)
+        terms = _terms(version=version, model=model.hex(), length=charter.length_of(stage), stage=stage)
         while True:
             try:
+                unconfirmed = store.unconfirmed_before(self._connection, number)
+                if unconfirmed is not None:
+                    self._discard(unconfirmed)
                 signed = self._line.offer(self._agreement.name, number, terms)
                 self._learn_key()
                 made = read_offer(signed, self._helper_keys[-1])
@@ -136,7 +137,7 @@ class RoundOfSums:
         if row is None or _is_signed(row.offer, self._helper_keys[-1]):
             return
         kept = self._offer_of(number)
-        terms = _terms(version=kept.version, model=kept.model, block=kept.block, length=kept.length, stage=kept.stage)
+        terms = _terms(version=kept.version, model=kept.model, length=kept.length, stage=kept.stage)
         signed = self._line.offer(self._agreement.name, number, terms)
         if read_offer(signed, self._helper_keys[-1]) != kept:
             raise BadMessage("The helper has signed another offer anew than the one that it gave before.")
@@ -276,9 +277,14 @@ class RoundOfSums:
         self.give_up(number)
 
     def give_up(self, number: int) -> None:
-        """Have the helper destroy a round's key; if it cannot hear it now, it will when the next round is offered."""
-        with suppress(HelperAway, HelperRefused):
-            self._line.abandon(self._agreement.name, number)
+        """Have the helper destroy a round's key; one that is away is asked again before the next round is offered."""
+        with suppress(HelperAway):
+            self._discard(number)
+
+    def _discard(self, number: int) -> None:
+        """Have the helper end a round without a sum, and keep its record of that; it has none if it has answered."""
+        with suppress(HelperRefused):
+            store.put_discarded(self._connection, number, self._line.abandon(self._agreement.name, number))
 
     def _offer_of(self, number: int) -> Offer:
         row = store.sum_row(self._connection, number)
@@ -325,9 +331,9 @@ def _decoded(
     return uploads, others
 
 
-def _terms(*, version: int, model: str, block: str, length: int, stage: int) -> Terms:
+def _terms(*, version: int, model: str, length: int, stage: int) -> Terms:
     """What the helper is asked to offer; the same for the same round, whoever asks and when."""
-    return Terms(version=version, model=model, block=block, length=length, stage=stage, seconds=OFFER_SECONDS)
+    return Terms(version=version, model=model, length=length, stage=stage, seconds=OFFER_SECONDS)
 
 
 def _is_signed(offer: bytes, key: bytes) -> bool:
@@ -336,8 +342,3 @@ def _is_signed(offer: bytes, key: bytes) -> bool:
     except BadMessage:
         return False
     return True
-
-
-def everything(model: Published) -> IntVector:
-    """The block of a round: the whole catalogue."""
-    return np.arange(len(model.changed), dtype=np.int32)

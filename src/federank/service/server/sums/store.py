@@ -21,7 +21,8 @@ from federank.protocol.sums.asking import decode_reports
 from federank.protocol.sums.masks import RingVector, ring_bytes, ring_from
 from federank.protocol.sums.upload import Report
 from federank.service.server.store.database import Connection, StoreAway
-from federank.service.server.store.ending import note_end
+from federank.service.server.store.statements import rounds
+from federank.service.server.store.statements.grants import uncharge
 from federank.service.server.store.statements.uploads import count_refusals
 
 COUNTED, UNOPENED, TOO_LOUD, COPIED, MALFORMED = "counted", "unopened", "too-loud", "copied", "malformed"
@@ -130,6 +131,25 @@ def put_answer(connection: Connection, number: int, record: bytes, total: RingVe
         )
 
 
+def put_discarded(connection: Connection, number: int, record: bytes) -> None:
+    """Keep the helper's record that a round has ended without a sum; it is not charged to whoever was invited to it."""
+    with connection.transaction():
+        if connection.run(
+            "UPDATE sums SET helper_record = ? WHERE round = ? AND LENGTH(helper_record) = 0", record, number
+        ):
+            uncharge(connection, number)
+
+
+def unconfirmed_before(connection: Connection, number: int) -> int | None:
+    """The round before this one, if it was discarded and the helper's record of that is still missing."""
+    row = connection.one(
+        "SELECT s.round, LENGTH(s.helper_record), r.state FROM sums s JOIN rounds r ON r.number = s.round"
+        " WHERE s.round < ? ORDER BY s.round DESC LIMIT 1",
+        number,
+    )
+    return int(row[0]) if row is not None and row[1] == 0 and row[2] == "abandoned" else None
+
+
 def put_record(connection: Connection, number: int, record: bytes, noisy: bytes, members: bytes) -> None:
     """Publish a round, within the transaction that ends it; what nobody needs any more goes."""
     connection.run(
@@ -159,14 +179,5 @@ def rounds_with_records(connection: Connection, first: int, most: int) -> list[i
 def abandon_closed(connection: Connection, number: int, record: bytes) -> None:
     """End a closed round without a fold: its uploads' bytes and its sum go."""
     with connection.transaction():
-        note_end(connection, number)
-        abandoned = connection.run(
-            "UPDATE rounds SET state = 'abandoned',"
-            " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number)"
-            " WHERE number = ? AND state = 'closed'",
-            number,
-        )
-        if abandoned:
-            connection.run("UPDATE tallies SET abandoned = abandoned + 1")
-        connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
+        rounds.abandon_closed(connection, number)
         put_record(connection, number, record, b"", b"")

@@ -17,10 +17,10 @@ from federank.studies.figures.style import BLUE, FAINT, PAPER, VERMILLION, legen
 from federank.studies.results.line import Line
 
 BARS = (
-    (("auc", "fused/auc"), "histories, ranked right by the server", VERMILLION, ""),
-    (("popularity", "popularity/auc"), "ranked right by popularity alone", BLUE, "//"),
+    ("auc", "histories, ranked right by the server", VERMILLION, ""),
+    ("popularity", "ranked right by popularity alone", BLUE, "//"),
 )
-"""The marks of each bar: the best attack's where a line has them, else as lines of before have them."""
+"""The mark of each bar: the best attack's, and popularity's."""
 
 
 def draw_privacy(shown: Shown) -> Drawn | None:
@@ -31,8 +31,8 @@ def draw_privacy(shown: Shown) -> Drawn | None:
     labels = [_label(line) for line in audits]
     figure, axes = new_panel(shown.panel, height=1.5 + 0.5 * len(audits))
     positions = np.arange(len(audits))[::-1]
-    for order, (marks, name, color, hatch) in enumerate(BARS):
-        values = [_mark(line, marks) for line in audits]
+    for order, (mark, name, color, hatch) in enumerate(BARS):
+        values = [_mark(line, mark) for line in audits]
         offset = 0.19 - 0.38 * order
         axes.barh(
             positions + offset, values, height=0.34, color=color, hatch=hatch, edgecolor=PAPER, linewidth=0, label=name
@@ -84,8 +84,8 @@ def draw_leakage(shown: Shown) -> Drawn | None:
     return Drawn(figure, f"{told}.")
 
 
-def _mark(line: Line, names: tuple[str, ...]) -> float:
-    return next((value for name in names if (value := line.metrics.get(name)) is not None), 0.0)
+def _mark(line: Line, name: str) -> float:
+    return line.metrics.get(name) or 0.0
 
 
 def _label(line: Line) -> str:

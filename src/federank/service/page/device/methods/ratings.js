@@ -35,6 +35,7 @@ function ratings(published, hasImplicit, isSummed) {
   needed(whole(factors, 1, MOST_FACTORS), "recipe");
   for (const name of ["t_predict", "t_local"]) needed(whole(published[name], 0, MOST_PASSES), `recipe (${name})`);
   for (const name of RATES) needed(positive(published[name]), `recipe (${name})`);
+  needed(["mean", "zero"].includes(published.first_prediction), "recipe (first_prediction)");
   needed(Number.isFinite(lowest) && Number.isFinite(highest) && lowest < highest, "recipe (lowest)");
   if (isSummed) needed(whole(published.messages, 1, MOST_MESSAGES) && positive(published.clip), "recipe (messages)");
   /** @type {(model: Model, items: Int32Array, stars: Float32Array) => Float32Array} */
@@ -67,8 +68,9 @@ function ratings(published, hasImplicit, isSummed) {
         const beside = besideOf(model.implicit, profile, factors);
         return taste(model, profile, stars).map((value, f) => value - beside[f]);
       };
-      // Nothing is learnt yet: the first values of a simulation; later what explains the stars that may leave.
-      const first = () => (model.iteration ? solved() : uniformRow(factors, seed, user, recipe.initialRange));
+      // What explains the stars that may leave; where a first model predicts zero, the first values of a simulation.
+      const isDrawn = published.first_prediction === "zero" && model.iteration === 0;
+      const first = () => (isDrawn ? uniformRow(factors, seed, user, recipe.initialRange) : solved());
       const vector = Float32Array.from(device.roundVector(profile) ?? first());
       const person = { seed, user, vector, items: profile, ratings: stars, sampled: sampledEver(entries) };
       const update = computeRatings(recipe, person, { ...model, roundNumber: task.round });

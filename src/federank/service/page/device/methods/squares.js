@@ -7,7 +7,6 @@ inner products of all items serve both, and every solve until the model changes.
 import { recordMessage } from "../../protocol/ledger.js";
 import { decodeSquaresBroadcast, encodeSquaresUpdate } from "../../protocol/squares/codec.js";
 import { gramMatrix, ownVector, pulls } from "../../protocol/squares/computation.js";
-import { blockOf } from "../../protocol/squares/distribution.js";
 import { dense, flat } from "../../protocol/squares/messages.js";
 import { send } from "../../protocol/squares/transmission.js";
 import { BadMessage } from "../../protocol/wire.js";
@@ -40,9 +39,8 @@ export function squares(published) {
       if (shape.items > (task.most_rows ?? Infinity))
         throw new BadAnswer(["fault.most-numbers", { most: task.most_rows, items: shape.items }]);
       const { profile } = outward;
-      const block = blockOf(0, shape.items, 1, task.round);
       const vector = solved(model, profile);
-      const strengths = pulls(objective, model.vectors, vector, profile, block);
+      const strengths = pulls(objective, model.vectors, vector, profile);
       if (!strengths.every(Number.isFinite)) throw new BadMessage(["fault.out-of-range"]);
       const update = send({ activity, clip }, profile.length, strengths, vector);
       return {

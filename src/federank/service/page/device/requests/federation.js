@@ -32,7 +32,11 @@ const SUMS = "-sums"; // what a federation adds to the name of its method where 
 
 /** How the federation is doing.
  * @typedef {{ version: number, round?: number, reports?: number, items?: number, devices?: number, rounds_folded?: number,
- *   founding?: string, accuracy?: Record<string, number> }} Status */
+ *   founding?: string, accuracy?: Record<string, number>, health?: Health,
+ *   simulated?: { state?: string, clients?: number } | null }} Status */
+
+/** Its state in a word, and the reasons for it by their codes.
+ * @typedef {{ state: string, reasons: { code: string, state: string, count: number, of: number }[] }} Health */
 
 /** What the federation is: its name, its method, its limits and the policy it suggests.
  * @type {() => Promise<Facts>} */
@@ -67,6 +71,11 @@ export async function fetchStatus() {
   needed(whole(status?.version, 0, rules.MOST_VERSION), "version");
   return status;
 }
+
+/** Whether the federation says that its helper does not answer.
+ * @type {(status: Status) => boolean} */
+export const isHelperAway = ({ health }) =>
+  Array.isArray(health?.reasons) && health.reasons.some((reason) => reason?.code === "helper-away");
 
 /** The items, in the order of their numbers, and the bytes that they were told in. `shape` may still be on its way: it is only needed to
 check the answer.
@@ -140,13 +149,16 @@ export async function fetchRows(token, task, shape, have, signal) {
   return rows;
 }
 
-/** What became of a message that was stored: a word, and where it was left out a sentence.
- * @type {(token: string, ticket: string, signal: AbortSignal) => Promise<{ outcome: string, message: string }>} */
+/** What became of an upload: a word, why where it was left out, the helper's record where it was discarded.
+ * @typedef {{ outcome: string, message: string, record: string }} Outcome
+ * @type {(token: string, ticket: string, signal: AbortSignal) => Promise<Outcome>} */
 export async function fetchOutcome(token, ticket, signal) {
-  const { outcome, message = "" } = Object(await jsonOf(await request(`tasks/${ticket}/outcome`, { token, signal })));
+  const answer = Object(await jsonOf(await request(`tasks/${ticket}/outcome`, { token, signal })));
+  const { outcome, message = "", record = "" } = answer;
   needed(typeof outcome === "string" && outcome.length <= rules.LONGEST_TEXT, "outcome");
   needed(typeof message === "string" && message.length <= rules.LONGEST_TEXT, "outcome");
-  return { outcome, message };
+  needed(typeof record === "string", "outcome");
+  return { outcome, message, record };
 }
 
 /** Send an Update. Idempotent: the same bytes may be sent again with the same ticket, and the server keeps them once.

@@ -12,6 +12,7 @@ import { epsilonOfMu, muOfNoise } from "../../protocol/accountant.js";
 import { columnsOfGradients } from "../../protocol/ratings/sums.js";
 import { directionsOf, privateMessage } from "../../protocol/squares/private/message.js";
 import {
+  ABANDONED,
   GRADIENTS,
   PRIVATE,
   SPECTRAL,
@@ -27,9 +28,11 @@ import {
   modelDigest,
   mostTold,
   newSecrets,
+  offerDigest,
   ratingModelDigest,
   readCanonical,
   readOffer,
+  readRecord,
   roundMessage,
   roundingChances,
 } from "../../protocol/sums/index.js";
@@ -43,6 +46,7 @@ import { BadAnswer, NoAnswer, bytesOf, jsonOf, request } from "./client.js";
 /** @import { Bytes } from "../../protocol/sums/canonical.js" */
 /** @import { SumsCharter } from "../../protocol/sums/charter.js" */
 /** @import { Offer } from "../../protocol/sums/offer.js" */
+/** @import { RoundRecord } from "../../protocol/sums/records.js" */
 /** @import { Model } from "../device.js" */
 /** @import { Facts, Task } from "./federation.js" */
 
@@ -50,7 +54,7 @@ const HERE = "localhost";
 const OF_SQUARES = ["factors", "messages", "alpha", "unobserved_weight", "activity", "clip"];
 const OF_RATINGS = [
   ...["factors", "learning_rate", "decay", "regulariser", "initial_range", "t_predict", "t_local", "item_gradients"],
-  ...["filling_start", "local_training", "lowest", "highest", "step", "messages", "clip"],
+  ...["filling_start", "local_training", "lowest", "highest", "step", "messages", "clip", "first_prediction"],
 ];
 
 /** What a charter of sums must say of a method, which of its settings the leader tells, and by what a round's offer names a model.
@@ -108,8 +112,7 @@ export async function fetchCharter(facts) {
     charter.recipe === summed.recipe &&
     charter.columns === summed.columns &&
     charter.messages === recipe.messages &&
-    Number(charter.clip) === summed.clip &&
-    charter.blocks === 1;
+    Number(charter.clip) === summed.clip;
   if (!fits) throw new BadAnswer(["sums.another-federation"]);
   return charter;
 }
@@ -181,8 +184,7 @@ export async function fetchOffer(charter, facts, model, { round, version }, sign
     async () => {
       const offer = await signedOffer(content, charter);
       const held = await summedOf(facts).digest(model);
-      const everything = Int32Array.from({ length: charter.items }, (_, item) => item);
-      await checkOffer(offer, charter, held, everything, Date.now() / 1000);
+      await checkOffer(offer, charter, held, Date.now() / 1000);
       if (offer.round !== round || offer.version !== version || model.version !== version)
         throw new BadMessage(["sums.offer-other-round"]);
       return offer;
@@ -198,6 +200,31 @@ async function signedOffer(content, charter) {
   } catch (fault) {
     if (!(fault instanceof BadMessage)) throw fault;
     return readOffer(content, await helperKey(charter)); // perhaps the helper has a new key by now
+  }
+}
+
+/** Whether this is the helper's signed record that the round of an offer has ended without a sum. The helper destroys a round's key
+when it signs that: nothing can be learnt from the round's uploads any more.
+ * @type {(charter: SumsCharter, record: string, offer: string | undefined, round: number) => Promise<boolean>} */
+export async function showsNoSum(charter, record, offer, round) {
+  const content = new TextEncoder().encode(record);
+  try {
+    const told = await signedRecord(content, charter);
+    const name = hexOf(await digest("charter", new TextEncoder().encode(canonical(charter))));
+    return told.state === ABANDONED && told.charter === name && told.offer === offer && told.round === round;
+  } catch (fault) {
+    if (fault instanceof BadMessage) return false;
+    throw fault;
+  }
+}
+
+/** @type {(content: Uint8Array, charter: SumsCharter) => Promise<RoundRecord>} */
+async function signedRecord(content, charter) {
+  try {
+    return await readRecord(content, hexadecimal(charter.helper_key, PUBLIC_BYTES, "helper.key"));
+  } catch (fault) {
+    if (!(fault instanceof BadMessage)) throw fault;
+    return readRecord(content, await helperKey(charter)); // perhaps the helper has a new key by now
   }
 }
 
@@ -219,6 +246,10 @@ export const split = ({ charter, offer }, model, profile, values) =>
     },
     (reason) => ["sums.unsplit", { reason }],
   );
+
+/** By what the helper's record of a round names its offer.
+ * @type {(terms: Terms) => Promise<string>} */
+export const offerName = async ({ offer }) => hexOf(await offerDigest(offer));
 
 /** Refuse a message that, with those before it, would tell more than was promised; `sent` are the noises on them.
  * @type {(terms: Terms, sent: number[]) => void} */

@@ -71,7 +71,7 @@ export function refusedTriples({ mostTriples: most }, wish) {
 
 /** One pair: the place of a positive in the profile (with replacement), a negative, and a word for the coin.
  * @type {(seed: number, user: number, roundNumber: number, counter: number, profile: ArrayLike<number>, nItems: number) => [number, number, number]} */
-export function drawPair(seed, user, roundNumber, counter, profile, nItems) {
+function drawPair(seed, user, roundNumber, counter, profile, nItems) {
   const [first, second, third, coin] = words(seed, user, TRIPLE, roundNumber, counter);
   const place = below(first, profile.length);
   let negative = below(second, nItems);

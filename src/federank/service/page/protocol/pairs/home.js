@@ -12,7 +12,7 @@ import { compute } from "./computation.js";
 /** The public item factors, a row for each item of the catalogue.
  * @typedef {{ vectors: Float32Array, biases: Float32Array }} Model */
 
-export const HOME_ROUND = 0xffffffff; // stands for the round in the home vector's draws, so that no round shares them
+const HOME_ROUND = 0xffffffff; // stands for the round in the home vector's draws, so that no round shares them
 export const HOME_STEPS = 1000;
 
 /** A vector learnt from an ascending history in this many steps; zero where no pair can be drawn.

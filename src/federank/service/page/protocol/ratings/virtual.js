@@ -8,7 +8,7 @@ const VIRTUAL = 11; // which items that are not rated get a virtual rating
 
 /** So many different items that are missing from an ascending profile; every set of that many is equally likely.
  * @type {(seed: number, user: number, round: number, profile: Int32Array, nItems: number, count: number) => number[]} */
-export function sampleUnrated(seed, user, round, profile, nItems, count) {
+function sampleUnrated(seed, user, round, profile, nItems, count) {
   const size = profile.length;
   /** @type {number[]} */
   const sampled = [];

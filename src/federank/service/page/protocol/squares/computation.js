@@ -56,18 +56,17 @@ export function ownVector({ liked, unobserved }, { vectors, weights, regulariser
   return solved;
 }
 
-/** How strongly each of these items should move towards the vector: w_i, one number an item of the block, in its order.
- * @type {(objective: Objective, vectors: Float32Array, vector: Float32Array, profile: Int32Array, block: Int32Array) => Float32Array} */
-export function pulls({ liked, unobserved }, vectors, vector, profile, block) {
+/** How strongly each item should move towards the vector: w_i, one number per item.
+ * @type {(objective: Objective, vectors: Float32Array, vector: Float32Array, profile: Int32Array) => Float32Array} */
+export function pulls({ liked, unobserved }, vectors, vector, profile) {
   const factors = vector.length;
   const x = Float64Array.from(vector);
   const own = new Set(profile);
-  const strengths = new Float32Array(block.length);
-  for (let index = 0; index < block.length; index++) {
-    const item = block[index];
+  const strengths = new Float32Array(vectors.length / factors);
+  for (let item = 0; item < strengths.length; item++) {
     let score = 0;
     for (let f = 0, first = item * factors; f < factors; f++) score += x[f] * vectors[first + f];
-    strengths[index] = own.has(item) ? liked * (1 - score) : -unobserved * score;
+    strengths[item] = own.has(item) ? liked * (1 - score) : -unobserved * score;
   }
   return strengths;
 }

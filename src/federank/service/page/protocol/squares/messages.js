@@ -13,7 +13,7 @@ export const LEVELS = 127; // a number of a Broadcast is a whole multiple, from 
  * @typedef {{ roundNumber: number, version: number, regulariser: number, items: Int32Array, weights: Float32Array,
  *   vectors: Float32Array }} SquaresBroadcast */
 
-/** One number for each item of the round's block, the person's own vector, and how much the person counts, at most 1.
+/** One number for each item, the person's own vector, and how much the person counts, at most 1.
  * @typedef {{ strengths: Float32Array, vector: Float32Array, scale: number }} SquaresUpdate */
 
 /** What a message means: two matrices, row by row. The last column stands for a vector's constant 1.
@@ -29,7 +29,7 @@ export function restored(codes, scales) {
   return vectors;
 }
 
-/** The message written out: a row for every item of the block, w_i a [x, 1]; and the square of the vector, a [x, 1] [x, 1]'.
+/** The message written out: a row for every item, w_i a [x, 1]; and the square of the vector, a [x, 1] [x, 1]'.
  * @type {(update: SquaresUpdate) => Dense} */
 export function dense({ strengths, vector, scale }) {
   const whole = Float32Array.of(...vector, 1);

@@ -11,7 +11,7 @@ scaled down to its largest allowed norm, where there is one. How many may leave 
 
 /** The L2 norm of all numbers of the message, written out: of w [x, 1]' and of [x, 1] [x, 1]' together.
  * @type {(strengths: Float32Array, vector: Float32Array) => number} */
-export function messageNorm(strengths, vector) {
+function messageNorm(strengths, vector) {
   const length = 1 + squared(vector);
   return Math.sqrt(length * (squared(strengths) + length));
 }

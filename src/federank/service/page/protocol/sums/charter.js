@@ -1,18 +1,18 @@
 /* The charter of sums (protocol/sums/charter.py): what a federation promised once; devices pin its digest when they enrol. */
 
 import { BadMessage } from "../wire.js";
-import { digest, hasFields, hexadecimal, readCanonical } from "./canonical.js";
+import { hasFields, hexadecimal, readCanonical } from "./canonical.js";
 import { PUBLIC_BYTES, publicKey } from "./identities.js";
 import { checkParameters } from "./norm_check/parameters.js";
 import { C_INT } from "./rounding.js";
 import { SUITE } from "./sealing.js";
 
 /** @typedef {{ founding: string, catalogue: string, settings: string, recipe: string, items: number, columns: number,
- *   blocks: number, seed: number, clip: string, noises: number[], power: string, delta: string, messages: number,
+ *   clip: string, noises: number[], power: string, delta: string, messages: number,
  *   least_cohort: number, largest_cohort: number, helper_origin: string, helper_key: string, leader_key: string, bound: number, ring: number, suite: string,
- *   projections?: number, limit?: number, proof_bytes: number, format: string }} SumsCharter */
+ *   projections: number, limit: number, proof_bytes: number, format: string }} SumsCharter */
 
-const WHOLE = ["items", "columns", "blocks", "seed", "messages", "least_cohort", "largest_cohort"];
+const WHOLE = ["items", "columns", "messages", "least_cohort", "largest_cohort"];
 const TEXT = [
   ...["founding", "catalogue", "settings", "recipe", "clip", "power", "delta"],
   ...["helper_origin", "helper_key", "leader_key"],
@@ -31,34 +31,26 @@ const FIELDS = Object.fromEntries([
   ...WHOLE.map((name) => [name, "number"]),
   ...TEXT.map((name) => [name, "string"]),
   ["noises", "list"],
-  ["proof_bytes", "number"],
+  ...["projections", "limit", "proof_bytes"].map((name) => [name, "number"]),
   ...Object.entries(FIXED).map(([name, value]) => [name, typeof value]),
 ]);
-
-/** What a charter says besides whose messages carry a proof of their norm.
- * @type {Record<string, string>} */
-const FIELDS_CHECKED = { ...FIELDS, projections: "number", limit: "number" };
 
 /** A decimal text as a number, as Python writes numbers; not a number where it is none.
  * @type {(text: string) => number} */
 const numberOf = (text) => (/^-?[0-9][0-9.e+-]*$/.test(text) ? Number(text) : NaN);
 
-/** What devices pin.
- * @type {(bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>} */
-export const charterDigest = (bytes) => digest("charter", bytes);
-
 /** A charter from the wire, once it is sure to be one.
  * @type {(bytes: Uint8Array) => Promise<SumsCharter>} */
 export async function charterFrom(bytes) {
   const told = readCanonical(bytes, "charter");
-  hasFields(told, "charter", "projections" in told ? FIELDS_CHECKED : FIELDS);
+  hasFields(told, "charter", FIELDS);
   checkProof(told);
   for (const name of ["catalogue", "settings"]) hexadecimal(told[name], 32, `charter.${name}`);
   for (const name of ["helper_key", "leader_key"])
     await publicKey(hexadecimal(told[name], PUBLIC_BYTES, `charter.${name}`), "ECDSA", ["verify"]);
   for (const [name, needed] of Object.entries(FIXED))
     if (told[name] !== needed) throw new BadMessage(["charter.fixed", { needed: String(needed), name }]);
-  for (const name of ["items", "columns", "blocks", "messages"])
+  for (const name of ["items", "columns", "messages"])
     if (told[name] < 1) throw new BadMessage(["charter.least", { name }]);
   if (!(2 <= told.least_cohort && told.least_cohort <= told.largest_cohort)) throw new BadMessage(["charter.cohort"]);
   if (!RECIPES.includes(told.recipe)) throw new BadMessage(["charter.recipe"]);
@@ -69,10 +61,10 @@ export async function charterFrom(bytes) {
   return /** @type {SumsCharter} */ (told);
 }
 
-/** Refuse what cannot be said of a proof: a charter without one does not name its projections.
+/** Refuse what cannot be said of a proof; all is 0 where there is none.
  * @type {(told: Record<string, any>) => void} */
 function checkProof(told) {
-  const check = "projections" in told ? checkParameters(told.projections) : { limit: undefined, proofBytes: 0 };
+  const check = told.projections ? checkParameters(told.projections) : { limit: 0, proofBytes: 0 };
   if (told.limit !== check.limit || told.proof_bytes !== check.proofBytes) throw new BadMessage(["charter.proof"]);
 }
 
@@ -90,11 +82,11 @@ function checkNoises({ noises, messages, largest_cohort: largest }) {
  * @type {(charter: SumsCharter, stage: number) => number} */
 export const columnsOf = ({ recipe, columns }, stage) => (stage === 0 && recipe === PRIVATE ? 1 : columns);
 
-/** d: numbers a message of this stage, for so many items; a spectral one has the square of a row besides.
- * @type {(charter: SumsCharter, stage: number, block: number) => number} */
-export function lengthOf(charter, stage, block) {
+/** d: numbers a message of this stage; a spectral one has the square of a row besides.
+ * @type {(charter: SumsCharter, stage: number) => number} */
+export function lengthOf(charter, stage) {
   const columns = columnsOf(charter, stage);
-  return charter.recipe === SPECTRAL ? (block + columns) * columns : block * columns;
+  return charter.recipe === SPECTRAL ? (charter.items + columns) * columns : charter.items * columns;
 }
 
 /** What all messages of a life may tell together, squared; infinite where there is no noise.

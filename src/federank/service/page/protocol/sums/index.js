@@ -8,6 +8,7 @@ export * from "./charter.js";
 export * from "./identities.js";
 export * from "./masks.js";
 export * from "./offer.js";
+export * from "./records.js";
 export * from "./rounding.js";
 export * from "./sealing.js";
 export * from "./upload.js";

@@ -1,8 +1,8 @@
 /* The offer (protocol/sums/offer.py): what the helper signs once a round, the same for everybody.
 
 A device takes it if the key that it pinned has signed it, if the charter is the one that it pinned, if stage, clip, scale and noise
-are of the charter's plan, and if model and block are those in its hands. So a leader cannot single a person out by another model,
-another block, another key or less noise.
+are of the charter's plan, and if the model is the one in its hands. So a leader cannot single a person out by another model,
+another key or less noise.
 */
 
 import { BadMessage } from "../wire.js";
@@ -23,7 +23,7 @@ import { PUBLIC_BYTES, SIGNATURE_BYTES, publicKey, verify } from "./identities.j
 /** @import { Bytes } from "./canonical.js" */
 /** @import { SumsCharter } from "./charter.js" */
 
-/** @typedef {{ charter: string, round: number, version: number, model: string, block: string, length: number, stage: number,
+/** @typedef {{ charter: string, round: number, version: number, model: string, length: number, stage: number,
  *   columns: number, clip: string, scale: number, noise: number, key: string, expires: number }} Offer */
 
 export const CLOCKS_APART = 600; // seconds by which a device's clock may be ahead of the helper's
@@ -33,7 +33,6 @@ const FIELDS = {
   round: "number",
   version: "number",
   model: "string",
-  block: "string",
   length: "number",
   stage: "number",
   columns: "number",
@@ -57,16 +56,12 @@ export async function readOffer(bytes, helper) {
   hasFields(offer, "offer", FIELDS);
   const signature = hexadecimal(told.signature, SIGNATURE_BYTES, "offer.signature");
   await verify(helper, "offer", bytesOf(canonical(offer)), signature);
-  for (const name of ["charter", "model", "block"]) hexadecimal(offer[name], 32, `offer.${name}`);
+  for (const name of ["charter", "model"]) hexadecimal(offer[name], 32, `offer.${name}`);
   await publicKey(hexadecimal(offer.key, PUBLIC_BYTES, "offer.key"), "ECDH", []);
   if (Math.min(offer.round, offer.version, offer.stage, offer.noise, offer.expires) < 0 || offer.length < 1)
     throw new BadMessage(["offer.numbers"]);
   return /** @type {Offer} */ (offer);
 }
-
-/** Which items a round's messages cover.
- * @type {(block: Int32Array) => Promise<Bytes>} */
-export const blockDigest = (block) => digest("block", inMemory(block));
 
 /** The model as devices read it: every row, every item's weight, and lambda.
  * @type {(version: number, regulariser: number, weights: Float32Array, vectors: Float32Array) => Promise<Bytes>} */
@@ -92,9 +87,9 @@ export function ratingModelDigest(version, iteration, heard, vectors, implicit) 
   );
 }
 
-/** Refuse an offer that is not about this charter, this model and this block, or that has expired.
- * @type {(offer: Offer, charter: SumsCharter, model: Uint8Array, block: Int32Array, now: number) => Promise<void>} */
-export async function checkOffer(offer, charter, model, block, now) {
+/** Refuse an offer that is not about this charter and this model, or that has expired.
+ * @type {(offer: Offer, charter: SumsCharter, model: Uint8Array, now: number) => Promise<void>} */
+export async function checkOffer(offer, charter, model, now) {
   if (offer.charter !== hexOf(await digest("charter", bytesOf(canonical(charter)))))
     throw new BadMessage(["offer.charter"]);
   if (offer.model !== hexOf(model)) throw new BadMessage(["offer.model"]);
@@ -102,8 +97,6 @@ export async function checkOffer(offer, charter, model, block, now) {
   const asked = [offer.columns, offer.clip, offer.scale, offer.noise];
   if (offer.stage >= charter.messages || asked.some((value, place) => value !== planned[place]))
     throw new BadMessage(["offer.plan"]);
-  const covered = hexOf(await blockDigest(block));
-  if (offer.block !== covered || offer.length !== lengthOf(charter, offer.stage, block.length))
-    throw new BadMessage(["offer.block"]);
+  if (offer.length !== lengthOf(charter, offer.stage)) throw new BadMessage(["offer.length"]);
   if (now > offer.expires + CLOCKS_APART) throw new BadMessage(["offer.expired"]);
 }

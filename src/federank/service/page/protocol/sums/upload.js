@@ -51,7 +51,7 @@ export const roundingChances = (length) => new Uint16Array(systemRandom(2 * leng
 
 /** How many bytes an upload of this many numbers has.
  * @type {(length: number) => number} */
-export const uploadBytes = (length) => HEADER_BYTES + 4 * length;
+const uploadBytes = (length) => HEADER_BYTES + 4 * length;
 
 /** A message in two, and what everything else of its report is tied to.
  * @typedef {{ context: Bytes, mask: Uint32Array<ArrayBuffer>, share: Uint32Array<ArrayBuffer>, partLeader: Bytes,

@@ -39,6 +39,17 @@ def replace_content(connection: Connection, name: str, content: bytes) -> None:
     connection.run("UPDATE facts SET value = ? WHERE name = ?", content, name)
 
 
+def helper_is_away(connection: Connection) -> bool:
+    """Whether the helper did not answer when the leader asked it last."""
+    return bool(get_fact(connection, "helper away"))
+
+
+def note_helper_away(connection: Connection, is_away: bool) -> None:
+    """Note whether the helper answers, for every worker."""
+    with connection.transaction():
+        put_fact(connection, "helper away", is_away)
+
+
 def lock_facts(connection: Connection) -> None:
     """Keep others from writing facts until the transaction ends; with SQLite a transaction does that by itself."""
     if connection.dialect == "postgresql":

@@ -63,12 +63,12 @@ def grant(
 
 
 def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
-    """Those of these tickets whose device has reported in their round, with this ticket or with an older one."""
+    """The uses of those tickets whose device has reported in their round."""
     used: set[bytes] = set()
     for part in _in_parts(ticket.use for ticket in tickets):
         marks = ", ".join("?" * len(part))
         used |= {
-            bytes(row[0]) for row in connection.all(f"SELECT reporter FROM uploads WHERE reporter IN ({marks})", *part)
+            bytes(row[0]) for row in connection.all(f"SELECT ticket FROM uploads WHERE ticket IN ({marks})", *part)
         }
     return used
 
@@ -90,6 +90,14 @@ def _invite(connection: Connection, number: int, devices: list[str]) -> None:
         connection.run(
             f"UPDATE devices SET invitations = invitations + 1, invited_to = ? WHERE device IN ({marks})", number, *part
         )
+
+
+def uncharge(connection: Connection, number: int) -> None:
+    """Give the devices that were invited to this round last their invitation back, within the caller's transaction."""
+    connection.run(
+        "UPDATE devices SET invitations = invitations - 1, invited_to = -1 WHERE invited_to = ? AND invitations > 0",
+        number,
+    )
 
 
 def _in_parts(values: Iterable[Any]) -> Iterator[list[Any]]:

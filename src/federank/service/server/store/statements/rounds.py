@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from federank.service.server.store.database import Connection
 from federank.service.server.store.ending import note_end
-from federank.service.server.store.statements.facts import put_fact
+from federank.service.server.store.recent import note_refused_aggregate
+from federank.service.server.store.statements.facts import get_fact, put_fact
 
 
 class Newest(NamedTuple):
@@ -67,21 +68,9 @@ def next_round(connection: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def close_round(connection: Connection, number: int, minimum: int, *, opens_next: bool = False) -> int | None:
-    """End a round: how many reports it has, or None if they are too few and it is abandoned.
-
-    A buffer's next round is opened in the same moment (`opens_next`): there is always one to put an Update into.
-    """
+def close_round(connection: Connection, number: int, minimum: int) -> int | None:
+    """End a round: how many reports it has, or None if they are too few and it is abandoned."""
     with connection.transaction():
-        if opens_next:
-            connection.run(
-                "INSERT INTO rounds (number, version, state) SELECT number + 1, version, 'open' FROM rounds"
-                " WHERE number = ? AND state = 'open' ON CONFLICT (number) DO NOTHING",
-                number,
-            )
-            connection.run(
-                "INSERT INTO grants (round, granted) VALUES (?, 0) ON CONFLICT (round) DO NOTHING", number + 1
-            )
         closed = connection.run("UPDATE rounds SET state = 'closed' WHERE number = ? AND state = 'open'", number)
         if not closed and state_of_round(connection, number) == "abandoned":
             return None  # the operator has gone back to an earlier version
@@ -95,10 +84,27 @@ def close_round(connection: Connection, number: int, minimum: int, *, opens_next
         return None
 
 
-def ask_to_close(connection: Connection, number: int, minimum: int) -> int | None:
-    """Ask the leader to end a round now; if it has fewer reports than `minimum`, how many it has."""
-    reports = count_reports(connection, number)
-    if reports < minimum:
-        return reports
+def abandon_closed(connection: Connection, number: int) -> None:
+    """End a closed round without a new version, within the caller's transaction: the bytes of its uploads go."""
+    note_end(connection, number)
+    abandoned = connection.run(
+        "UPDATE rounds SET state = 'abandoned',"
+        " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number)"
+        " WHERE number = ? AND state = 'closed'",
+        number,
+    )
+    if abandoned:
+        connection.run("UPDATE tallies SET abandoned = abandoned + 1")
+    connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
+
+
+def note_rejected(connection: Connection, number: int, reason: str) -> None:
+    """Count an aggregate that was not applied, within the caller's transaction; the operator sees the last reason."""
+    count = int((get_fact(connection, "rejected") or {}).get("count", 0))
+    put_fact(connection, "rejected", {"count": count + 1, "round": number, "reason": reason})
+    note_refused_aggregate(connection, number)
+
+
+def ask_to_close(connection: Connection, number: int) -> None:
+    """Ask the leader to end a round now."""
     put_fact(connection, "close", number)
-    return None

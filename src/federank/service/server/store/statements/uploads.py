@@ -1,8 +1,8 @@
 """Uploads: how one is kept, once, and how a round's are read to be added up.
 
-An upload is one row, inserted while its round is open. Its ticket is the row's key, so it cannot be there twice; its
-device and the round that takes it in are another key, so that a device has one voice in a fold. A round's Updates are
-added up in the order of their digests, which is the same whoever arrived first.
+An upload is one row, inserted while its round is open. Its key is the use of its ticket: one for each device and round,
+so that a device has one voice in a fold. A round's Updates are added up in the order of their digests, which is the
+same whoever arrived first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from federank.service.server.store.database import Connection, StoreAway
 from federank.service.server.tickets import Ticket, use_of
 
-Outcome = Literal["stored", "again", "repeated", "reported", "late", "gone", "banned"]
+Outcome = Literal["stored", "again", "repeated", "late", "gone", "banned"]
 
 
 class Upload(NamedTuple):
@@ -21,40 +21,30 @@ class Upload(NamedTuple):
 
     device: str
     ticket: Ticket
-    ticket_key: bytes
     kind: str
     digest: bytes
     body: bytes
     clipped: int
 
 
-def keep_upload(connection: Connection, upload: Upload, staleness: int | None) -> tuple[Outcome, int]:
+def keep_upload(connection: Connection, upload: Upload) -> tuple[Outcome, int]:
     """Store an upload in the open round, within the caller's transaction; what became of it, and its round. Idempotent.
 
-    Without `staleness` the ticket must be of the open round and its version; with it, of a version at most so many
-    behind.
+    The ticket must be of the open round and its version.
     """
     known = connection.one("SELECT digest, round FROM uploads WHERE ticket = ?", upload.ticket.use)
     if known is not None:
         return ("again" if bytes(known[0]) == upload.digest else "repeated"), int(known[1])
     # The lock keeps the round from being closed before this upload is in.
-    open_now = f"SELECT number, version FROM rounds WHERE state = 'open'{connection.share_lock()}"
-    now = connection.one(open_now)
-    if now is None and staleness is not None:
-        now = connection.one(open_now)  # who waited for the lock of a closing round sees its successor only now
-    if now is None:
-        return "late", upload.ticket.round_number
-    number, version = int(now[0]), int(now[1])
-    ticket = upload.ticket
-    exact = (number, version) == (ticket.round_number, ticket.version)
-    if not (exact if staleness is None else version - ticket.version <= staleness):
-        return "late", upload.ticket.round_number
+    now = connection.one(f"SELECT number, version FROM rounds WHERE state = 'open'{connection.share_lock()}")
+    number = upload.ticket.round_number
+    if now is None or (int(now[0]), int(now[1])) != (number, upload.ticket.version):
+        return "late", number
     inserted = connection.run(
-        "INSERT INTO uploads (ticket, reporter, round, kind, digest, size, clipped, body)"
-        " SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ? AND banned = 0)"
+        "INSERT INTO uploads (ticket, round, kind, digest, size, clipped, body)"
+        " SELECT ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ? AND banned = 0)"
         " ON CONFLICT DO NOTHING",
         upload.ticket.use,
-        use_of(upload.ticket_key, upload.device, number),
         number,
         upload.kind,
         upload.digest,
@@ -72,7 +62,7 @@ def _why_not(connection: Connection, upload: Upload) -> Outcome:
     if known is not None:
         return "again" if bytes(known[0]) == upload.digest else "repeated"
     row = connection.one("SELECT banned FROM devices WHERE device = ?", upload.device)
-    return "gone" if row is None else "banned" if row[0] else "reported"
+    return "gone" if row is None else "banned"
 
 
 def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
@@ -83,17 +73,32 @@ def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
     now = connection.one(f"SELECT number FROM rounds WHERE state = 'open'{connection.share_lock()}")
     if now is not None:
         connection.run(
-            "DELETE FROM uploads WHERE reporter = ? AND ticket NOT IN (SELECT ticket FROM reports)",
+            "DELETE FROM uploads WHERE ticket = ? AND ticket NOT IN (SELECT ticket FROM reports)",
             use_of(ticket_key, device, int(now[0])),
         )
 
 
-def outcome_of(connection: Connection, use: bytes) -> tuple[str, str] | None:
-    """What became of the upload of a ticket, as far as it was looked at, and the state of its round."""
+class Fate(NamedTuple):
+    """What is known of an upload: why it was left out (if it was), its round's state, and the helper's record of it."""
+
+    outcome: str
+    state: str
+    is_confirmed: bool  # under secure aggregation: the helper has ended the round too
+    helper_record: bytes  # under secure aggregation, and once the helper has sent it
+
+
+def outcome_of(connection: Connection, use: bytes) -> Fate | None:
+    """What became of the upload of a ticket, and of its round.
+
+    The helper ends a round before it offers the next one: where there is a later offer, no record of it will come.
+    """
     row = connection.one(
-        "SELECT u.outcome, r.state FROM uploads u JOIN rounds r ON r.number = u.round WHERE u.ticket = ?", use
+        "SELECT u.outcome, r.state, s.round IS NULL OR LENGTH(s.helper_record) > 0"
+        " OR EXISTS (SELECT 1 FROM sums WHERE sums.round > s.round), s.helper_record"
+        " FROM uploads u JOIN rounds r ON r.number = u.round LEFT JOIN sums s ON s.round = u.round WHERE u.ticket = ?",
+        use,
     )
-    return None if row is None else (str(row[0]), str(row[1]))
+    return None if row is None else Fate(str(row[0]), str(row[1]), bool(row[2]), bytes(row[3] or b""))
 
 
 def bodies_in_order(connection: Connection, number: int) -> Iterator[tuple[str, bytes]]:

@@ -26,7 +26,7 @@ const MOST_DRAWS = 8;
 
 /** How many bytes an upload of this many numbers has.
  * @type {(parameters: Parameters, length: number) => number} */
-export const checkedBytes = (parameters, length) => HEADER_BYTES + 4 * length + parameters.proofBytes;
+const checkedBytes = (parameters, length) => HEADER_BYTES + 4 * length + parameters.proofBytes;
 
 /** A message with its proof, as the bytes of an upload. Where its projections are by chance outside of what can be proved, secrets
  * are drawn again.

@@ -1,0 +1,91 @@
+"""Health of a federation: one state with its reasons, worked out here and shown wherever a state is shown.
+
+    failing     the federation does not learn, or its model cannot be used
+    attention   it learns, and its operator should look at something
+    ok          neither
+
+The public status, the operator's overview and page, and the gauge `federank_health` all show this state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from federank.service.server.federation.signals import Extent
+from federank.service.server.store.recent import RecentRounds
+
+OK, ATTENTION, FAILING = "ok", "attention", "failing"
+LEVELS = {OK: 0, ATTENTION: 1, FAILING: 2}
+"""The states as the gauge has them; the worst reason decides."""
+IN_A_ROW = 3
+"""Discarded rounds in a row, up to the latest, after which a federation does not learn."""
+DISCARDED_SHARE = 0.3
+"""Share of the recent rounds that may be discarded before the operator should look."""
+SCALES = 2.0
+"""A row of a rating model that is longer than this many times the highest rating has diverged: trained models have
+rows about as long as the square root of the highest rating."""
+LARGEST_ROW = 1e6
+"""The same where nothing is rated and scores have no scale."""
+
+
+class HealthInputs(NamedTuple):
+    """What the health of a federation follows from."""
+
+    recent: RecentRounds = RecentRounds()
+    model: Extent = Extent()
+    highest: float | None = None  # rating of the scale; None where nothing is rated
+    helper_away: bool = False
+    store_away: bool = False
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a federation is not well: a code, how bad it is, and of how many recent rounds it is true, if of rounds."""
+
+    code: str
+    state: str
+    count: int = 0
+    of: int = 0
+
+
+class Health(NamedTuple):
+    """The state of a federation, and every reason for it, the worst first."""
+
+    state: str = OK
+    reasons: tuple[Reason, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is sent."""
+        return {"state": self.state, "reasons": [asdict(reason) for reason in self.reasons]}
+
+
+def health_of(inputs: HealthInputs) -> Health:
+    """The state that follows from the inputs."""
+    reasons = [*_of_the_model(inputs), *_of_the_rounds(inputs.recent)]
+    if inputs.helper_away:
+        reasons.append(Reason("helper-away", FAILING))
+    if inputs.store_away:
+        reasons.append(Reason("store-away", FAILING))
+    reasons.sort(key=lambda reason: -LEVELS[reason.state])
+    return Health(reasons[0].state if reasons else OK, tuple(reasons))
+
+
+def _of_the_model(inputs: HealthInputs) -> list[Reason]:
+    longest = LARGEST_ROW if inputs.highest is None else SCALES * inputs.highest
+    if not inputs.model.is_finite:
+        return [Reason("model-not-finite", FAILING)]
+    return [Reason("model-out-of-scale", FAILING)] if inputs.model.longest_row > longest else []
+
+
+def _of_the_rounds(recent: RecentRounds) -> list[Reason]:
+    ended, discarded = len(recent.discarded), sum(recent.discarded)
+    in_a_row = next((n for n, was_discarded in enumerate(recent.discarded) if not was_discarded), ended)
+    reasons = []
+    if in_a_row >= IN_A_ROW:
+        reasons.append(Reason("no-round-aggregated", FAILING, in_a_row, ended))
+    elif discarded and discarded >= DISCARDED_SHARE * ended:
+        reasons.append(Reason("rounds-discarded", ATTENTION, discarded, ended))
+    if recent.refused:
+        reasons.append(Reason("aggregates-refused", ATTENTION, recent.refused, ended))
+    return reasons
