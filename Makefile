@@ -1,4 +1,4 @@
-# Two commands are all the set-up there is: `make demo` and `make test`.
+# `make demo` and `make test` need no other set-up.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,24 +9,26 @@ WORKERS ?= auto
 # Tests start hundreds of Python processes: what Python has compiled is kept, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo visit test check habits check-format check-lint check-types check-imports check-page check-javascript
+.PHONY: demo visit test test-all check check-format check-lint check-types check-imports check-page check-javascript
 .PHONY: check-prettier check-eslint check-tsc bench docs notebook release clean
 
 demo: $(VENV)/.product
 	$(RUN) -m federank demo
 
 visit: $(VENV)/.service
-	$(RUN) -m federank demo --serve --films $(if $(HOST),--host $(HOST))
+	$(RUN) -m federank demo --serve --films $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT))
 
+# Everything that needs no browser, database server or Node, and takes minutes.
 test: $(VENV)/.tests
+	$(RUN) -m pytest -n $(WORKERS) -m "not slow" --hypothesis-profile=quick
+
+# All tests: browsers, PostgreSQL, Ray, crashes, packaging and real data too. What is not installed is skipped, with the reason.
+test-all: $(VENV)/.tests
 	$(RUN) -m pytest -n $(WORKERS)
 
-# Habits first, all at once; then the tests that are not slow, with fewer made-up examples than `make test` tries.
-check: $(VENV)/.habits
-	@$(MAKE) --no-print-directory -j 2 habits
-	$(RUN) -m pytest -n $(WORKERS) -q -m "not slow" --hypothesis-profile=quick
-
-habits: check-page check-format check-lint check-types check-imports
+# Format, lint, types, import contracts, the page's JavaScript.
+check: $(VENV)/.dev
+	@$(MAKE) --no-print-directory -j 2 check-page check-format check-lint check-types check-imports
 
 check-format:
 	$(RUN) -m ruff format --check src tests benchmarks
@@ -61,7 +63,7 @@ check-tsc: node_modules/.tools
 	node_modules/.bin/tsc --incremental --tsBuildInfoFile $(KEPT)/tsc.json
 
 bench: $(VENV)/.bench
-	$(RUN) benchmarks/training.py
+	$(RUN) benchmarks/training.py $(if $(REPEATS),--repeats $(REPEATS))
 
 # The site in build/site, to be opened from the file system; a warning, such as a link that leads nowhere, is an error.
 # Only its search needs a web server, such as python -m http.server -d build/site: browsers allow it on no file.
@@ -69,8 +71,8 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
 	@echo "The site is build/site/index.html."
 
-# Execute docs/first-steps.ipynb anew, and keep its answers.
-notebook: $(VENV)/.docs
+# Execute docs/first-steps.ipynb again, and keep its answers.
+notebook: $(VENV)/.product
 	$(RUN) docs/_site/execute.py
 
 # A wheel and a source archive in dist/, checked as a package index checks them.
@@ -96,7 +98,7 @@ $(VENV)/.tests: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --quiet -c constraints.txt -e '.[test,vae]'
 	touch $@ $(VENV)/.service $(VENV)/.product
 
-$(VENV)/.habits: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --quiet -c constraints.txt -e '.[dev,vae]'
 	touch $@ $(VENV)/.tests $(VENV)/.service $(VENV)/.product
 

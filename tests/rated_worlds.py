@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from federank.data.films.films import films, read_films
 from federank.data.interactions import Interactions
 from federank.engines.ratings.federation import RatingFederation
 from federank.protocol.ratings.recipes import PMFSettings, SVDPlusPlusSettings
@@ -27,3 +28,22 @@ def rating_federation(data, method="pmf", **settings):
     """A federation of these people before its first round."""
     kind = {"pmf": PMFSettings, "svdpp": SVDPlusPlusSettings}[method]
     return RatingFederation.established(kind(**({"factors": 4, "initial_range": 0.5} | settings)), data)
+
+
+def rated_films(people, seed=1):
+    """Films with real titles and genres, and ratings from 1 to 5 by made-up people.
+
+    A rating is 3.6 plus the user's bias, the film's quality, the user's taste for its genres, and noise.
+    """
+    liked, table = films(people, seed), read_films()
+    rng = np.random.default_rng(seed)
+    genres = sorted({genre for film in table for genre in film.genres})
+    shares = np.array([[genre in film.genres for genre in genres] for film in table]) / 1.0
+    shares /= shares.sum(axis=1, keepdims=True)
+    quality, biases = rng.normal(0, 0.4, len(table)), rng.normal(0, 0.4, people)
+    tastes = rng.normal(0, 1.0, (people, len(genres)))
+    users, numbers = liked.users, liked.item_ids[liked.items].astype(int) - 1
+    matches = np.einsum("kg,kg->k", tastes[users], shares[numbers])
+    values = 3.6 + biases[users] + quality[numbers] + matches + rng.normal(0, 0.6, len(users))
+    stars = np.clip(np.rint(values), 1, 5)
+    return Interactions.from_columns(liked.user_ids[users], numbers, stars, name="rated films")

@@ -11,8 +11,13 @@ import numba
 import pytest
 
 import federank
-from federank.compiling import code_folder, compiled, sources_of
+from federank.compiling import _forget_old_generations, code_folder, compiled, sources_of
+from federank.protocol.initial import normal_rows
 
+KEPT_NOWHERE = """
+from federank.protocol.initial import normal_rows, _fill
+print(normal_rows(1, 1, seed=1, purpose=1, scale=1.0)[0, 0], type(_fill._cache).__name__)
+"""
 FIRST_NUMBER = """
 from federank.protocol.initial import normal_rows, _fill
 print(normal_rows(1, 1, seed=1, purpose=1, scale=1.0)[0, 0], sum(_fill.stats.cache_hits.values()))
@@ -26,6 +31,16 @@ def first_number(package: Path, cache: Path) -> tuple[float, int]:
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     number, hits = answer.stdout.split()
     return float(number), int(hits)
+
+
+@pytest.mark.parametrize("home", ["/dev/null", "/proc/nowhere"], ids=["no folder", "not to be made"])
+def test_kernels_work_without_a_home(home):
+    environment = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"} | {"HOME": home}
+    command = [sys.executable, "-c", KEPT_NOWHERE]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    number, kept = answer.stdout.split()
+    assert float(number) == normal_rows(1, 1, seed=1, purpose=1, scale=1.0)[0, 0]
+    assert kept == "NullCache", "nothing is kept beside the sources, where an edit would not be noticed"
 
 
 @pytest.mark.slow
@@ -92,3 +107,21 @@ def test_threads_that_import_kernels_at_once_keep_all_of_them_in_the_one_folder(
         sys.setswitchinterval(switches)
     assert {folder.parent for folder in folders} == {Path(code_folder(__file__)) / "allocates"}
     assert before == numba.config.CACHE_DIR
+
+
+def test_pruning_survives_a_folder_that_another_process_removes(tmp_path, monkeypatch):
+    for number in range(20):
+        (tmp_path / str(number)).mkdir()
+    real, gone = Path.stat, tmp_path / "7"
+
+    def stat(self, **options):
+        if self == gone and gone in seen:
+            raise FileNotFoundError(self)
+        seen.add(self)
+        return real(self, **options)
+
+    seen = set()
+    monkeypatch.setattr(Path, "stat", stat)
+    _forget_old_generations(tmp_path)
+    monkeypatch.undo()
+    assert len(list(tmp_path.iterdir())) == 16

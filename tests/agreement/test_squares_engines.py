@@ -1,4 +1,4 @@
-"""One recipe of few messages through both engines: the same scores, for every server step, policy and block.
+"""One recipe of few messages through both engines: the same scores, for every server step and policy.
 
 The engines differ in the order and precision of their sums. Item vectors are known up to the sign and the rotation of
 directions that are equally strong, and they are rounded to bytes for Broadcasts; what must agree is what people see.
@@ -28,11 +28,10 @@ SETTINGS = {
     "cohorts": {"messages": 2, "cohorts": 4},
     "solve": {"messages": 3, "alpha": 2.0, "damping": 0.5},
     "solve in cohorts": {"messages": 2, "cohorts": 3, "alpha": 1.0, "damping": 0.5},
-    "blocks": {"messages": 6, "blocks": 3},
     "adam": {"messages": 4, "server": "adam", "regulariser": 1.0, "alpha": 1.0, "broadcast": "float32"},
     "weight 0": {"messages": 4, "server": "adam", "regulariser": 1.0, "unobserved_weight": 0.0, "broadcast": "float32"},
     "clipped": {"messages": 3, "clip": 0.7},
-    "clipped in blocks": {"messages": 6, "blocks": 2, "clip": 0.7},
+    "solve, clipped": {"messages": 4, "alpha": 1.0, "clip": 0.7},
     "away": {"messages": 2, "rounds": 6, "online": 0.6},
     "lost": {"messages": 3, "dropout": 0.4},
     "policies": {"messages": 3, "policies": policies()},
@@ -65,7 +64,7 @@ def test_engines_learn_the_same_scores(name):
     assert np.abs(scores(fast)).max() > 0.1
 
 
-@pytest.mark.parametrize("name", ["spectral", "cohorts", "solve in cohorts", "clipped in blocks", "noise"])
+@pytest.mark.parametrize("name", ["spectral", "cohorts", "solve in cohorts", "solve, clipped", "noise"])
 def test_threads_change_no_bit(name):
     one, two = pair(name)
     compiled.play(one, one.recipe.rounds, threads=1)

@@ -116,9 +116,9 @@ def test_folds_are_disjoint_and_cover_everything_and_follow_the_seed():
 
 def test_a_split_whose_parts_overlap_is_refused():
     data = history([(0, 0), (0, 1), (1, 0)])
-    with pytest.raises(BadSplit, match="2 interactions are in both train and test"):
+    with pytest.raises(BadSplit, match="2"):
         Split(data, data.take([0, 2]))
-    with pytest.raises(BadSplit, match="both validation and test"):
+    with pytest.raises(BadSplit):
         Split(data.take([0]), data.take([1]), data.take([1, 2]))
 
 
@@ -137,7 +137,7 @@ def test_parts_that_number_differently_are_matched_by_their_ids():
     assert split.train.ratings.tolist() == [1.0, 3.0, 2.0]
     assert split.unseen_items.tolist() == [2]
     assert split_given(load([(1, 5), (2, 5)]), history([(9, 9)])).test.n_users == 3
-    with pytest.raises(BadSplit, match="in both train and test"):
+    with pytest.raises(BadSplit):
         split_given(train, [("ann", 7)])
 
 
@@ -155,18 +155,18 @@ def test_a_split_knows_the_items_that_training_never_shows():
 def test_settings_are_chosen_on_validation_never_on_test():
     split = split_temporal(history([(0, item) for item in range(10)], times=range(10)), test=0.2, validation=0.25)
     assert pairs_of(split.development.test) == pairs_of(split.validation)
-    with pytest.raises(BadSplit, match="no validation part"):
+    with pytest.raises(BadSplit):
         _ = split_temporal(history([(0, 1), (0, 2)], times=[1, 2])).development
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
 def test_a_share_outside_its_range_is_refused(share):
-    with pytest.raises(SettingError, match="a share from 0 to below 1"):
+    with pytest.raises(SettingError, match=r"0.*1"):
         split_temporal(history([(0, 1)], times=[1]), test=share)
 
 
 def test_what_has_no_times_cannot_be_split_by_time():
-    with pytest.raises(DataError, match="has no times"):
+    with pytest.raises(DataError):
         split_temporal(history([(0, 1), (0, 2)]))
 
 

@@ -63,7 +63,7 @@ def test_what_cannot_be_is_refused(asked, sentence):
 
 def test_a_part_that_would_be_empty_is_refused(data):
     division = Division(test=0.2, validation=0.01)
-    with pytest.raises(SettingError, match="The validation part would be empty"):
+    with pytest.raises(SettingError):
         refuse_empty_parts(divide(data, division), division)
     refuse_empty_parts(divide(data, Division()), Division())
 

@@ -27,9 +27,6 @@ def test_a_card_tells_data_settings_training_metrics_and_privacy(tmp_path):
 def test_a_centralised_model_says_where_the_histories_lay(tmp_path):
     fr.MostPopular().fit(SPLIT.train).save(tmp_path / "model")
     card = model_card(tmp_path / "model")
-    assert "There is nothing to choose." in card
-    assert "Nothing was held out with the model" in card
-    assert "Everybody's interactions lay in one place" in card
     assert "federank audit" not in card
 
 

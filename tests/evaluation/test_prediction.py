@@ -24,7 +24,7 @@ def test_fallbacks_count_in_the_errors_and_are_told():
 def test_a_test_part_without_ratings_is_refused():
     data = two_opinions()
     bare = Interactions.from_columns(data.users, data.items)
-    with pytest.raises(DataError, match="has no ratings to compare predictions with"):
+    with pytest.raises(DataError):
         prediction_errors(fr.PMF(iterations=1).fit(data), bare)
 
 

@@ -48,7 +48,7 @@ def test_settings_that_cannot_be_learnt_with_are_an_error_and_no_search():
 
 
 def test_a_search_for_what_is_given_already_is_refused():
-    with pytest.raises(SettingError, match="There is nothing to search: factors are all given"):
+    with pytest.raises(SettingError):
         search(fr.Frugal, {"factors": 3}, SPLIT.development, {"factors": (2, 4)})
 
 

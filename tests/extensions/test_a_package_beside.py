@@ -50,8 +50,8 @@ def python(beside, tmp_path):
 @pytest.mark.slow
 def test_the_command_line_the_library_and_studies_find_them(python, tmp_path):
     data = small_data(tmp_path)
-    assert "Items that were chosen lately." in python("-m", "federank", "train", "--help")
-    assert "In how many days what was chosen" in python("-m", "federank", "train", "recent", "--help")
+    assert "recent" in python("-m", "federank", "train", "--help")
+    assert "--days" in python("-m", "federank", "train", "recent", "--help")
     python("-m", "federank", "train", "recent", "--data", data, "--days", 2, "--out", "runs/recent")
     found = json.loads(python("-m", "federank", "evaluate", "runs/recent", "--at", 5, "--json"))
     assert 0 <= found["first_place@5"] <= found["hit_rate@5"]
@@ -91,10 +91,9 @@ def test_a_federated_method_an_attack_a_policy_and_a_reader_from_outside(python,
         *("-m", "federank", "train", "ballots", "--data", "shop.orders", "--split", "random", "--rounds", 3),
         *("--pi", 0.5, "--out", "runs/ballots", "--quiet"),
     )
-    assert "What was sent, in 57 downloads and 57 uploads" in trained
+    assert "57 downloads and 57" in trained
     audited = python("-m", "federank", "audit", "runs/ballots")
     assert "named_items" in audited
-    assert "Those who send alike" in audited
     again = ("ballots", "--data", "shop.orders", "--split", "random", "--rounds", 2, "--sees", "sums", "--json")
     assert json.loads(python("-m", "federank", "audit", *again))["sees"] == "sums"
     (tmp_path / "mine.toml").write_text(

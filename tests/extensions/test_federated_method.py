@@ -84,7 +84,7 @@ def test_policies_hold_whatever_the_maths_does():
     policy = Policy(sharing="sticky", pi=0.3, basis="shared")
     for user, profile in seen:
         assert profile == set(outward(policy, 5, user, data.profiles.of(user), data.n_items).profile.tolist())
-    with pytest.raises(SettingError, match="sharing is 'as-published'"):
+    with pytest.raises(SettingError, match="'as-published'"):
         Factors(sharing="as-published")
 
 
@@ -102,7 +102,7 @@ def test_what_it_sends_is_audited():
     assert reading.attacks["magnitude"]["auc"] > 0.9
     sums = fr.audit_model(model, sees="sums").findings[-1]
     assert set(sums.attacks) == {"popularity", "membership"}
-    with pytest.raises(SettingError, match="No server sees 'helper'"):
+    with pytest.raises(SettingError, match="'helper'"):
         fr.audit_model(model, sees="helper")
 
 
@@ -122,7 +122,7 @@ def test_an_attack_of_ones_own_is_judged_beside_ours():
     found = fr.audit_model(model).findings[-1].attacks
     assert found["loud"]["auc"] == found["magnitude"]["auc"]
     assert "hopeless" not in found
-    with pytest.raises(SettingError, match="does not say what it understands"):
+    with pytest.raises(SettingError):
         fr.register_attack(lambda view: view)
 
 
@@ -139,9 +139,9 @@ def test_a_policy_of_ones_own_decides_what_stands_for_a_history(tmp_path):
         assert (np.diff(outwards.starts) == 2).all()
         model.save(tmp_path / model.name)
         assert fr.load_model(tmp_path / model.name).choices.kinds[0].sharing == "smallest"
-    with pytest.raises(SettingError, match="needs the basis shared"):
+    with pytest.raises(SettingError):
         Policy(sharing="smallest", pi=1.0, basis="history")
-    with pytest.raises(SettingError, match="sharing is 'smalest'; it can be as-published or sticky or deniable or sm"):
+    with pytest.raises(SettingError, match="'smalest'"):
         Policy(sharing="smalest", pi=1.0, basis="shared")
 
 
@@ -151,9 +151,9 @@ def test_a_reader_of_ones_own_reads_files_of_its_suffix(tmp_path):
     (tmp_path / "some.pairs").write_text("ann tea\nbob milk\n")
     assert fr.load(tmp_path / "some.pairs").item_ids.tolist() == ["milk", "tea"]
     (tmp_path / "some.pairs").write_bytes(b"\xff")
-    with pytest.raises(BadFile, match=r"cannot be read by the reader of \.pairs files: UnicodeDecodeError"):
+    with pytest.raises(BadFile):
         fr.load(tmp_path / "some.pairs")
-    with pytest.raises(SettingError, match=r"that end in \.csv are read here already"):
+    with pytest.raises(SettingError):
         fr.register_reader(print, "csv")
 
 

@@ -39,7 +39,7 @@ def test_a_registered_method_is_found_by_its_name(tmp_path):
     assert "alphabetical" in method_names()
     model.save(tmp_path / "model", split)
     assert fr.load_model(tmp_path / "model").recommend(0, 3) == model.recommend(0, 3)
-    with pytest.raises(SettingError, match="has no setting 'epochs'; it has none"):
+    with pytest.raises(SettingError, match="'epochs'"):
         fr.fit("alphabetical", split, epochs=3)
 
 
@@ -57,13 +57,13 @@ def test_what_is_no_method_is_refused_with_a_sentence():
         def _learn(self, train, conduct):
             pass
 
-    with pytest.raises(SettingError, match="has no name; add a line such as name = 'mine'"):
+    with pytest.raises(SettingError, match="'mine'"):
         fr.register(Nameless)
-    with pytest.raises(SettingError, match="is the name of a method that is here already"):
+    with pytest.raises(SettingError):
         fr.register(Taken)
-    with pytest.raises(SettingError, match="lacks _restore, _score_users, _shared_arrays"):
+    with pytest.raises(SettingError, match=r"score_users.*shared_arrays"):
         fr.register(Half)
-    with pytest.raises(SettingError, match="No method is called 'half'"):
+    with pytest.raises(SettingError, match="'half'"):
         fr.fit("half", two_tastes())
 
 
@@ -81,12 +81,12 @@ def test_a_registered_metric_is_part_of_every_evaluation():
         "users",
         "user_coverage",
     }
-    with pytest.raises(SettingError, match="cannot be a new metric"):
+    with pytest.raises(SettingError):
         fr.register_metric(last_place, "ndcg")
 
 
 def test_an_entry_point_that_cannot_be_loaded_is_named(monkeypatch):
     broken = EntryPoint("broken", "no_such_package.module:Broken", "federank.methods")
     monkeypatch.setattr(extensions, "_points", lambda kind: {"broken": broken} if kind == "methods" else {})
-    with pytest.raises(SettingError, match=r"'broken' of the methods comes from .* cannot be loaded: ModuleNotFound"):
+    with pytest.raises(SettingError, match="'broken'"):
         fr.fit("broken", two_tastes())

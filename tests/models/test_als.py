@@ -56,5 +56,5 @@ def test_somebody_new_with_the_history_of_somebody_known_gets_their_vector():
 
 
 def test_what_nobody_has_may_not_count_for_more_than_what_they_have():
-    with pytest.raises(fr.FedeRankError, match="would count for more than what they have"):
+    with pytest.raises(fr.FedeRankError):
         fr.IALS(alpha=0.5, unobserved_weight=2.0)

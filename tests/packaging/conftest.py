@@ -1,15 +1,12 @@
 """The wheel that `pip wheel .` makes, built once for all the tests that install it."""
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.packaging.environments import PIP, ROOT
+from tests.packaging.environments import PIP, ROOT, skip_without_index
 
 from federank.studies.results.locking import alone
-
-NO_INDEX = ("No matching distribution found for hatchling", "Failed to establish a new connection")
 
 
 @pytest.fixture(scope="session")
@@ -24,11 +21,7 @@ def wheel(tmp_path_factory, worker_id) -> Path:
             made = subprocess.run(
                 [*PIP, "wheel", "--no-deps", "--wheel-dir", folder, ROOT], capture_output=True, text=True, check=False
             )
-            if any(sign in made.stderr for sign in NO_INDEX):
-                message = "packages are needed for this test, and no index of them can be reached"
-                if "packages" in os.environ.get("FEDERANK_TESTS_MUST_NOT_SKIP", "").split():
-                    pytest.fail(message)
-                pytest.skip(message)
+            skip_without_index(made.stderr)
             assert made.returncode == 0, made.stderr
     [found] = folder.glob("*.whl")
     return found

@@ -1,14 +1,12 @@
 """The ledger: what has left a device, as its owner may read it and as an observer would."""
 
-import json
-
 import numpy as np
 import pytest
 from tests.squares_worlds import devices_of, some_people, squares_federation
 
 from federank.engines.squares.reference import SquaresFleetInMemory
 from federank.errors import BadFile
-from federank.protocol.ledger import Entry, Ledger, SentMessage, read_ledger
+from federank.protocol.ledger import Entry, Ledger, SentMessage
 from federank.protocol.messages import Update
 from federank.protocol.policies.policy import Outward
 from federank.protocol.round import play_round
@@ -57,14 +55,6 @@ def test_the_disclosed_share_counts_what_is_really_ones_own():
     assert ledger().disclosed([]) == 0
 
 
-@pytest.mark.parametrize("name", ["ledger.csv", "ledger.json"])
-def test_an_exported_ledger_comes_back_whole(tmp_path, name):
-    path = tmp_path / name
-    ledger().write(path)
-    assert read_ledger(path) == ledger()
-    assert [child.name for child in tmp_path.iterdir()] == [name]
-
-
 def test_rows_are_plain_values():
     assert ledger().to_rows()[0] == {
         "item": 2,
@@ -78,19 +68,10 @@ def test_rows_are_plain_values():
     assert Ledger.from_rows(as_in_sqlite) == ledger()
 
 
-@pytest.mark.parametrize(
-    "content", ["item,real\n1,True\n", "item,first_round,last_round,times_liked\nx,1,1,1\n", "\x00"]
-)
-def test_what_is_no_ledger_is_refused(tmp_path, content):
-    path = tmp_path / "ledger.csv"
-    path.write_text(content + "1,2\n")
-    with pytest.raises(BadFile, match="ledger"):
-        read_ledger(path)
-
-
-def test_a_ledger_that_cannot_be_written_leaves_nothing_behind(tmp_path):
-    with pytest.raises(BadFile, match="cannot be written"):
-        ledger().write(tmp_path / "missing" / "ledger.csv")
+@pytest.mark.parametrize("row", [{}, {"item": "x"}, {"item": 1, "real": 2}])
+def test_rows_that_cannot_be_read_are_refused(row):
+    with pytest.raises(BadFile):
+        Ledger.from_rows([row])
 
 
 def with_messages():
@@ -114,43 +95,8 @@ def test_a_message_made_from_everything_is_entered_with_what_stood_for_the_histo
     assert kept.disclosed([2, 9, 30, 31]) == 0.5
 
 
-@pytest.mark.parametrize("name", ["ledger.csv", "ledger.json"])
-def test_an_exported_ledger_of_messages_comes_back_whole(tmp_path, name):
-    path = tmp_path / name
-    with_messages().write(path)
-    assert read_ledger(path) == with_messages()
+def test_messages_survive_their_rows():
     assert Ledger.from_rows(with_messages().to_rows(), with_messages().message_rows()) == with_messages()
-
-
-def test_a_message_is_one_line_of_the_table_that_names_no_item(tmp_path):
-    path = tmp_path / "ledger.csv"
-    with_messages().write(path)
-    lines = path.read_text().splitlines()
-    assert lines[0] == "item,first_round,last_round,times_liked,times_compared,real,message,of"
-    assert lines[-1] == ",6,6,2,,,2,5"
-    assert lines[1] == "2,4,4,1,0,True,,"
-
-
-def test_a_ledger_without_messages_is_written_as_version_0_1_0_wrote_it_and_such_a_one_opens(tmp_path):
-    path = tmp_path / "ledger.csv"
-    path.write_text("item,first_round,last_round,times_liked,times_compared,real\n2,3,9,2,0,True\n4,3,9,0,2,\n")
-    old = read_ledger(path)
-    assert (old.messages, list(old.entries)) == ([], [2, 4])
-    again = tmp_path / "again.csv"
-    old.write(again)
-    assert again.read_text().splitlines() == path.read_text().splitlines()
-    as_list = tmp_path / "ledger.json"
-    old.write(as_list)
-    assert isinstance(json.loads(as_list.read_text()), list)
-    assert read_ledger(as_list) == old
-
-
-@pytest.mark.parametrize("content", ['{"items": []}', '"ledger"', '{"items": [], "messages": [{"number": 1}]}', "[1]"])
-def test_json_that_is_no_ledger_is_refused(tmp_path, content):
-    path = tmp_path / "ledger.json"
-    path.write_text(content)
-    with pytest.raises(BadFile, match="ledger"):
-        read_ledger(path)
 
 
 def test_the_ledgers_of_the_reference_engine_tell_every_message_and_what_it_was_made_from():
@@ -164,16 +110,3 @@ def test_the_ledgers_of_the_reference_engine_tell_every_message_and_what_it_was_
         assert all(message.allowed == device.messages for message in kept.messages)
         expected = device.outward.profile if device.spent else []
         np.testing.assert_array_equal(kept.liked(), expected)
-
-
-def test_a_ledger_that_a_device_exported_is_read_by_ids_or_where_they_are_numbers_as_they_are(tmp_path):
-    path = tmp_path / "ledger.csv"
-    path.write_text("item,title,first_round,last_round,times_liked,times_compared,real\n4,Mill,3,9,2,0,True\n")
-    assert read_ledger(path).entries == {4: Entry(4, 3, 9, 2, 0, True)}
-    assert read_ledger(path, ["7", "4"]).entries == {1: Entry(1, 3, 9, 2, 0, True)}
-    with pytest.raises(BadFile, match="such as '4'; the ids of the catalogue"):
-        read_ledger(path, ["7", "8"])
-    path.write_text("item,title,first_round,last_round,times_liked,times_compared,real\nmill,Mill,3,9,2,0,True\n")
-    with pytest.raises(BadFile, match="such as 'mill'"):
-        read_ledger(path)
-    assert list(read_ledger(path, ["mill"]).entries) == [0]

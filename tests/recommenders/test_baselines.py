@@ -12,7 +12,7 @@ from federank.data.interactions import Interactions
 from federank.data.loading import load
 from federank.data.splits import split_temporal
 from federank.engines.conduct import Conduct
-from federank.errors import Diverged, SettingError
+from federank.errors import Diverged, MissingExtra, SettingError
 from federank.evaluation.evaluate import evaluate
 from federank.protocol.squares.codec import dense_bytes, squares_broadcast_bytes, squares_update_bytes
 from federank.recommenders.methods.fcf import FCF
@@ -166,7 +166,7 @@ def test_fcf_with_another_seed_starts_elsewhere():
 def test_fcf_that_leaves_the_range_of_numbers_says_what_to_do():
     with (
         np.errstate(over="ignore", invalid="ignore"),
-        pytest.raises(Diverged, match="learning_rate 1e\\+38 is too large"),
+        pytest.raises(Diverged, match=r"learning_rate.*38"),
     ):
         FCF(factors=3, rounds=5, learning_rate=1e38).fit(TASTES)
 
@@ -193,15 +193,16 @@ def test_the_vae_learns_from_all_for_all_epochs_when_nothing_is_held_back():
 @pytest.mark.slow
 def test_the_vae_that_leaves_the_range_of_numbers_says_what_to_do():
     pytest.importorskip("jax", reason="Mult-VAE learns with JAX: install federank[vae]")
-    with pytest.raises(Diverged, match="learning_rate 1e\\+30 is too large for this data"):
+    with pytest.raises(Diverged, match=r"learning_rate.*30"):
         MultVAE(topology="8-2-8", epochs=20, learning_rate=1e30, held_back=0.0).fit(TASTES)
 
 
 @pytest.mark.slow
 def test_without_jax_the_vae_names_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)  # what Python keeps for a package that cannot be imported
-    with pytest.raises(SettingError, match=r'they are not installed; run: pip install "federank\[vae\]"'):
+    with pytest.raises(MissingExtra) as missing:
         MultVAE(epochs=1).fit(TASTES)
+    assert missing.value.extra == "vae"
 
 
 @pytest.mark.slow

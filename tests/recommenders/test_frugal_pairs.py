@@ -107,7 +107,6 @@ def test_only_a_sticky_share_of_each_history_is_used_outwards():
     [
         ({"loss": "hinge"}, "loss is 'hinge'; it can be squares or pairs"),
         ({"loss": "pairs", "alpha": 1.0}, "alpha is 1.0, but it belongs to the loss squares"),
-        ({"loss": "pairs", "blocks": 2}, "blocks is 2, but it belongs to the loss squares"),
         ({"loss": "pairs", "server": "adam"}, "server is 'adam', but it belongs to the loss squares"),
         ({"item_pull": 3.0}, "item_pull is 3.0, but it belongs to the loss pairs"),
         ({"triples": 5}, "triples is 5, but it belongs to the loss pairs"),

@@ -39,7 +39,7 @@ def test_the_history_of_somebody_known_gets_the_list_that_they_have():
 
 
 def test_a_method_without_histories_takes_nobody_in():
-    with pytest.raises(SettingError, match="MostPopular cannot take in somebody new"):
+    with pytest.raises(SettingError):
         fr.enrol(fr.MostPopular().fit(PEOPLE), history=[1])
 
 
@@ -75,7 +75,7 @@ def test_of_a_pair_that_is_in_both_the_new_row_counts():
     model = fr.Biases().fit(known).fit_more([(1, 2, 1.0), (3, 3, 5.0)])
     assert model.training.ratings.tolist() == [3.0, 1.0, 2.0, 5.0]
     assert model.user_ids.tolist() == [1, 2, 3]
-    with pytest.raises(DataError, match="rows with ratings, and the new rows have none"):
+    with pytest.raises(DataError):
         model.fit_more([(1, 2)])
 
 
@@ -86,7 +86,7 @@ def test_somebody_new_is_known_by_their_ratings(kind):
     own = {int(data.item_ids[i]): float(r) for i, r in zip(data.items[:12], data.ratings[:12], strict=True)}
     person = fr.enrol(model, history=own)
     assert np.abs(person.score(list(own)) - list(own.values())).mean() < 1
-    with pytest.raises(SettingError, match="give them by item"):
+    with pytest.raises(SettingError):
         fr.enrol(model, history=[1])
-    with pytest.raises(SettingError, match="must lie between 1 and 5"):
+    with pytest.raises(SettingError, match=r"1.*5"):
         fr.enrol(model, history={0: 9.0})

@@ -28,7 +28,7 @@ from federank.service.server.logs import Log
 from federank.service.server.service import open_service
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.schema import migrate
+from federank.service.server.store.schema import create_tables
 
 ITEMS, FACTORS, TRIPLES = 12, 3, 4
 TENSORS = {"Content-Type": "application/octet-stream"}
@@ -75,7 +75,7 @@ def establish_small(address, rounds=None, data=None, **settings):
     """Found the small federation in a store; the operator's token."""
     database = Database(address)
     with database.connection() as connection:
-        migrate(connection)
+        create_tables(connection)
         chosen = FPLSettings(**({"factors": FACTORS, "triples": TRIPLES, "learning_rate": 0.5} | settings))
         token = establish(connection, chosen, data or small_world(), RoundSettings(**(rounds or {})))
     database.release()

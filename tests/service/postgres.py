@@ -16,26 +16,26 @@ from tests.late import psycopg
 class PostgreSQL:
     """A server that can be stopped and started; `database()` gives an empty one."""
 
-    def __init__(self, programs: Path) -> None:
-        self._programs = programs
-        self._folder = Path(tempfile.mkdtemp(prefix="federank-pg-"))
+    def __init__(self, programs: Path, owner: str = "federank") -> None:
+        self.owner, self._programs = owner, programs
+        self.folder = Path(tempfile.mkdtemp(prefix="federank-pg-"))
         self._user = _other_user() if os.getuid() == 0 else None
         if self._user:
-            os.chown(self._folder, *_ids(self._user))
+            os.chown(self.folder, *_ids(self._user))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self._process = None
-        data = self._folder / "data"
+        data = self.folder / "data"
         made = self._run(
-            "initdb", "-D", data, "-U", "federank", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"
+            "initdb", "-D", data, "-U", self.owner, "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"
         )
         assert made.returncode == 0, made.stderr.decode()
 
     def start(self) -> None:
         arguments = [
             self._programs / "postgres",
-            *("-D", self._folder / "data", "-k", self._folder, "-p", self.port),
+            *("-D", self.folder / "data", "-k", self.folder, "-p", self.port),
             *("-c", "listen_addresses=127.0.0.1", "-c", "max_connections=60", "-c", "shared_buffers=16MB"),
         ]
         self._process = subprocess.Popen(
@@ -62,7 +62,7 @@ class PostgreSQL:
 
     def remove(self) -> None:
         self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def database(self) -> str:
         """The one database, emptied: quicker than a new one for each test."""
@@ -77,7 +77,7 @@ class PostgreSQL:
         return address
 
     def address(self, name: str) -> str:
-        return f"postgresql://federank@127.0.0.1:{self.port}/{name}"
+        return f"postgresql://{self.owner}@127.0.0.1:{self.port}/{name}"
 
     def _run(self, program, *arguments):
         command = [str(self._programs / program), *map(str, arguments)]
@@ -85,9 +85,9 @@ class PostgreSQL:
 
     def _as_user(self):
         if self._user is None:
-            return {"cwd": self._folder}
+            return {"cwd": self.folder}
         user, group = _ids(self._user)
-        return {"cwd": self._folder, "user": user, "group": group, "extra_groups": []}
+        return {"cwd": self.folder, "user": user, "group": group, "extra_groups": []}
 
 
 def _other_user() -> str:

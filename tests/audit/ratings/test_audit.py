@@ -103,9 +103,9 @@ def test_what_was_learnt_is_audited_the_same_from_its_folder(tmp_path):
 
 def test_what_a_rating_audit_cannot_do_is_said():
     data = rated_world()
-    with pytest.raises(SettingError, match="not audited yet"):
+    with pytest.raises(SettingError):
         audit_rating_training(PMF(**SETTINGS), data, sees="sums")
     with pytest.raises(SettingError, match="Without a federation"):
         audit_rating_training(PMF(**(SETTINGS | {"rho": 0, "federated": False})), data)
-    with pytest.raises(SettingError, match="at least 1"):
+    with pytest.raises(SettingError, match="people is 0"):
         audit_rating_training(PMF(**SETTINGS), data, people=0)

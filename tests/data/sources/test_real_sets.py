@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from federank.data.loading import load
-from federank.data.sources.formats.movielens_folds import read_movielens_folds
 
 
 @pytest.mark.parametrize(
@@ -54,15 +53,6 @@ def test_movielens_100k_has_nineteen_genres(real_data: Path) -> None:
     assert data.titles[data.item_index(2)] == "GoldenEye (1995)"
     assert data.categories.of(data.item_index(2)) == ("Action", "Adventure", "Thriller")
     assert len(data.categories.names) == 19
-
-
-def test_movielens_100k_folds_part_the_whole_five_times(real_data: Path) -> None:
-    whole = load(real_data / "ml-100k" / "ml-100k.zip")
-    folds = read_movielens_folds(real_data / "ml-100k" / "ml-100k.zip")
-    assert [(len(base), len(test)) for base, test in folds] == [(80_000, 20_000)] * 5
-    tested = [test.users.astype(np.int64) * whole.n_items + test.items for _, test in folds]
-    assert len(np.unique(np.concatenate(tested))) == len(whole)
-    assert all(part.user_ids.tolist() == whole.user_ids.tolist() for fold in folds for part in fold)
 
 
 def test_foursquare_venues_have_their_kinds(real_data: Path) -> None:

@@ -15,7 +15,7 @@ PEOPLE = some_people()
     [
         {"messages": 3},
         {"messages": 2, "cohorts": 3, "broadcast": "float32"},
-        {"messages": 4, "blocks": 2},
+        {"messages": 3, "alpha": 1.0},
         {"messages": 3, "dropout": 0.4, "online": 0.7},
     ],
 )

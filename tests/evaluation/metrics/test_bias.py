@@ -86,7 +86,7 @@ def test_groups_of_users_are_told_apart():
 
 def test_a_user_without_a_group_is_refused():
     nobody = np.empty(0, dtype=np.int32)
-    with pytest.raises(DataError, match=r"1 users have no group \(the first: 'bob'\)"):
+    with pytest.raises(DataError, match=r"1.*'bob'"):
         bias_table(films.categories, films, nobody, nobody.reshape(0, 1), {"ann": "young"})
 
 

@@ -114,7 +114,7 @@ def test_nothing_but_a_broadcast_or_an_update_can_be_encoded():
     update, device = update_of(federation)
     assert encode_rating_message(update)
     for private in (device, device.items, federation):
-        with pytest.raises(TypeError, match="only a Broadcast or an Update may cross the wire"):
+        with pytest.raises(TypeError):
             encode_rating_message(private)
 
 

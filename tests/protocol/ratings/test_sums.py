@@ -12,7 +12,7 @@ from federank.protocol.ratings.sums import (
     STANDS_OUT,
     columns_of_gradients,
     dense_gradients,
-    fold_sum_of_gradients,
+    summed_gradients,
 )
 from federank.protocol.sums.rounding import C_INT, round_message
 
@@ -32,6 +32,13 @@ def updates_of(established, shared):
     with words_wrap_around():
         everybody = established.recipe.participants.tolist()
         return list(RatersInMemory(established).train(everybody, shared.distribute(established.recipe)))
+
+
+def step(established, shared, total, clip=CLIP, noise=0, method="pmf"):
+    """Step by the means of a sum; the items that stand out."""
+    sums = summed_gradients(total.ravel(), clip, noise, ITEMS, implicit=method == "svdpp")
+    shared.step_by_means(established.recipe, sums)
+    return np.flatnonzero(sums.counts).tolist()
 
 
 def whole(values, clip=CLIP, seed=0):
@@ -60,11 +67,11 @@ def test_without_noise_the_fold_is_the_plain_one_but_for_rounding(method):
     plain = SharedFactors(shared.vectors.copy(), shared.implicit_vectors.copy())
     sent, implicit = updates_of(established, shared), method == "svdpp"
     total = sum(whole(dense_gradients(update, ITEMS, implicit=implicit), seed=n) for n, update in enumerate(sent))
-    stepped = fold_sum_of_gradients(established.recipe, shared, total, CLIP, 0)
+    stepped = step(established, shared, total, method=method)
     plain.aggregate(established.recipe, sent)
     np.testing.assert_allclose(shared.vectors, plain.vectors, atol=2 * CLIP / C_INT)
     np.testing.assert_allclose(shared.implicit_vectors, plain.implicit_vectors, atol=2 * CLIP / C_INT)
-    assert np.flatnonzero(stepped).tolist() == sorted({int(item) for update in sent for item in update.items})
+    assert stepped == sorted({int(item) for update in sent for item in update.items})
 
 
 def test_whoever_is_clipped_weighs_less_and_the_quotient_stays_a_mean():
@@ -76,7 +83,7 @@ def test_whoever_is_clipped_weighs_less_and_the_quotient_stays_a_mean():
     values = dense_gradients(everything, ITEMS, implicit=False)
     clip = float(np.linalg.norm(values)) / 2  # so this person counts half
     total = sum(whole(values, clip, seed) for seed in range(8))
-    fold_sum_of_gradients(established.recipe, shared, total, clip, 0)
+    step(established, shared, total, clip)
     rate = established.recipe.learning_rate
     np.testing.assert_allclose(before - shared.vectors, rate * 0.5, atol=0.01)
 
@@ -90,8 +97,8 @@ def test_an_item_whose_count_does_not_stand_out_of_the_noise_stays_where_it_is()
     total[:, -1] = int(threshold * 0.9)
     total[3, -1] = int(threshold * 1.1)
     total[4, -1] = -int(threshold * 2)
-    stepped = fold_sum_of_gradients(established.recipe, shared, total.ravel(), CLIP, noise)
-    assert np.flatnonzero(stepped).tolist() == [3]
+    stepped = step(established, shared, total, noise=noise)
+    assert stepped == [3]
     assert np.flatnonzero((shared.vectors != before).any(axis=1)).tolist() == [3]
 
 
@@ -101,6 +108,6 @@ def test_a_count_below_one_is_taken_for_one():
     before = shared.vectors.copy()
     total = np.zeros((ITEMS, FACTORS + 1), dtype=np.int64)
     total[5] = [int(0.1 * C_INT / CLIP)] * (FACTORS + 1)
-    fold_sum_of_gradients(established.recipe, shared, total.ravel(), CLIP, 0)
+    step(established, shared, total)
     rate = established.recipe.learning_rate
     np.testing.assert_allclose((before - shared.vectors)[5], rate * 6 * CLIP / C_INT, rtol=1e-4)

@@ -85,9 +85,9 @@ def test_rounding_on_average_gives_the_sum_that_many_roundings_come_near(rounds)
 
 
 def test_rounding_on_average_is_refused_where_nothing_is_rounded():
-    with pytest.raises(SettingError, match="leave it out"):
+    with pytest.raises(SettingError):
         FrugalSettings(rounding="mean")
-    with pytest.raises(SettingError, match="the reference engine rounds every message"):
+    with pytest.raises(SettingError):
         reference.play(squares_federation(PEOPLE, messages=2, sigma=1.0, rounding="mean"), 1)
 
 

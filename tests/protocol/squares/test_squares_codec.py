@@ -88,7 +88,7 @@ def test_nothing_private_can_be_encoded():
     outward = Outward(np.array([1], np.int32), everything, everything, True)
     private = SquaresPrivate(0, np.array([1], np.int32), outward, 5)
     for thing in (private, private.history, outward, {"history": private.history}, a_broadcast()):
-        with pytest.raises(TypeError, match="only an Update"):
+        with pytest.raises(TypeError):
             encode_squares_update(thing)
     for thing in (private, an_update()):
         with pytest.raises(TypeError, match="only a Broadcast"):

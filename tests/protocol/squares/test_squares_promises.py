@@ -75,7 +75,7 @@ def test_a_device_that_has_spent_its_messages_sends_no_more():
     device = devices_of(federation)[0]
     message = np.ones(PEOPLE.n_items, np.float32), np.ones(5, np.float32)
     send(federation.recipe, device, *message)
-    with pytest.raises(AssertionError, match="spent its messages"):
+    with pytest.raises(AssertionError):
         send(federation.recipe, device, *message)
     assert device.spent == 1
 

@@ -7,7 +7,7 @@ from tests.protocol.sums.worlds import RFC_9180, sealed_with
 
 from federank.errors import BadMessage
 from federank.protocol.sums.identities import new_private_key, private_key, public_key_of
-from federank.protocol.sums.sealing import OVERHEAD, open_sealed, seal
+from federank.protocol.sums.sealing import OVERHEAD, open_with, seal
 
 VECTOR = {name: bytes.fromhex(text) for name, text in RFC_9180.items()}
 
@@ -38,7 +38,7 @@ def test_what_is_sealed_either_way_opens():
         sealed_with(new_private_key(), public_key_of(private), info, content)[0],
     ):
         assert len(sealed) == len(content) + OVERHEAD == 145
-        assert open_sealed(private, info, sealed) == content
+        assert open_with(private_key(private), info, sealed) == content
 
 
 def test_sealing_twice_gives_other_bytes():
@@ -49,14 +49,14 @@ def test_sealing_twice_gives_other_bytes():
 def test_nothing_opens_with_another_key_another_purpose_or_another_byte():
     private = new_private_key()
     sealed = seal(public_key_of(private), b"a round", b"secret")
-    assert open_sealed(new_private_key(), b"a round", sealed) is None
-    assert open_sealed(private, b"another round", sealed) is None
+    assert open_with(private_key(new_private_key()), b"a round", sealed) is None
+    assert open_with(private_key(private), b"another round", sealed) is None
     for place in (0, 30, 64, 65, len(sealed) - 1):
         spoilt = bytearray(sealed)
         spoilt[place] ^= 1
-        assert open_sealed(private, b"a round", bytes(spoilt)) is None
+        assert open_with(private_key(private), b"a round", bytes(spoilt)) is None
     for short in (sealed[:-1], sealed[:OVERHEAD], sealed[:10], b""):
-        assert open_sealed(private, b"a round", short) is None
+        assert open_with(private_key(private), b"a round", short) is None
 
 
 @pytest.mark.parametrize("public", [b"", bytes(65), b"\4" + bytes(64), b"\2" + bytes(32)])

@@ -10,15 +10,15 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
 from federank.protocol.sums.charter import SumsCharter
 from federank.protocol.sums.identities import new_private_key, private_key, public_key, public_key_of
-from federank.protocol.sums.offer import Offer, block_digest, model_digest
+from federank.protocol.sums.offer import Offer, model_digest
 from federank.protocol.sums.upload import make_upload, new_secrets
 
 HELPER, LEADER = bytes([7]) * 32, bytes([9]) * 32
 COLUMNS = 3
-BLOCK = np.array([0, 2, 5, 7], dtype=np.int32)
+ITEMS = 8
 MODEL = model_digest(4, 0.5, np.ones(8, np.float32), np.arange(16, dtype=np.float32).reshape(8, 2))
 STAGE = 1
-LENGTH = len(BLOCK) * COLUMNS
+LENGTH = ITEMS * COLUMNS
 
 # RFC 9180, A.3.1: DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM in base mode; sequence number 0.
 RFC_9180 = {
@@ -44,10 +44,8 @@ def charter(**changes):
         "catalogue": hashlib.sha256(b"items").hexdigest(),
         "settings": hashlib.sha256(b"settings").hexdigest(),
         "recipe": "private",
-        "items": 8,
+        "items": ITEMS,
         "columns": COLUMNS,
-        "blocks": 2,
-        "seed": 5,
         "clip": "2.5",
         "noises": (96, 64, 80),
         "power": "0.3",
@@ -73,7 +71,6 @@ def offer(key=None, **changes):
         "round": 6,
         "version": 4,
         "model": MODEL.hex(),
-        "block": block_digest(BLOCK).hex(),
         "length": LENGTH,
         "stage": STAGE,
         "columns": COLUMNS,

@@ -74,6 +74,21 @@ def test_patience_ends_with_the_number_of_tries(federation, patient):
     assert len(federation.asked) == 3
 
 
+def test_a_rate_limit_that_says_when_to_retry_uses_up_no_attempt(federation, patient):
+    limit = complaint(429, "too-many", **{"Retry-After": "5"})
+    federation.fault("POST", "/devices", *[limit] * 8, complaint(503), limit)
+    assert patient.request("POST", "/devices", b"{}", attempts=2).status == 201
+    assert len(federation.asked) == 11
+    assert min(patient.pauses) >= 5
+
+
+def test_a_rate_limit_that_does_not_say_when_uses_up_an_attempt(federation, patient):
+    federation.fault("POST", "/devices", *[complaint(429, "too-many")] * 3)
+    with pytest.raises(NoAnswer):
+        patient.request("POST", "/devices", b"{}", attempts=2)
+    assert len(federation.asked) == 2
+
+
 def test_patience_ends_where_the_next_try_would_come_after_the_deadline(federation, patient):
     federation.fault("GET", "/federation", complaint(429, **{"Retry-After": "30"}))
     with pytest.raises(NoAnswer):

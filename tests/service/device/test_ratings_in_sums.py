@@ -21,7 +21,8 @@ from federank.protocol.ratings.recipes import rating_recipe
 from federank.protocol.ratings.sums import dense_gradients
 from federank.protocol.ratings.transmission import share_ratings
 from federank.protocol.sums.rounding import C_INT, centred
-from federank.service.device.methods.ratings import first_vector
+from federank.service.device.methods.method import History
+from federank.service.device.methods.ratings import starting_vector
 from federank.service.device.requests.client import Client
 from federank.service.device.requests.federation import fetch_facts, fetch_model
 from federank.service.device.store.store import DeviceStore
@@ -29,7 +30,7 @@ from federank.service.server.families.ratings import PMF
 from federank.service.server.federation.establishing import establish
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.schema import migrate
+from federank.service.server.store.schema import create_tables
 from federank.service.server.sums.agreeing import SumsDemand
 from federank.service.verifying import Servers, verify
 
@@ -50,7 +51,7 @@ def servers(tmp_path):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
         database = Database(address)
         with database.connection() as connection:
-            migrate(connection)
+            create_tables(connection)
             rounds = RoundSettings(target=3, minimum=3, over_selection=1.0, deadline=600.0)
             sums = SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=3)
             chosen = RatingFederationSettings(**SETTINGS)
@@ -93,7 +94,8 @@ def expected(store, stars, model):
     items = np.array(sorted(stars), np.int32)
     ratings = np.array([stars[item] for item in items.tolist()], np.float32)
     recipe = rating_recipe(settings, np.array([len(items)]), ITEMS)
-    private = RatingPrivate(user, first_vector(settings, seed, user), items, ratings, ratings.mean(), 0, 0)
+    vector = starting_vector(settings, seed, user, History(items, ratings), model)
+    private = RatingPrivate(user, vector, items, ratings, ratings.mean(), 0, 0)
     with words_wrap_around():
         update = share_ratings(compute_ratings(recipe, private, RatingBroadcast(0, model.vectors, model.implicit, 0)))
     return dense_gradients(update, ITEMS, implicit=False)
@@ -126,7 +128,8 @@ def test_people_who_rated_one_thing_everything_and_some_are_added_up(servers, tm
     assert total.reshape(ITEMS, FACTORS + 1)[0, -1] == pytest.approx(2, abs=0.1), "two of them have rated item 0"
 
     some = states["some"]
-    assert "2 messages have left this device; no other ever will." in told("status", "--state", some).stdout
+    status = json.loads(told("status", "--json", "--state", some).stdout)
+    assert (status["messages_sent"], status["messages_left"]) == (2, 0)
     shown = told("ledger", "--state", some).stdout
     assert "Of your 4 ratings 100.0% are in what has left; every message names the whole catalogue." in shown
     assert "sampled" not in shown

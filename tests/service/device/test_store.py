@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from federank.errors import BadState
-from federank.service.device.methods.method import Model
+from federank.service.device.methods.method import History, Model
 from federank.service.device.store.file_format import FORMAT
 from federank.service.device.store.store import DeviceStore, created, taking_part
 
@@ -21,7 +21,7 @@ from federank.service.device.store.store import DeviceStore, created, taking_par
 def path(tmp_path):
     path = tmp_path / "device.sqlite"
     with created(path) as store:
-        store.write_profile(np.array([7]))
+        store.write_history(History(np.array([7])))
     return path
 
 
@@ -50,7 +50,7 @@ def test_a_file_that_others_can_open_is_refused(path):
 def test_a_making_that_fails_leaves_nothing(tmp_path):
     path = tmp_path / "device.sqlite"
     with pytest.raises(BadState, match="UNIQUE"), created(path) as store:
-        store.write_profile(np.array([7, 7]))
+        store.write_history(History(np.array([7, 7])))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -72,7 +72,7 @@ def test_a_transaction_that_fails_changes_nothing(path):
     def two_steps(store):
         with store.transaction():
             store.write_model(Model(1, np.zeros((1, 1)), np.zeros(1)))
-            store.write_profile(np.array([8, 8]))
+            store.write_history(History(np.array([8, 8])))
 
     with DeviceStore(path) as store:
         with pytest.raises(BadState, match="UNIQUE"):
@@ -86,11 +86,12 @@ def test_a_process_killed_inside_a_transaction_changes_nothing(path):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
+        "from federank.service.device.methods.method import History\n"
         "from federank.service.device.store.store import DeviceStore\n"
         "import numpy as np\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "with store.transaction():\n"
-        "    store.write_profile(np.arange(100, 100_000))\n"
+        "    store.write_history(History(np.arange(100, 100_000)))\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     ended = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
@@ -104,11 +105,12 @@ def test_a_missing_file_says_how_to_make_one(tmp_path):
         DeviceStore(tmp_path / "nobody.sqlite")
 
 
-def test_a_file_of_another_version_is_a_sentence(path):
+@pytest.mark.parametrize("other", [FORMAT - 1, FORMAT + 1])
+def test_a_file_of_another_format_is_refused(path, other):
     sql = sqlite3.connect(path)
-    sql.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    sql.execute(f"PRAGMA user_version = {other}")
     sql.close()
-    with pytest.raises(BadState, match=f"format {FORMAT + 1}"):
+    with pytest.raises(BadState, match=f"format {other}"):
         DeviceStore(path)
 
 
@@ -160,7 +162,7 @@ def test_a_second_process_cannot_take_part_with_the_same_file(path):
 def test_taking_part_leaves_the_locks_of_sqlite_alone(path):
     with taking_part(path) as store:
         with store.transaction():
-            store.write_profile(np.array([7, 8]))
+            store.write_history(History(np.array([7, 8])))
             held = os.open(path, os.O_RDONLY)
             with pytest.raises(BlockingIOError):
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -68,6 +68,7 @@ class ScriptedFederation:
         self.address = ""
         self.suggested_policy = None
         self.founding = "f" * 32
+        self.outcomes = []  # what is said of uploads first, in this order; then all are aggregated
         self.vanishing = 0  # so many times the server is gone in the middle of an upload
 
     def fault(self, method, path, *answers):
@@ -90,6 +91,7 @@ class ScriptedFederation:
                 "lowest": 1,
                 "highest": 5,
                 "step": 1,
+                "first_prediction": "mean",
             }
         if self.messages is None:
             return {
@@ -139,8 +141,9 @@ class ScriptedFederation:
 
     def answer(self, method, path, body):
         self.asked.append((method, path))
+        place = "/api/v1/outcome" if path.endswith("/outcome") else path
         for (faulty, beginning), answers in self.faults.items():
-            if faulty == method and path.startswith("/api/v1" + beginning) and answers:
+            if faulty == method and place.startswith("/api/v1" + beginning) and answers:
                 return answers.pop(0)
         path = path.removeprefix("/api/v1").partition("?")[0]
         if method == "POST" and path == "/devices":
@@ -160,6 +163,8 @@ class ScriptedFederation:
             return 200, {}, json.dumps(self.ticket()).encode()
         if method == "POST" and path.endswith("/update"):
             return self.take(path.split("/")[2], body)
+        if path.endswith("/outcome"):
+            return self.outcome(path.split("/")[2])
         if path.startswith("/tasks/"):
             return 200, {}, self.rows()
         return 404, {}, json.dumps({"error": "unknown", "message": "No."}).encode()
@@ -172,6 +177,12 @@ class ScriptedFederation:
             "deadline_seconds": 60,
             "most_rows": ITEMS,
         }
+
+    def outcome(self, ticket):
+        if ticket not in self.stored:
+            return 404, {}, json.dumps({"error": "unknown", "message": "No."}).encode()
+        word = self.outcomes.pop(0) if self.outcomes else "counted"
+        return 200, {}, json.dumps({"outcome": word, "message": ""}).encode()
 
     def take(self, ticket, body):
         self.uploads.append((ticket, body))

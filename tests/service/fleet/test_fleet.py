@@ -209,10 +209,10 @@ def older_work(federation, version):
     return 200, {}, json.dumps(federation.ticket() | {"ticket": "older", "round": version, "version": version}).encode()
 
 
-def play_a_fleet(federation, rounds):
+def play_a_fleet(federation, rounds, **options):
     devices = VirtualDevices(facts_of(federation), ids_of(federation), people(), 1, {"pi": 1.0})
     plan = Plan(address=federation.address, last_version=federation.version + rounds)
-    return asyncio.run(Fleet(plan, devices, Models(facts_of(federation)), [1]).play())
+    return asyncio.run(Fleet(plan, devices, Models(facts_of(federation)), [1], **options).play())
 
 
 def test_a_round_that_a_lagging_worker_offers_is_passed_over(federation, monkeypatch):
@@ -235,6 +235,24 @@ def test_a_server_that_offers_nothing_but_older_rounds_is_found_out(federation, 
     )
     with pytest.raises(BadAnswer, match="never go back"):
         play_a_fleet(federation, rounds=30)
+
+
+def test_a_fleet_waits_for_a_rate_limit_as_long_as_it_takes(federation, monkeypatch):
+    monkeypatch.setattr(fleet_module, "FIRST_PAUSE", 0.001)
+    body = json.dumps({"error": "too-many", "message": "Too many requests."}).encode()
+    limits = [(429, {"Retry-After": "0.01"}, body)] * (fleet_module.ATTEMPTS + 2)
+    federation.fault("POST", "/devices", *limits)
+    notes = []
+    tally = play_a_fleet(federation, rounds=2, note=notes.append)
+    assert tally.interactions == 2
+    assert tally.counts["busy 429"] == len(limits)
+    assert len(notes) == 1
+
+
+def test_a_refused_enrolment_ends_a_fleet(federation):
+    federation.fault("POST", "/devices", (403, {}, b'{"error": "not-invited", "message": "No."}'))
+    with pytest.raises(BadAnswer, match="403"):
+        play_a_fleet(federation, rounds=2)
 
 
 def test_counts_of_processes_that_run_at_once_add_up():
@@ -290,6 +308,17 @@ def test_a_federation_where_everybody_answers_learns_what_the_simulation_learns(
     np.testing.assert_allclose(biases, simulated.item_biases, atol=TOLERANCE)
     np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :20], atol=TOLERANCE)
     assert not np.allclose(first, simulated.item_vectors, atol=100 * TOLERANCE)
+
+
+@pytest.mark.slow
+def test_a_fleet_enrols_within_the_servers_limits(tmp_path):
+    data = fr.city(people=44, places=150, checkins=700)
+    # A limit of 4 enrolments per second has a burst of 40.
+    options = ("--data", written(data, tmp_path), "--target", 44, "--minimum", 44, "--enrolment-rate", 4)
+    with served(tmp_path, *options) as address:
+        played = rehearse(Rehearsal(plan=Plan(address=address), rounds=1, data=data, wishes={}))
+    assert len(played.users) == played.tally.interactions == 44
+    assert played.tally.counts["busy 429"] > 0
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import httpx
 import numpy as np
 import pytest
 from tests.service.device.worlds import FACTORS, ITEMS, scripted_federation, served, squares_rows
@@ -54,8 +55,7 @@ def test_a_virtual_device_sends_what_the_protocol_computes(federation, wishes):
     for user in devices.participants.tolist():
         mine = devices._devices[user]
         twin = SquaresPrivate(user, mine.history, mine.outward, 1)
-        everything = np.arange(ITEMS, dtype=np.int32)
-        expected = send(devices.recipe, twin, *compute_squares(devices.recipe, twin, told, everything))
+        expected = send(devices.recipe, twin, *compute_squares(devices.recipe, twin, told))
         sent = decode_squares_update(devices.message(user, 0, model), FACTORS, ITEMS)
         for one, other in zip(sent, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
@@ -75,6 +75,34 @@ def test_a_fleet_ends_when_everybody_has_sent_their_messages(federation):
     tally = asyncio.run(Fleet(Plan(address=federation.address), devices, Models(facts), users).play())
     assert tally.interactions == len(federation.uploads) == MESSAGES * len(users)
     assert not any(devices.may_take_part(user) for user in users)
+
+
+def test_a_client_that_is_done_leaves_and_the_next_user_joins(federation):
+    facts, devices = devices_of(federation)
+    first, *others = devices.participants[:3].tolist()
+    fleet = Fleet(Plan(address=federation.address), devices, Models(facts), [first], successors=others)
+    tally = asyncio.run(fleet.play())
+    assert tally.interactions == len(federation.uploads) == 3 * MESSAGES
+    assert not any(devices.may_take_part(user) for user in (first, *others))
+    asked = [method for method, path in federation.asked if path.startswith("/api/v1/devices")]
+    assert asked == ["POST", "DELETE"] * 3, "one at a time, and the last leaves at the end"
+
+
+@pytest.mark.slow
+def test_no_upload_is_withdrawn_with_a_client_that_leaves(tmp_path):
+    data = fr.load(written(fr.city(people=30, places=80, checkins=1000), tmp_path))
+    rounds = ("--target", 4, "--minimum", 4, "--over-selection", 1, "--deadline", 60)
+    options = ("--data", tmp_path / "city.tsv", "--method", "frugal", "--messages", 2, "--factors", 8, *rounds)
+    with served(tmp_path, *options) as address:
+        with Client(address) as client:
+            facts, ids = fetch_federation(client)
+        devices = FrugalDevices(facts, ids, data, 1, {})
+        users = devices.participants[:20].tolist()
+        plan = Plan(address=address, last_version=9)
+        tally = asyncio.run(Fleet(plan, devices, Models(facts), users[:6], successors=users[6:]).play())
+        status = httpx.get(f"{address}/api/v1/status").json()
+    assert (status["version"], status["rounds_abandoned"], status["devices"]) == (9, 0, 0)
+    assert tally.interactions == 9 * 4, "more than the twelve uploads of the first six"
 
 
 def test_a_device_that_the_server_invites_no_more_takes_no_part(federation):

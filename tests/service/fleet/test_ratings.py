@@ -22,8 +22,14 @@ from federank.service.server.families.ratings import DEVICE_SETTINGS, suggests
 TOLERANCE = 2e-5
 PEOPLE, ITEMS, ROUNDS = 30, 24, 5
 SETTINGS = {"factors": 4, "initial_range": 0.5, "t_predict": 1, "t_local": 3, "rho": 0.5, "seed": 3}
-FLAGS = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+RATES = {"pmf": 0.8, "svdpp": 0.4}
+AS_PUBLISHED = {"first_prediction": "zero", "prior_count": 0.0}
+"""What a federation needs to learn as FedRec does, where everybody takes part in every round."""
 ROUND = ["--target", str(PEOPLE), "--over-selection", "1", "--deadline", "600"]
+
+
+def flags(settings):
+    return [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 
 
 def people():
@@ -50,9 +56,10 @@ def play(address, rounds=ROUNDS, **wishes):
     ("method", "kind"), [("pmf", RatingFederationSettings), ("svdpp", SVDPlusPlusFederationSettings)]
 )
 def test_a_fleet_over_http_learns_the_model_of_the_simulation(tmp_path, method, kind):
-    with served(tmp_path, "--data", written(tmp_path), "--method", method, *FLAGS, *ROUND) as address:
+    chosen = SETTINGS | AS_PUBLISHED | {"learning_rate": RATES[method]}
+    with served(tmp_path, "--data", written(tmp_path), "--method", method, *flags(chosen), *ROUND) as address:
         played, _, model = play(address)
-    simulated = RatingFederation.established(kind(**SETTINGS), people())
+    simulated = RatingFederation.established(kind(**chosen), people())
     reference.play(simulated, ROUNDS)
     np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :4], atol=TOLERANCE)
     np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :4], atol=TOLERANCE)

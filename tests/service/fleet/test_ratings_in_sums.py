@@ -1,9 +1,10 @@
 """A federation of ratings whose messages no single server reads: a fleet learns the simulation's model from sums."""
 
+import httpx
 import numpy as np
 import pytest
 from tests.service.device.worlds import served
-from tests.service.fleet.test_ratings import ITEMS, PEOPLE, ROUND, people, play, written
+from tests.service.fleet.test_ratings import AS_PUBLISHED, ITEMS, PEOPLE, RATES, ROUND, flags, people, play, written
 from tests.service.helper.helpers import ThreadedHelper
 
 from federank.cli.serve.command import _tell_of_promise
@@ -11,14 +12,15 @@ from federank.engines.ratings import reference
 from federank.engines.ratings.federation import RatingFederation
 from federank.errors import SettingError
 from federank.protocol.ratings.federations import RatingFederationSettings, SVDPlusPlusFederationSettings
-from federank.service.fleet.processes import Rehearsal, rehearse
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import fetch_model
+from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
 from federank.service.fleet.rehearsal import Plan
 from federank.service.server.federation.opening import Demand, open_store
 from federank.service.server.sums.agreeing import SumsDemand
 from federank.service.verifying import Servers, verify
 
-SETTINGS = {"factors": 4, "initial_range": 0.5, "seed": 3}
-FLAGS = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+SETTINGS = {"factors": 4, "initial_range": 0.5, "seed": 3} | AS_PUBLISHED
 ROUNDS = 4
 CLIP = 32.0
 # Rounding moves a number by at most a unit of CLIP / 4096 a person; rounds of steps at most double that.
@@ -31,9 +33,10 @@ def helper(tmp_path):
         yield running
 
 
-def serving(folder, helper, method, *flags):
+def serving(folder, helper, method, *more):
     cohort = ["--helper", helper.origin, "--least-cohort", "20"]
-    return served(folder, "--data", written(folder), "--method", method, *FLAGS, *ROUND, *cohort, *flags)
+    chosen = flags(SETTINGS | {"learning_rate": RATES[method]})
+    return served(folder, "--data", written(folder), "--method", method, *chosen, *ROUND, *cohort, *more)
 
 
 @pytest.mark.slow
@@ -44,7 +47,9 @@ def test_without_noise_the_sums_give_the_model_of_the_simulation(tmp_path, helpe
     with serving(tmp_path, helper, method, "--sigma", "0", "--clip", CLIP) as address:
         played, federation, model = play(address, ROUNDS)
         found = verify(Servers(address, helper.origin))
-    simulated = RatingFederation.established(kind(**SETTINGS, filling="none", rho=0), people())
+    simulated = RatingFederation.established(
+        kind(**SETTINGS, learning_rate=RATES[method], filling="none", rho=0), people()
+    )
     reference.play(simulated, ROUNDS)
     np.testing.assert_allclose(model.vectors, simulated.item_vectors[:, :4], atol=TOLERANCE)
     np.testing.assert_allclose(played.vectors, simulated.user_vectors[:, :4], atol=TOLERANCE)
@@ -61,6 +66,21 @@ def test_with_noise_versions_are_recomputed_and_nobody_sends_more_than_was_promi
         played = rehearse(rehearsal)  # ends because nobody has a message left
         found = verify(Servers(address, helper.origin))
     assert (found.versions, found.messages, played.tally.interactions) == (2, 2 * PEOPLE, 2 * PEOPLE)
+
+
+@pytest.mark.slow
+def test_a_sum_that_leaves_the_scale_is_not_applied_and_versions_are_still_verified(tmp_path, helper):
+    far = ("--sigma", "0", "--messages", "2", "--first-prediction", "mean", "--learning-rate", "1000")
+    with serving(tmp_path, helper, "pmf", *far) as address:
+        played = rehearse(Rehearsal(plan=Plan(address=address), data=people(), seed=3, wishes={}))
+        result = verify(Servers(address, helper.origin))
+        with Client(address) as client:
+            federation = fetch_federation(client)
+            model = fetch_model(client, federation.facts)
+        status = httpx.get(f"{address}/api/v1/status").json()
+    assert played.tally.interactions == 2 * PEOPLE
+    assert (result.versions, result.abandoned, model.version) == (0, 2, 0)
+    assert status["aggregates_rejected"] == 2
 
 
 @pytest.mark.parametrize(

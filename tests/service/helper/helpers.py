@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 import httpx
 import numpy as np
 from tests.forked import typed
-from tests.protocol.sums.worlds import BLOCK, LEADER, LENGTH, MODEL, STAGE, charter, messages, uploads
+from tests.protocol.sums.worlds import LEADER, LENGTH, MODEL, STAGE, charter, messages, uploads
 
 from federank.protocol.sums.asking import SIGNATURE_HEADER, Terms, encode_reports, sign_request
 from federank.protocol.sums.identities import public_key_of
-from federank.protocol.sums.offer import block_digest, read_offer
+from federank.protocol.sums.offer import read_offer
 from federank.protocol.sums.upload import report_of
 from federank.service.helper.app import HelperApp
 from federank.service.helper.service import open_helper
@@ -27,7 +27,7 @@ ORIGIN = "https://helper.example"
 
 
 def terms(**changes):
-    told = {"version": 4, "model": MODEL.hex(), "block": block_digest(BLOCK).hex(), "length": LENGTH, "stage": STAGE}
+    told = {"version": 4, "model": MODEL.hex(), "length": LENGTH, "stage": STAGE}
     told |= {"seconds": 600}
     return Terms(**(told | changes))
 

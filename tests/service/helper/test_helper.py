@@ -111,16 +111,14 @@ async def test_what_does_not_stand_is_told_and_why_is_not(sqlite_store, tmp_path
 
 @in_a_loop
 async def test_attack_another_offer_for_one_person(sqlite_store, tmp_path):
-    """A round has one offer: another model, block, length or time for the same number is refused."""
+    """A round has one offer: another model, version, stage or time for the same number is refused."""
     async with helping(sqlite_store, tmp_path) as (_, client):
         leader = await Leader.of(client)
         first = await leader.ask_offer(3)
         assert (await leader.ask_offer(3)).content == first.content
         for change in (
             {"model": "0" * 64},
-            {"block": "1" * 64},
             {"version": 5},
-            {"length": LENGTH - 3},
             {"stage": 2},
             {"seconds": 9},
         ):

@@ -65,12 +65,12 @@ export function answers(protocol, questions, told = String) {
       const vector = protocol.homeVector(worked, seed, user, Int32Array.from(history), given, steps);
       return { vector: [...vector], best: protocol.topN(protocol.scores(vector, given), n, new Set(history)) };
     },
-    squares: ({ objective, model, profile, block, weighing }) => {
+    squares: ({ objective, model, profile, weighing }) => {
       const typed = { ...model, vectors: floats(model.vectors), weights: floats(model.weights) };
       const own = Int32Array.from(profile);
       const gram = protocol.gramMatrix(typed);
       const vector = protocol.ownVector(objective, typed, gram, own);
-      const strengths = protocol.pulls(objective, typed.vectors, vector, own, Int32Array.from(block));
+      const strengths = protocol.pulls(objective, typed.vectors, vector, own);
       const update = protocol.send(weighing, own.length, strengths, vector);
       const { pulls, squares } = protocol.dense(update);
       return {
@@ -92,8 +92,6 @@ export function answers(protocol, questions, told = String) {
         return told(fault.said);
       }
     },
-    blocks: ({ seed, items, blocks, rounds }) =>
-      rounds.map((round) => [...protocol.blockOf(seed, items, blocks, round)]),
     squaresDecoded: ({ body, factors, items }) => {
       try {
         const read = protocol.decodeSquaresBroadcast(Uint8Array.from(body).buffer, factors, items);

@@ -20,6 +20,10 @@ from federank.protocol.messages import decode_update
 PATIENCE = 60_000  # ms; only a bound: nothing waits longer than it has to
 
 
+ARRIVED = ("received", "aggregated", "discarded", "left out", "unknown")
+"""What the page writes down of a message that the server has, before its round has ended and after."""
+
+
 class Server:
     """A server process on a folder, which can be stopped and started again on the same port."""
 
@@ -147,7 +151,7 @@ class Visitor:
 
     @staticmethod
     def received(kept):
-        return sum(played["outcome"] == "received" for played in kept["rounds"])
+        return sum(played["outcome"] in ARRIVED for played in kept["rounds"])
 
     def stored(self, page=None):
         """Everything the page keeps in this browser."""

@@ -19,7 +19,7 @@ from federank.service.server.http import app
 from federank.service.server.processes import Serving, bind, serve
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.schema import migrate
+from federank.service.server.store.schema import create_tables
 from federank.service.server.store.statements.facts import put_fact
 from federank.service.server.sums.agreeing import SumsDemand
 
@@ -56,7 +56,7 @@ def main(folder, options):
     store = f"sqlite:///{Path(folder) / 'federation.db'}"
     database = Database(store)
     with database.connection() as connection:
-        migrate(connection)
+        create_tables(connection)
         family = FAMILIES[options.get("method", "fpl")]
         first = {
             "fpl": {"factors": 8, "triples": 12},

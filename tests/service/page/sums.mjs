@@ -55,14 +55,15 @@ const kinds = {
   ],
   charter: async ({ content }) => {
     const charter = await sums.charterFrom(bytes(content));
-    return { charter, digest: hex(await sums.charterDigest(bytes(content))) };
+    return { charter, digest: hex(await sums.digest("charter", bytes(content))) };
   },
-  offer: async ({ content, helper, charter, model, block, now }) => {
+  offer: async ({ content, helper, charter, model, now }) => {
     const offer = await sums.readOffer(bytes(content), bytes(helper));
     const agreed = await sums.charterFrom(bytes(charter));
-    await sums.checkOffer(offer, agreed, bytes(model), Int32Array.from(block), now);
+    await sums.checkOffer(offer, agreed, bytes(model), now);
     return { offer, digest: hex(await sums.offerDigest(offer)) };
   },
+  record: async ({ content, server }) => sums.readRecord(bytes(content), bytes(server)),
   model: async ({ version, regulariser, weights, vectors }) =>
     hex(await sums.modelDigest(version, regulariser, Float32Array.from(weights), Float32Array.from(vectors))),
   ratingModel: async ({ version, iteration, heard, vectors, implicit }) =>

@@ -43,7 +43,7 @@ def test_nothing_serious_is_found_on_any_page(visitor, town, faults):
     page = visitor.open().page
     assert faults(page) == [], "on the first visit"
     visitor.pick(5)
-    page.locator("#recommended li").first.get_by_role("button", name="Yes").click()
+    page.locator("#recommended li").first.get_by_role("button", name="I like it").click()
     page.locator("#answered button").first.wait_for()
     visitor.take_part().wait_for_rounds(1)
     page.get_by_label("A number of your own").check()

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 from safetensors.numpy import load
 from tests.service.page.browsing import PATIENCE, Visitor, serving
+from tests.service.page.conftest import LANGUAGES
 from tests.service.page.questions import POLICIES, assert_same_rounds, question_of_rounds
 
 from federank.protocol.messages import Broadcast
@@ -71,25 +72,33 @@ def test_a_first_visit_leads_to_recommendations_that_python_would_give(town, vis
     assert town.get("status").json()["devices"] == 0, "looking and picking must tell the server nothing"
 
 
-def test_yes_no_and_know_it_shape_what_is_recommended(town, visit):
-    visitor = visit(town).open().pick(3)
-    page = visitor.page
-    told = {"Yes": "yes", "No": None, "Know it": "been there"}
-    for answer, how in told.items():  # of whatever is first by then: every answer changes the list
-        page.locator("#recommended li").first.get_by_role("button").filter(has_text=re.compile(f"^{answer}$")).click()
-        visitor.wait_until(lambda kept, how=how: kept["dismissed"] if how is None else titles_of(kept, how))
-    stored = visitor.stored()
-    answered = [titles_of(stored, "yes"), titles_of(stored, "been there"), [e["title"] for e in stored["dismissed"]]]
-    assert [len(titles) for titles in answered] == [1, 1, 1]
-    assert len(stored["history"]) == 5
-    for [title] in answered:
-        expect(page.locator("#recommended .title", has_text=title)).to_have_count(0)
-    assert page.locator("#recommended li").count() == 10
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_only_the_answer_that_says_so_adds_a_like(town, browser, words, language):
+    visitor = Visitor(browser, town.public, locale=language).open().pick(3)
+    page, own = visitor.page, words[language]
+    store_of = {own["answer.yes"]: "history", own["answer.no"]: "dismissed", own["seen.know-it"]: "dismissed"}
+    answered = []
+    for answer, store in store_of.items():  # of whatever is first by then: every answer changes the list
+        first = page.locator("#recommended li").first
+        button = first.get_by_role("button").filter(has_text=re.compile(f"^{answer}$"))
+        item = first.get_attribute("data-item")
+        label = button.get_attribute("aria-label")
+        assert label.startswith(answer), "what is read out begins with what is seen"
+        assert first.locator(".title").inner_text() in label
+        button.click()
+        visitor.wait_until(lambda kept, item=item, store=store: item in ids(kept[store]))
+        answered.append(item)
+    kept = visitor.stored()
+    assert len(kept["history"]) == 4, "three were picked and one is liked"
+    assert ids(kept["dismissed"]) == set(answered[1:])
+    for item in answered:
+        expect(page.locator(f'#recommended li[data-item="{item}"]')).to_have_count(0)
+    expect(page.locator("#recommended li")).to_have_count(10)
+    visitor.close()
 
 
-def titles_of(stored, how):
-    """What is on the list because of this answer."""
-    return [entry["title"] for entry in stored["history"] if entry["how"] == how]
+def ids(entries):
+    return {entry["id"] for entry in entries}
 
 
 def test_the_browser_plays_rounds_as_python_does(town, visit):
@@ -380,8 +389,8 @@ def test_the_last_message_can_be_looked_at_byte_by_byte(server, visit):
     expect(page.locator("#raw")).to_contain_text(f"Made for round {kept['round']}: {len(body):,} bytes.")
 
 
-OF_BEFORE = """async () => {
-  const request = indexedDB.open("federank", 1);
+OTHER_VERSION = """async (version) => {
+  const request = indexedDB.open("federank", version);
   const stores = ["facts", "history", "dismissed", "ledger", "rounds", "pending", "model"];
   request.onupgradeneeded = () => stores.forEach((store) => request.result.createObjectStore(store));
   await new Promise((resolve) => (request.onsuccess = resolve));
@@ -391,13 +400,14 @@ OF_BEFORE = """async () => {
 }"""
 
 
-def test_what_an_earlier_version_of_the_page_kept_is_still_there(town, visit):
+@pytest.mark.parametrize("version", [1, 3])
+def test_what_another_version_of_the_page_kept_is_refused(town, visit, version):
     visitor = visit(town)
     visitor.page.goto(f"{town.public}/privacy.html")
-    visitor.page.evaluate(OF_BEFORE)
-    visitor.open()
-    expect(visitor.page.locator("#yours-title")).to_have_text("Your 1 item")
-    assert visitor.stored()["last"] == []
+    visitor.page.evaluate(OTHER_VERSION, version)
+    visitor.page.goto(town.public)
+    expect(visitor.page.get_by_text("another version of this page")).to_be_visible()
+    assert [entry["id"] for entry in visitor.stored()["history"]] == ["3"]
 
 
 def test_a_wrong_match_is_left_out_and_an_unknown_name_is_looked_for_by_hand(town, visit, tmp_path):

@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import pytest
 from playwright.sync_api import expect
-from tests.service.page.browsing import PATIENCE, serving
+from tests.service.page.browsing import ARRIVED, PATIENCE, serving
 
 from federank.protocol.messages import Broadcast, encode
 
@@ -19,7 +19,7 @@ def assert_told_once(visitor, server):
     """The server has exactly the messages that the page lists, each once."""
     kept = visitor.stored()
     assert kept["pending"] == []
-    listed = [played["ticket"] for played in kept["rounds"] if played["outcome"] == "received"]
+    listed = [played["ticket"] for played in kept["rounds"] if played["outcome"] in ARRIVED]
     assert len(set(listed)) == len(listed)
     assert len(server.rows("SELECT ticket FROM uploads")) == len(listed)
 

@@ -117,7 +117,7 @@ def test_the_operators_page_speaks_it_too(films, visit, words, language):
     page = visit(films.admin, language, viewport={"width": 320, "height": 800}).page
     page.goto(f"{films.admin}/admin")
     page.locator("#token").fill(films.token)
-    page.locator("#sign-in button").click()
+    page.locator("#sign-in button", has_text=re.compile(".")).click()  # once its words and its script are there
     expect(page.locator("#pause")).to_have_text(words[language]["admin.pause"])
     told = everything(page)
     assert words[language]["admin.judged-none"] in told

@@ -6,7 +6,8 @@ import re
 import httpx
 import pytest
 from playwright.sync_api import expect
-from tests.service.page.browsing import PATIENCE, Visitor
+from tests.service.page.browsing import PATIENCE, Visitor, serving
+from tests.service.page.conftest import LANGUAGES
 
 pytestmark = pytest.mark.slow
 
@@ -20,14 +21,16 @@ def operator(browser):
     """Somebody with the operator's token, on a narrow or wide screen whose clock is that of Greenwich."""
     visitors = []
 
-    def sign_in(server, width=1280, overview=None):
-        visitor = Visitor(browser, server.admin, viewport={"width": width, "height": 900}, timezone_id="UTC")
+    def sign_in(server, width=1280, overview=None, **options):
+        visitor = Visitor(browser, server.admin, viewport={"width": width, "height": 900}, timezone_id="UTC", **options)
         visitors.append(visitor)
         if overview is not None:
             visitor.context.route("**/overview", lambda route: route.fulfill(body=json.dumps(overview)))
         visitor.page.goto(f"{server.admin}/admin")
-        visitor.page.get_by_label("Operator's token").fill(server.token)
-        visitor.page.get_by_role("button", name="Sign in").click()
+        visitor.page.locator("#token").fill(server.token)
+        visitor.page.locator(
+            "#sign-in button", has_text=re.compile(".")
+        ).click()  # once its words and its script are there
         visitor.page.locator("#charts figure").first.wait_for()
         return visitor.page
 
@@ -80,7 +83,7 @@ def test_limits_are_drawn_and_named(operator, town):
     page = operator(town, overview=overview(a_round(0), a_round(1, reports=4, dropouts=8, state="abandoned")))
     named = figure(page, REPORTS).locator("li")
     expect(named).to_have_text(
-        ["reported", "given a task, no report", "10 end a round", "below 5 it is abandoned"], use_inner_text=True
+        ["reported", "given a task, no report", "10 end a round", "below 5 it is discarded"], use_inner_text=True
     )
     assert figure(page, REPORTS).locator("svg[role=img] .chart-limit").count() == 2
     expect(figure(page, "How long a folded round took")).to_contain_text("its time is up: 60 s")
@@ -155,3 +158,49 @@ def test_visitors_do_not_get_the_operators_scripts(town):
         assert httpx.get(f"{town.public}/{name}").status_code == 404
         assert httpx.get(f"{town.admin}/{name}").status_code == 200
     assert "operator" not in httpx.get(f"{town.public}/files.json").text
+
+
+def light(page):
+    """The state of the light at the top, and how many reasons stand below."""
+    expect(page.locator("#standing")).to_have_attribute("data-health", re.compile("."))
+    shown = page.locator("#health li").count()
+    assert page.locator("#health").is_visible() == bool(shown)
+    return page.locator("#standing").get_attribute("data-health"), shown
+
+
+REASONS = {
+    "no-round-aggregated": "failing",
+    "model-not-finite": "failing",
+    "model-out-of-scale": "failing",
+    "helper-away": "failing",
+    "store-away": "failing",
+    "rounds-discarded": "attention",
+    "aggregates-refused": "attention",
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_light_follows_the_servers_state(operator, town, words, language):
+    reasons = [{"code": code, "state": state, "count": 3, "of": 5} for code, state in REASONS.items()]
+    for state in ("failing", "attention"):
+        listed = [reason for reason in reasons if reason["state"] == state]
+        page = operator(town, overview=overview(health={"state": state, "reasons": listed}), locale=language)
+        assert light(page) == (state, len(listed))
+        expect(page.locator("#standing")).to_contain_text(words[language][f"health.{state}"])
+        assert not re.search(r"\{\w*\}|" + "|".join(REASONS), page.locator("#health").inner_text())
+    well = {"state": "ok", "reasons": []}
+    assert light(operator(town, overview=overview(health=well))) == ("ok", 0)
+    paused = operator(town, overview=overview(health=well, paused=True))
+    expect(paused.locator("#standing")).to_have_attribute("data-health", "")
+
+
+def test_the_light_is_not_green_while_every_round_is_discarded(operator, tmp_path):
+    rounds = {"target": 2, "minimum": 2, "deadline": 0.05, "over_selection": 1.0}
+    with serving(tmp_path, rounds=rounds) as server:
+        token = httpx.post(f"{server.public}/api/v1/devices", json={}).json()["token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        while server.get("status").json()["rounds_abandoned"] < 5:
+            httpx.get(f"{server.public}/api/v1/work?wait=5", headers=headers, timeout=60)
+        page = operator(server)
+        expect(page.locator("#standing")).to_have_attribute("data-health", "failing", timeout=PATIENCE)
+        assert light(page) == ("failing", 1)

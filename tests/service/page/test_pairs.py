@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from playwright.sync_api import expect
-from tests.service.page.browsing import PATIENCE, Visitor, serving
+from tests.service.page.browsing import ARRIVED, PATIENCE, Visitor, serving
 from tests.service.page.conftest import PAGE
 from tests.service.page.conversing import conversing
 from tests.service.page.questions import (
@@ -139,7 +139,7 @@ def assert_made_from(visitor, server, pairs, since=0):
     """Every message since is the one of so many pairs, and the page has written down what the server has got."""
     stored = visitor.stored()
     ids = [str(item["id"]) for item in server.get("catalogue").json()["items"]]
-    received = [played for played in stored["rounds"] if played["outcome"] == "received"]
+    received = [played for played in stored["rounds"] if played["outcome"] in ARRIVED]
     told = {played["round"]: played for played in sorted(received, key=lambda played: played["at"])}
     uploads = server.rows("SELECT round, body FROM uploads WHERE round >= ? ORDER BY round", since)
     assert uploads

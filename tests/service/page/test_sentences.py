@@ -196,7 +196,7 @@ def test_pairs_are_said_to_be_drawn_from_what_they_are_drawn_from(said):
 
 PROMISED = {"helper": "https://helper.example", "fingerprint": "0123", "leastCohort": 50, "delta": 1e-5}
 PROMISES = [
-    (plain, promised, {"made": made, "received": received, "most": 10})
+    (plain, promised, {"made": made, "received": received, "released": released, "most": 10})
     for plain, promised in (
         (True, None),
         (False, None),
@@ -205,7 +205,7 @@ PROMISES = [
             for together, epsilon in itertools.product((None, "machine", "host"), (None, 3.7501))
         ),
     )
-    for made, received in ((0, 0), (3, 3), (3, 2))
+    for made, received, released in ((0, 0, 0), (3, 3, 0), (3, 2, 0), (3, 3, 1))
 ]
 
 
@@ -215,7 +215,8 @@ def test_a_promise_says_no_more_than_what_is_kept(said):
     full = said(*(["promiseInFull", state, "https://leader.example"] for state in states))
     for sentence, rest, (plain, promised, messages) in zip(told, full, PROMISES, strict=True):
         assert ("can read every message" in sentence) == plain
-        assert "At most 10 messages, ever;" in sentence
+        assert f"At most 10 {'messages' if plain else 'counted messages'}, ever;" in sentence
+        assert ("discarded" in sentence) == bool(messages["released"]), "what left beyond the count is not kept quiet"
         counted = {(0, 0): "none sent.", (3, 3): "3 sent.", (3, 2): "3 made, 2 received."}
         assert counted[messages["made"], messages["received"]] in sentence
         has_noise = promised is not None and promised["epsilon"] is not None

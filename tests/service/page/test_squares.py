@@ -18,7 +18,7 @@ from federank.protocol.squares.codec import (
     encode_squares_update,
 )
 from federank.protocol.squares.computation import compute_squares
-from federank.protocol.squares.distribution import block_of, make_squares_broadcast
+from federank.protocol.squares.distribution import make_squares_broadcast
 from federank.protocol.squares.messages import SquaresPrivate, SquaresUpdate, dense, rows_of
 from federank.protocol.squares.recipes import SquaresSettings, squares_recipe
 from federank.protocol.squares.transmission import send
@@ -30,7 +30,7 @@ SETTINGS = {
     "surer of what is liked": {"alpha": 3.0, "damping": 0.5},
     "nothing learnt from what is not there": {"alpha": 1.0, "unobserved_weight": 0.0},
     "clipped": {"clip": 0.4},
-    "of a block": {"blocks": 3, "regulariser": 2.0},
+    "a fixed regulariser": {"regulariser": 2.0},
     "as they are": {"broadcast": "float32"},
     "nobody weighs less": {"activity": 0.0, "popularity": 0.0},
 }
@@ -59,16 +59,14 @@ def plain_objective(objective):
 
 def question_of(recipe, broadcast):
     """One device's message: the question, and what Python makes of it."""
-    block = block_of(recipe, broadcast.round_number)
     truth = np.ones(len(PROFILE), dtype=np.bool_)
     device = SquaresPrivate(0, PROFILE, Outward(PROFILE, truth, truth, True), messages=1)
-    expected = send(recipe, device, *compute_squares(recipe, device, broadcast, block))
+    expected = send(recipe, device, *compute_squares(recipe, device, broadcast))
     question = {
         "kind": "squares",
         "objective": plain_objective(recipe.objective),
         "model": plain_model(broadcast),
         "profile": PROFILE.tolist(),
-        "block": block.tolist(),
         "weighing": {"activity": recipe.activity, "clip": recipe.clip},
     }
     return question, expected
@@ -98,14 +96,6 @@ def test_an_update_is_written_in_pythons_bytes(ask):
     mine = encode_squares_update(SquaresUpdate(strengths, vector, np.float32(found["scale"])))
     assert bytes(found["bytes"]) == mine
     decode_squares_update(mine, FACTORS, ITEMS)
-
-
-def test_blocks_are_dealt_alike(ask):
-    recipe = recipe_of(blocks=7)
-    rounds = [0, 1, 6, 7, 20, 700_000]
-    asked = {"kind": "blocks", "seed": recipe.seed, "items": ITEMS, "blocks": 7, "rounds": rounds}
-    expected = [block_of(recipe, number).tolist() for number in rounds]
-    assert ask(asked, asked | {"blocks": 1, "rounds": [3]}) == [expected, [list(range(ITEMS))]]
 
 
 @pytest.mark.parametrize("broadcast", ["int8", "float32"])

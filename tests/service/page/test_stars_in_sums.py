@@ -30,7 +30,7 @@ def test_two_browsers_give_stars_that_no_single_server_reads(browser, tmp_path):
                 rate(other, {1: 5, 3: 5, 5: 4, 0: 1, 2: 2})
                 page = one.page
                 promise = page.locator("#promise p").first
-                expect(promise).to_contain_text("At most 2 messages, ever; none sent.")
+                expect(promise).to_contain_text("At most 2 counted messages, ever; none sent.")
                 expect(promise).to_contain_text("No single process reads one")
                 for visitor in (one, other):
                     visitor.take_part()

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.service.helper.helpers import HelperProcess
 from tests.service.page.browsing import PATIENCE, Visitor, serving
+from tests.service.page.conftest import LANGUAGES
 
 from federank.protocol.accountant import epsilon_of_mu, mu_of_noise
 from federank.protocol.sums.norm_check.parameters import FULL
@@ -56,7 +57,7 @@ def spent(visitor):
 def test_two_browsers_are_added_up_and_fall_silent_after_their_messages(leader, helper, visit):
     one, other = (visit(leader).open().pick(5) for _ in range(2))
     promise = one.page.locator("#promise p").first
-    expect(promise).to_contain_text("At most 2 messages, ever; none sent.")
+    expect(promise).to_contain_text("At most 2 counted messages, ever; none sent.")
     figure = epsilon_of_mu(mu_of_noise([SIGMA] * MESSAGES), 1e-6)
     expect(promise).to_contain_text(f"is bounded: epsilon {math.ceil(10 * figure) / 10:.1f}.")
     assert not any(helper.address in request.url for request in one.requests), "nobody was asked before it was needed"
@@ -64,7 +65,9 @@ def test_two_browsers_are_added_up_and_fall_silent_after_their_messages(leader, 
         visitor.take_part()
     for visitor in (one, other):
         spent(visitor)
-    expect(promise).to_contain_text("At most 2 messages, ever; 2 sent.")
+    expect(promise).to_contain_text("At most 2 counted messages, ever; 2 sent.")
+    for visitor in (one, other):
+        assert [played["outcome"] for played in visitor.stored()["rounds"]] == ["aggregated"] * MESSAGES
     status = leader.get("status").json()
     assert (status["rounds_folded"], status["rounds_abandoned"]) == (MESSAGES, 0)
     items, noises = (leader.get(f"{place}").json()[name] for place, name in NOTED)
@@ -76,7 +79,7 @@ def test_two_browsers_are_added_up_and_fall_silent_after_their_messages(leader, 
     assert {(request.method, request.url) for request in asked} == {("GET", f"{helper.address}/identity")}
     verify(Servers(leader=leader.public, helper=helper.address))  # whatever does not fit is raised
     one.open()
-    expect(one.page.locator("#progress")).to_contain_text("made 2 messages, and makes no more")
+    expect(one.page.locator("#progress")).to_contain_text("made 2 counted messages, and makes no more")
     assert one.complaints == []
 
 
@@ -118,11 +121,11 @@ def test_a_message_that_is_left_out_is_told_to_its_owner_and_stays_spent(helper,
         visitor.take_part().wait_until(lambda kept: len(kept["pending"]) == 1)
         visitor.page.evaluate(SPOIL)
         visitor.context.unroute("**/update")
-        visitor.wait_until(lambda kept: any(played.get("settled") for played in kept["rounds"]))
+        visitor.wait_until(lambda kept: any(played.get("ended") for played in kept["rounds"]))
         [played] = visitor.stored()["rounds"]
-        assert (played["outcome"], played["why"]) == ("not used", ["left-out.unopened"])
+        assert (played["outcome"], played["why"]) == ("left out", ["left-out.unopened"])
         visitor.page.get_by_role("button", name="Pause").click()
-        expect(visitor.page.locator("#promise p").first).to_contain_text("At most 2 messages, ever; 1 sent.")
+        expect(visitor.page.locator("#promise p").first).to_contain_text("At most 2 counted messages, ever; 1 sent.")
         expect(visitor.page.locator("#left-tables")).to_contain_text("the helper could not open it")
 
 
@@ -244,10 +247,47 @@ def test_a_weaker_promise_is_refused_and_messages_count_across_foundings(helper,
         expect(visitor.page.locator("#progress")).to_contain_text("would read them", timeout=PATIENCE)
 
 
-def test_where_the_helper_cannot_be_reached_it_is_named_and_recommendations_go_on(leader, helper, visit):
-    visitor = visit(leader).open().pick(4)
-    visitor.context.route(f"{helper.address}/identity", lambda route: route.abort())
-    visitor.take_part()
-    expect(visitor.page.locator("#progress")).to_contain_text(f"The helper at {helper.address} cannot be reached")
-    expect(visitor.page.locator("#recommended li")).to_have_count(10)
-    assert not any(request.method == "POST" for request in visitor.requests)
+@contextmanager
+def helper_of_its_own(folder):
+    """A helper process that a test may stop."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as keys:
+        helper = HelperProcess(folder, keys).start()
+        yield helper
+        helper.stop()
+
+
+def says_that_nothing_can_be_sent(visitor, own):
+    """Both places say so in plain words; neither has an address."""
+    plain = own["sums.helper-unreachable"]
+    page = visitor.page
+    expect(page.locator("#progress")).to_have_text(own["doing.retrying"].format(reason=plain), timeout=PATIENCE)
+    expect(page.locator("#standing")).to_contain_text(plain)
+    expect(page.locator("#standing")).not_to_contain_class("on")
+    shown = page.locator("#progress").inner_text() + page.locator("#standing").inner_text()
+    assert "127.0.0.1" not in shown
+    assert "://" not in shown
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_absent_helper_is_explained_and_costs_nothing(browser, words, tmp_path, language):
+    """A new client cannot join, one that has joined waits: both go on when the helper is back."""
+    own = words[language]
+    for name in ("helper", "leader"):
+        (tmp_path / name).mkdir()
+    with helper_of_its_own(tmp_path / "helper") as helper, leading(tmp_path / "leader", helper) as server:
+        joined, new = (Visitor(browser, server.public, locale=language).open().pick(4) for _ in range(2))
+        joined.context.route(WORK, lambda route: route.fulfill(status=204))
+        joined.take_part().wait_until(lambda kept: kept["facts"]["identity"]["token"])
+        helper.kill()
+        says_that_nothing_can_be_sent(joined, own)
+        new.take_part()
+        says_that_nothing_can_be_sent(new, own)
+        assert not any(request.method == "POST" for request in new.requests)
+        for visitor in (joined, new):
+            kept = visitor.stored()
+            assert (len(kept["history"]), kept["rounds"], kept["pending"]) == (4, [], [])
+            expect(visitor.page.locator("#recommended li")).to_have_count(10)
+        helper.start()
+        joined.context.unroute(WORK)
+        for visitor in (joined, new):
+            visitor.wait_for_rounds(1).close()

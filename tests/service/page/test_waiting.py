@@ -55,7 +55,7 @@ def test_a_yes_waits_before_it_may_leave_and_then_may(server, visit):
     visitor = visit(server).open().pick(3).share(100).take_part().wait_for_rounds(1)
     page = visitor.page
     expect(page.locator("#pick-lead")).to_contain_text("waits half a minute before it may leave")
-    item = press(visitor, "Yes")
+    item = press(visitor, "I like it")
     visitor.wait_until(lambda kept: any(entry["id"] == item for entry in kept["history"]))
     move(visitor, item, 600)  # however long showing it and the rounds below take on a busy machine
     expect(page.locator("#answered")).to_contain_text("waits half a minute before it may leave")
@@ -79,7 +79,7 @@ def test_what_nobody_was_shown_goes_on_waiting(server, visit):
         move(visitor, chosen["id"], -31)
     page.evaluate(AGREED_BEFORE)
     page.evaluate("() => (window.seen = 'hidden')")
-    item = answer(visitor, "Yes")
+    item = answer(visitor, "I like it")
     move(visitor, item, -31)
     visitor.wait_for_rounds(visitor.received(visitor.stored()) + 3)
     assert item not in sent(visitor)
@@ -90,27 +90,29 @@ def test_what_nobody_was_shown_goes_on_waiting(server, visit):
 def test_an_answer_can_be_taken_back_before_anything_of_it_leaves(server, visit):
     visitor = visit(server).open().pick(3).share(100).take_part().wait_for_rounds(1)
     page = visitor.page
-    item = answer(visitor, "Yes")
+    item = answer(visitor, "I like it")
     page.locator("#answered").get_by_role("button", name="Undo").click()
     visitor.wait_until(lambda kept: all(entry["id"] != item for entry in kept["history"]))
     expect(page.locator("#answered")).to_be_empty()
-    hidden = answer(visitor, "No")
+    hidden = answer(visitor, "Not for me")
     visitor.wait_until(lambda kept: [entry["id"] for entry in kept["dismissed"]] == [hidden])
     page.locator("#answered").get_by_role("button", name="Undo").click()
     visitor.wait_until(lambda kept: kept["dismissed"] == [])
-    kept_back = answer(visitor, "Know it")
+    known = answer(visitor, "Know it")
+    visitor.wait_until(lambda kept: [entry["id"] for entry in kept["dismissed"]] == [known])
+    kept_back = answer(visitor, "I like it")
     page.locator("#answered").get_by_role("button", name="never share").click()
     visitor.wait_until(lambda kept: kept["facts"]["policy"]["neverIds"] == [kept_back])
     move(visitor, kept_back, -31)
     visitor.open()
     visitor.wait_for_rounds(visitor.received(visitor.stored()) + 3)
-    assert not {item, hidden, kept_back} & sent(visitor)
+    assert not {item, hidden, known, kept_back} & sent(visitor)
 
 
 def test_a_button_that_is_pressed_while_a_round_ends_is_still_told(server, visit):
     visitor = visit(server).open().pick(3).share(100).take_part().wait_for_rounds(1)
     page = visitor.page
-    item = answer(visitor, "Know it")
+    item = answer(visitor, "I like it")
     page.locator("#answered").get_by_role("button", name="never share").hover()
     page.mouse.down()
     visitor.wait_for_rounds(visitor.received(visitor.stored()) + 2)  # each shows the list anew

@@ -15,7 +15,7 @@ PROSE = re.compile(r"[A-Za-z]{2,}[,:;]? +[a-z]{2,}|^[A-Z][a-z]+ *$")
 NOT_WORDS = {
     *("Authorization", "Bearer ", "QuotaExceededError"),
     *("federank page ", "draft of ", "federank sums 1", "federank sums 1 "),
-    *("no answer", "other tab", "on its way", "held back", "not used", "been there", "chart-bar bad"),
+    *("no answer", "other tab", "on its way", "held back", "left out", "not used", "chart-bar bad"),
     *("your rating", "my rating", "star rating"),
     "button, a, label, summary",
     *("English", "Italiano", "Deutsch"),
@@ -27,6 +27,21 @@ elements; and what languages call themselves."""
 def forms(entry):
     """The forms of a sentence: one, or one for each kind of number."""
     return {"": entry} if isinstance(entry, str) else entry
+
+
+FORBIDDEN = {
+    "it": [
+        r"\b(?:Sei|sei) fuori\b",  # you are out of your mind
+        r"ma non è niente",  # but it is nothing
+        r"\b(?:leader|aiutante|gettone|biglietto)\b",
+    ],
+    "de": [
+        r"\bist hinaus\b",
+        r"\bLeiter\b",  # a ladder, or the head of a department
+        r"\bFahrkarte\b",
+    ],
+}
+"""What a language does not say, or says of something else; the servers and their tickets have names of their own."""
 
 
 def test_english_italian_and_german_are_there():
@@ -61,6 +76,22 @@ def test_a_translation_is_one(words, language):
         if text == english and len(re.findall(r"[a-z]{2,}", PLACE.sub("", text))) >= 3
     ]
     assert same == []
+
+
+@pytest.mark.parametrize("language", FORBIDDEN)
+def test_no_words_that_mean_something_else(words, language):
+    for key, entry in words[language].items():
+        for text in forms(entry).values():
+            without_places = PLACE.sub("", text)
+            assert not [wrong for wrong in FORBIDDEN[language] if re.search(wrong, without_places)], key
+
+
+def test_italian_never_is_negated(words):
+    """Without a negation, "mai" turns "may ever leave" into its opposite; only a short answer stands alone."""
+    for key, entry in words["it"].items():
+        for clause in re.split(r"[.;:!?]", " ".join(forms(entry).values())):
+            if re.search(r"\bmai\b", clause) and clause.strip() != "mai":
+                assert re.search(r"\b(?:non|nessun\w*)\b", clause, re.IGNORECASE), key
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,15 @@ The family is as small as can be. A device sends one number; the fold adds the r
 tells devices how large the last round was, and remembers how many messages there have been, which they are never told.
 """
 
-from dataclasses import dataclass
+import io
+import json
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_world, stored
 
-from federank.errors import BadMessage, SettingError, StoreError
+from federank.errors import BadMessage, ModelError, StoreError
 from federank.protocol.wire import check_values, decode_parts, encode_parts
 from federank.service.server.families.family import Family, Form, Kind
 from federank.service.server.families.registry import FAMILIES
@@ -18,11 +20,12 @@ from federank.service.server.federation.charter import read_charter
 from federank.service.server.federation.establishing import establish
 from federank.service.server.federation.opening import Demand, open_store
 from federank.service.server.federation.published import Content
+from federank.service.server.logs import Log
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store import versions
 from federank.service.server.store.database import Database
 from federank.service.server.store.restoring import jump_ahead
-from federank.service.server.store.schema import migrate
+from federank.service.server.store.schema import create_tables
 from federank.service.server.store.versions import model_to_fold, newest_model
 
 
@@ -67,13 +70,19 @@ def fold(recipe, model, round_number, updates):
     heard = model.content.state["heard"] + len(numbers)
     step, devices = recipe
     # How many devices there are shows, so that a test can tell.
-    vectors = model.vectors + np.float32(step * sum(numbers) * devices)
+    with np.errstate(over="ignore"):
+        vectors = model.vectors + np.float32(step * sum(numbers) * devices)
     return Content({"vectors": vectors}, {"size": np.array([float(len(numbers))])}, {"heard": heard})
 
 
 def encode(settings, model, rows, round_number):
     parts = {"rows": model.vectors[rows], "size": model.content.overall["size"]}
     return encode_parts(parts, {"round": round_number, "version": model.version})
+
+
+def decode(settings, content, n_items):
+    rows = decode_parts(content, "a Broadcast", ("rows", "size"), ("round", "version")).arrays["rows"]
+    check_values("a Broadcast", "rows", rows, rows.shape)
 
 
 COUNTING = Family(
@@ -88,6 +97,7 @@ COUNTING = Family(
     recipe=recipe,
     fold=fold,
     encode=encode,
+    decode=decode,
     kinds={"plain": Kind(judge, summand)},
 )
 
@@ -98,7 +108,7 @@ def counting(store, monkeypatch):
     monkeypatch.setitem(FAMILIES, "counting", COUNTING)
     database = Database(store)
     with database.connection() as connection:
-        migrate(connection)
+        create_tables(connection)
         rounds = RoundSettings(target=2, over_selection=1.0, **PATIENT)
         establish(connection, CountingSettings(), small_world(), rounds, family=COUNTING)
     database.close()
@@ -147,6 +157,41 @@ async def test_what_a_fold_remembers_is_kept_with_the_newest_versions_and_with_w
 
 
 @in_a_loop
+async def test_a_model_that_clients_would_refuse_is_not_published(counting):
+    said = io.StringIO()
+    async with serving(counting, log=Log(said)) as running:
+        await play(running, 3e38, 3e38)  # their sum is no 32-bit float
+        await running.until(lambda view: view.rejected.get("count") == 1 and view.abandoned == 1)
+        assert running.service.latest.model.version == 0
+        await play(running, 1.0, 1.0)
+        await running.version(1)
+        assert np.isfinite(running.service.latest.model.vectors).all()
+        status = (await running.client.get("/api/v1/status")).json()
+        metrics = (await running.admin.get("/metrics")).text
+    assert status["aggregates_rejected"] == 1
+    assert "federank_aggregates_rejected 1.0" in metrics
+    lines = [json.loads(line) for line in said.getvalue().splitlines()]
+    assert [line["round"] for line in lines if line["event"] == "aggregate rejected"] == [0]
+    assert stored(counting, "SELECT state FROM rounds WHERE number = 0") == [("abandoned",)]
+
+
+def test_a_federation_does_not_begin_with_a_model_that_clients_would_refuse(store):
+    def broken(settings, data, trained):
+        return first_content(settings, data, trained)._replace(
+            tables={"vectors": np.full((data.n_items, 1), np.nan, np.float32)}
+        )
+
+    database = Database(store)
+    with database.connection() as connection:
+        create_tables(connection)
+        family, rounds = replace(COUNTING, first_content=broken), RoundSettings()
+        with pytest.raises(ModelError):
+            establish(connection, CountingSettings(), small_world(), rounds, family=family)
+        assert read_charter(connection) is None
+    database.close()
+
+
+@in_a_loop
 async def test_an_upload_is_judged_by_its_own_family(counting):
     async with serving(counting) as running:
         device = await running.device()
@@ -158,13 +203,14 @@ async def test_an_upload_is_judged_by_its_own_family(counting):
         judge(b"", None)
 
 
-def test_a_store_is_not_opened_as_a_federation_of_another_method(counting):
-    demand = Demand(data=small_world, source="small", names_data=False)
-    assert open_store(counting, demand) is None
-    with pytest.raises(SettingError, match="method is counting, not fpl"):
-        open_store(counting, Demand(data=small_world, source="small", method="fpl"))
-    with pytest.raises(SettingError, match=r"step = 0\.5, not 2"):
-        open_store(counting, Demand(data=small_world, source="small", names_data=False, settings={"step": 2}))
+def test_a_store_keeps_its_method_and_its_settings(counting):
+    for given in ({}, {"method": "fpl"}, {"settings": {"step": 2}}):
+        assert open_store(counting, Demand(data=small_world, source="small", names_data=False, **given)) is None
+    database = Database(counting)
+    with database.connection() as connection:
+        charter = read_charter(connection)
+    database.close()
+    assert (charter.family.method, charter.settings.step) == ("counting", 0.5)
 
 
 def test_a_method_that_this_version_does_not_know_is_told_in_a_sentence(counting, monkeypatch):

@@ -32,15 +32,14 @@ async def test_a_federation_says_what_it_is(sqlite_store):
         "negative_regulariser": 0.005,
         "order": "as-published",
         "triples": 4,
+        "most_triples": None,
         "initial_scale": 0.1,
     }
     assert told["rounds"] == {
-        "mode": "rounds",
         "target": 7,
         "minimum": 2,
         "over_selection": 1.3,
         "deadline_seconds": 9.0,
-        "staleness": 0,
     }
     assert told["limits"]["most_rows"] == 8
     assert told["suggested_policy"] is None
@@ -172,7 +171,10 @@ async def test_status_counts_what_has_happened(sqlite_store):
         "devices": 1,
         "rounds_folded": 1,
         "rounds_abandoned": 0,
+        "aggregates_rejected": 0,
         "accuracy": None,
+        "health": {"state": "ok", "reasons": []},
+        "simulated": None,
     }
 
 

@@ -26,14 +26,12 @@ from federank.service.server.store.versions import newest_model
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mode", "kind", "kills"), [("rounds", "sqlite", 25), ("buffered", "sqlite", 25), ("rounds", "postgresql", 10)]
-)
-def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twice(request, mode, kind, kills):
+@pytest.mark.parametrize(("kind", "kills"), [("sqlite", 25), ("postgresql", 10)])
+def test_a_server_killed_at_random_moments_loses_nothing_and_applies_nothing_twice(request, kind, kills):
     store = request.getfixturevalue("sqlite_store")
     if kind == "postgresql":
         store = request.getfixturevalue("postgresql_server").database()
-    rounds = {"mode": mode, "target": 3, "fold_every": 3, "over_selection": 1.0, "minimum": 1, "deadline": 0.5}
+    rounds = {"target": 3, "over_selection": 1.0, "minimum": 1, "deadline": 0.5}
     establish_small(store, rounds)
     server = Forked(store)
     devices = [Persistent(server.address, seed) for seed in range(1, 5)]

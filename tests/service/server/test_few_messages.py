@@ -14,7 +14,7 @@ from federank.protocol.policies.policy import Outward
 from federank.protocol.squares.aggregation import SquaresShared, first_shared
 from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update
 from federank.protocol.squares.computation import compute_squares
-from federank.protocol.squares.distribution import block_of, published
+from federank.protocol.squares.distribution import published
 from federank.protocol.squares.messages import SquaresPrivate, SquaresUpdate
 from federank.protocol.squares.recipes import squares_recipe
 from federank.protocol.squares.transmission import message_norm, send
@@ -26,7 +26,7 @@ from federank.service.server.federation.published import first_model
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.restoring import jump_ahead
-from federank.service.server.store.schema import migrate
+from federank.service.server.store.schema import create_tables
 from federank.service.server.store.statements.devices import enrol
 from federank.service.server.store.statements.grants import grant
 from federank.service.server.store.statements.rounds import close_round, open_round
@@ -45,7 +45,7 @@ def few(address, rounds=None, **given):
     """Establish a federation of few messages in a store; its address."""
     database = Database(address)
     with database.connection() as connection:
-        migrate(connection)
+        create_tables(connection)
         chosen = RoundSettings(**({"target": 3, "over_selection": 1.0} | PATIENT | (rounds or {})))
         establish(connection, settings_of(**given), small_world(), chosen, family=SQUARES)
     database.close()
@@ -63,7 +63,7 @@ def message_of(broadcast, history, **given):
     everything = np.ones(len(profile), dtype=np.bool_)
     device = SquaresPrivate(0, profile, Outward(profile, everything, everything, True), 1)
     recipe = alone(**given)
-    return send(recipe, device, *compute_squares(recipe, device, broadcast, block_of(recipe, 0)))
+    return send(recipe, device, *compute_squares(recipe, device, broadcast))
 
 
 async def take_part(device, history):
@@ -335,7 +335,7 @@ def test_a_federation_can_start_from_a_trained_model_and_newcomers_add_to_it():
     ("given", "trained", "error", "says"),
     [
         ({"loss": "pairs"}, None, SettingError, "learns squares"),
-        ({"blocks": 2}, None, SettingError, "leave loss, server, blocks and cohorts out"),
+        ({"cohorts": 2}, None, SettingError, "cohorts"),
         ({"factors": ITEMS + 1}, None, SettingError, "only 12 items"),
         ({}, object(), ModelError, "something else"),
     ],
@@ -343,12 +343,6 @@ def test_a_federation_can_start_from_a_trained_model_and_newcomers_add_to_it():
 def test_a_federation_that_cannot_be_is_refused_with_a_sentence(given, trained, error, says):
     with pytest.raises(error, match=says):
         squares.settle(settings_of(**given), small_world(), trained)
-
-
-def test_a_fold_needs_messages_of_one_version(store):
-    demand = Demand(data=small_world, source="small", method="frugal", rounds={"mode": "buffered"})
-    with pytest.raises(SettingError, match="mode is buffered, but a fold of frugal"):
-        open_store(store, demand)
 
 
 def test_a_suggestion_that_devices_cannot_follow_is_not_made(store):
@@ -361,12 +355,6 @@ def test_a_suggestion_that_devices_cannot_follow_is_not_made(store):
 def test_settings_of_another_method_are_refused(store):
     with pytest.raises(SettingError, match="has no --messages"):
         open_store(store, Demand(data=small_world, source="small", method="fpl", settings={"messages": 3}))
-    few(store)
-    with pytest.raises(SettingError, match="method is frugal, which has no --triples"):
-        open_store(store, Demand(data=small_world, source="small", settings={"triples": 3}))
-    with pytest.raises(SettingError, match="messages = 2, not 9"):
-        open_store(store, Demand(data=small_world, source="small", settings={"messages": 9}))
-    assert open_store(store, Demand(data=small_world, source="small", settings={"messages": 2})) is None
 
 
 def test_shared_is_what_the_store_keeps_of_it():

@@ -88,20 +88,6 @@ async def test_what_was_under_way_is_given_up_by_a_rollback(store):
 
 
 @in_a_loop
-async def test_a_buffer_is_given_up_by_a_rollback_and_the_next_one_learns(sqlite_store):
-    async with serving(sqlite_store, {"mode": "buffered", "fold_every": 2} | PATIENT, KEEP) as running:
-        devices = [await running.device() for _ in range(3)]
-        assert (await devices[0].take_part(some_update(1))).status_code == 201
-        assert (await ask(running, "POST", "/rollback", json={"version": 0}))[0] == 200
-        await running.version(1)
-        for seed, device in enumerate(devices[1:]):
-            await running.until(lambda view: view.round.state == "open" and view.round.version == 1)
-            assert (await device.take_part(some_update(seed))).status_code == 201
-        await running.version(2)
-        assert stored(sqlite_store, "SELECT COUNT(*) FROM rounds WHERE state = 'folded'") == [(1,)]
-
-
-@in_a_loop
 async def test_a_version_that_is_not_kept_cannot_be_gone_back_to(sqlite_store):
     async with serving(sqlite_store, ONE) as running:
         for wanted, expected in ((7, 404), ("0", 422), (True, 422), (None, 422)):

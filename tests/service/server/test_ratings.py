@@ -1,26 +1,30 @@
 """A federation of ratings on the server: how it begins, what it takes, and how its iterations pass."""
 
+import io
+import json
+from contextlib import asynccontextmanager
+
 import numpy as np
 import pytest
 from tests.rated_worlds import two_opinions
-from tests.service.federations import NO_LIMITS, PATIENT, Device, in_a_loop
+from tests.service.federations import PATIENT, Device, in_a_loop, serving
 
 import federank as fr
 from federank.errors import DataError, ModelError, SettingError
 from federank.protocol.ratings.codec import decode_rating_rows
 from federank.protocol.ratings.federations import RatingFederationSettings
+from federank.protocol.ratings.home import solved_taste
 from federank.protocol.ratings.messages import RatingUpdate, encode_rating_message
+from federank.service.server.families.family import Promise
 from federank.service.server.families.ratings import PMF, SVDPP, first_content, iteration_of, judge, settle, summand
 from federank.service.server.federation.establishing import establish
 from federank.service.server.federation.opening import Demand, open_store
 from federank.service.server.federation.published import first_model
-from federank.service.server.http.app import public_app
 from federank.service.server.logs import Log
-from federank.service.server.service import open_service
-from federank.service.server.settings import RoundSettings, TrustSettings
+from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.hits import Judged, judged_versions
-from federank.service.server.store.schema import migrate
+from federank.service.server.store.schema import create_tables
 
 FACTORS, ITEMS = 3, 24
 
@@ -37,6 +41,19 @@ def settings(**more):
     return RatingFederationSettings(factors=FACTORS, regulariser=0.0, **more)
 
 
+@asynccontextmanager
+async def rated_service(store, chosen, trust, log=None):
+    """A worker on a new federation of ratings, with rounds of two."""
+    database = Database(store)
+    with database.connection() as connection:
+        create_tables(connection)
+        rounds = RoundSettings(target=2, over_selection=1.0, **PATIENT)
+        token = establish(connection, chosen, two_opinions(), rounds, family=PMF)
+    database.release()
+    async with serving(store, trust=trust, log=log, token=token) as running:
+        yield running
+
+
 def published(**more):
     data = two_opinions()
     return first_model(first_content(settle(settings(**more), data, None), data, None))
@@ -46,7 +63,9 @@ def test_the_scale_is_found_in_the_data_and_ratings_off_the_range_are_refused():
     data = two_opinions()
     assert settle(settings(), data, None).step == 1.0
     assert settle(settings(step=0.5), data, None).step == 0.5
-    assert settle(settings(), data, None).learning_rate == 0.8
+    assert settle(settings(), data, None).learning_rate == 0.2
+    assert settle(SVDPP.settings(), data, None).learning_rate == 0.1
+    assert settle(settings(lowest=0.0, highest=100.0), data, None).learning_rate == 0.01
     with pytest.raises(DataError, match="outside the declared range"):
         settle(settings(highest=4.0), data, None)
 
@@ -61,8 +80,8 @@ def test_an_iteration_passes_with_as_many_reports_as_there_are_devices():
     assert np.flatnonzero(model.content.tables["heard"]).tolist() == [1, 4, 9]
 
 
-def test_an_item_steps_by_the_mean_of_its_reports_at_the_rate_of_the_iteration():
-    model, recipe = published(), PMF.recipe(settings(), ITEMS, 2)
+def test_with_everybody_and_no_prior_count_an_item_steps_by_the_mean_of_its_reports():
+    model, recipe = published(), PMF.recipe(settings(prior_count=0.0, learning_rate=0.8), ITEMS, 2)
     one, other = update(), update(1, items=(4, 7))
     after = model.followed_by(PMF.fold(recipe, model, 0, [one, other]))
     moves = model.vectors - after.vectors
@@ -70,6 +89,61 @@ def test_an_item_steps_by_the_mean_of_its_reports_at_the_rate_of_the_iteration()
     np.testing.assert_allclose(moves[7], 0.8 * other.vectors[1], atol=1e-6)
     again = after.followed_by(PMF.fold(recipe, after, 1, [one, other]))
     np.testing.assert_allclose((after.vectors - again.vectors)[7], 0.72 * other.vectors[1], atol=1e-6)
+
+
+def test_small_rounds_move_an_item_as_far_as_one_round_with_everybody():
+    """Ten rounds of two are an iteration of twenty clients; item 4 is in every upload, item 7 in one of five."""
+    uploads = [update(n, items=(4, 7) if n % 5 == 0 else (4,)) for n in range(20)]
+    everybody, small = published(), published()
+    chosen = PMF.recipe(settings(prior_count=0.0, decay=1.0), ITEMS, 20)
+    before = everybody.vectors
+    everybody = everybody.followed_by(PMF.fold(chosen, everybody, 0, uploads))
+    for iteration in range(3):
+        start = small.vectors
+        for n in range(0, 20, 2):
+            small = small.followed_by(PMF.fold(chosen, small, 0, uploads[n : n + 2]))
+        assert iteration_of(small) == iteration + 1
+    # The first iteration is an estimate from few uploads; afterwards the counts are those of the iteration before.
+    full, share = (everybody.vectors - before)[[4, 7]], (small.vectors - start)[[4, 7]]
+    np.testing.assert_allclose(share[0], full[0], rtol=1e-4)
+    ratio = np.linalg.norm(share[1]) / np.linalg.norm(full[1])
+    assert 0.5 < ratio < 2, "an item in four uploads of twenty, estimated"
+
+
+def test_prior_count_slows_items_with_few_reports():
+    moved = {}
+    for prior_count in (0.0, 9.0):
+        model = published()
+        recipe = PMF.recipe(settings(prior_count=prior_count), ITEMS, 10)
+        uploads = [update(n, items=(1, 4) if n == 0 else (4,)) for n in range(10)]
+        after = PMF.fold(recipe, model, 0, uploads).tables["vectors"]
+        moved[prior_count] = np.linalg.norm(after - model.vectors, axis=1)
+    assert moved[9.0][1] == pytest.approx(moved[0.0][1] / 10, rel=1e-3)
+    assert moved[9.0][4] == pytest.approx(moved[0.0][4] * 10 / 19, rel=1e-3)
+
+
+@pytest.mark.parametrize(("lowest", "highest"), [(1.0, 5.0), (0.0, 10.0), (-10.0, 10.0)])
+def test_a_new_federation_predicts_every_client_s_mean(lowest, highest):
+    data = two_opinions()
+    chosen = RatingFederationSettings(lowest=min(lowest, 1.0), highest=highest, regulariser=0.0)
+    model = first_model(first_content(settle(chosen, data, None), data, None))
+    rated, mean = np.arange(0, ITEMS, 2), (lowest + highest) / 2 + 1
+    taste = solved_taste(model.vectors[rated], np.full(len(rated), mean, np.float32), np.zeros(20, np.float32), 0.5)
+    np.testing.assert_allclose(model.vectors @ taste, mean, rtol=0.05)
+
+
+def test_items_that_are_added_start_as_the_mean_of_the_others():
+    data = two_opinions()
+    for family in (PMF, SVDPP):
+        chosen = settle(family.settings(factors=FACTORS), data, None)
+        model = first_model(first_content(chosen, data, None))
+        grown = family.extend(chosen, model.content, ITEMS + 2)
+        np.testing.assert_allclose(grown.tables["vectors"][-1], model.vectors.mean(axis=0), rtol=1e-5)
+        assert grown.tables["heard"][-2:].tolist() == [0, 0]
+        after = first_model(grown)
+        bodies = [update(items=(1, ITEMS + 1))]
+        content = family.fold(family.recipe(chosen, ITEMS + 2, 5), after, 0, bodies)
+        assert content.state["reports"][[1, ITEMS, ITEMS + 1]].tolist() == [1, 0, 1]
 
 
 def test_rows_that_are_too_long_are_counted_and_shortened():
@@ -93,7 +167,6 @@ def test_a_federation_goes_on_from_a_trained_model_of_its_own_method():
 def test_what_a_federation_of_ratings_cannot_be_is_refused_in_a_sentence(tmp_path):
     store = f"sqlite:///{tmp_path / 'f.sqlite'}"
     for demand, match in (
-        ({"rounds": {"mode": "buffered"}}, "belong to one version"),
         ({"settings": {"triples": 4}}, "has no --triples"),
         ({"suggested_policy": {"sharing": "deniable"}}, "suggest-sharing is deniable"),
     ):
@@ -102,44 +175,84 @@ def test_what_a_federation_of_ratings_cannot_be_is_refused_in_a_sentence(tmp_pat
     assert not (tmp_path / "f.sqlite").exists()
 
 
+@pytest.mark.parametrize("family", [PMF, SVDPP])
+def test_clients_are_advised_to_hide_each_rating_behind_a_virtual_one(family):
+    chosen = settle(family.settings(), two_opinions(), None)
+    advised = family.suggests(chosen)
+    assert (advised["filling"], advised["rho"], advised["sampling"]) == ("hybrid", 1.0, "fixed")
+
+
+@pytest.mark.parametrize("family", [PMF, SVDPP])
+def test_with_secure_aggregation_no_virtual_ratings_are_advised(family):
+    """An upload has a row for every item there, and no server reads a single one: there is nothing to hide."""
+    chosen = family.sums.settings(family.settings(), Promise(0.0, None, 1e-6))
+    assert (family.suggests(chosen)["filling"], family.suggests(chosen)["rho"]) == ("none", 0.0)
+
+
 @in_a_loop
 async def test_devices_are_told_the_scale_the_suggestion_and_the_iteration(sqlite_store):
-    import httpx
+    chosen = settings(rho=1.5)
+    async with rated_service(sqlite_store, chosen, {"refuse_implausible": True}) as running:
+        client, service = running.client, running.service
+        told = (await client.get("/api/v1/federation")).json()
+        assert (told["method"], told["recipe"]["step"], told["recipe"]["highest"]) == ("pmf", 1.0, 5.0)
+        assert told["suggested_policy"]["rho"] == 1.5
+        assert told["suggested_policy"]["sampling"] == "fixed"
+        liar = await Device.enrolled(client)
+        made_up = update()._replace(vectors=np.eye(FACTORS, dtype=np.float32))
+        answer = await liar.take_part(encode_rating_message(made_up))
+        assert (answer.status_code, answer.json()["error"]) == (422, "implausible")
+        for seed in range(2):
+            person = liar if seed == 0 else await Device.enrolled(client)
+            answer = await person.take_part(encode_rating_message(update(seed)))
+            assert answer.status_code == 201, answer.text
+        for _ in range(500):
+            rows = decode_rating_rows((await client.get("/api/v1/model")).content, FACTORS, ITEMS, implicit=False)
+            if rows.version == 1:
+                break
+        assert (rows.version, rows.iteration, int(rows.heard.sum())) == (1, 1, 3)
+        for person, measure in ((liar, "squared"), (await Device.enrolled(client), "absolute")):
+            said = {"version": 0, "hit": True, "measure": measure}
+            assert (await client.post("/api/v1/hits", json=said, headers=person.headers)).status_code == 201
+        wrong = {"version": 1, "hit": True, "measure": "cubed"}
+        assert (await client.post("/api/v1/hits", json=wrong, headers=liar.headers)).status_code == 422
+        [judged] = await service.read(lambda connection: judged_versions(connection, 5))
+        assert judged == Judged(0, answers=1, yes=1, squared_answers=1, squared_yes=1)
 
-    database = Database(sqlite_store)
-    with database.connection() as connection:
-        migrate(connection)
-        rounds = RoundSettings(target=2, over_selection=1.0, **PATIENT)
-        establish(connection, settings(rho=1.5), two_opinions(), rounds, family=PMF)
-    database.release()
-    service = open_service(sqlite_store, TrustSettings(**NO_LIMITS | {"refuse_implausible": True}), Log(None))
-    await service.start()
-    transport = httpx.ASGITransport(public_app(service))
-    try:
-        async with httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60) as client:
-            told = (await client.get("/api/v1/federation")).json()
-            assert (told["method"], told["recipe"]["step"], told["recipe"]["highest"]) == ("pmf", 1.0, 5.0)
-            assert told["suggested_policy"]["rho"] == 1.5
-            assert told["suggested_policy"]["sampling"] == "fixed"
-            liar = await Device.enrolled(client)
-            made_up = update()._replace(vectors=np.eye(FACTORS, dtype=np.float32))
-            answer = await liar.take_part(encode_rating_message(made_up))
-            assert (answer.status_code, answer.json()["error"]) == (422, "implausible")
-            for seed in range(2):
-                person = liar if seed == 0 else await Device.enrolled(client)
-                answer = await person.take_part(encode_rating_message(update(seed)))
-                assert answer.status_code == 201, answer.text
-            for _ in range(500):
-                rows = decode_rating_rows((await client.get("/api/v1/model")).content, FACTORS, ITEMS, implicit=False)
-                if rows.version == 1:
-                    break
-            assert (rows.version, rows.iteration, int(rows.heard.sum())) == (1, 1, 3)
-            for person, measure in ((liar, "squared"), (await Device.enrolled(client), "absolute")):
-                said = {"version": 0, "hit": True, "measure": measure}
-                assert (await client.post("/api/v1/hits", json=said, headers=person.headers)).status_code == 201
-            wrong = {"version": 1, "hit": True, "measure": "cubed"}
-            assert (await client.post("/api/v1/hits", json=wrong, headers=liar.headers)).status_code == 422
-            [judged] = await service.read(lambda connection: judged_versions(connection, 5))
-            assert judged == Judged(0, answers=1, yes=1, squared_answers=1, squared_yes=1)
-    finally:
-        await service.stop()
+
+@in_a_loop
+async def test_an_aggregate_that_leaves_the_scale_is_not_applied(sqlite_store):
+    """Two uploads with gradients of 90 would make vectors ten times as long as those of five stars."""
+    said, chosen = io.StringIO(), settings(prior_count=0.0)
+    async with rated_service(sqlite_store, chosen, {"refuse_implausible": False}, Log(said)) as running:
+        clients = [await running.device() for _ in range(2)]
+        for seed, client in enumerate(clients):
+            sent = await client.take_part(encode_rating_message(update(seed, length=90.0)))
+            assert sent.status_code == 201
+        await running.until(lambda view: view.rejected.get("count") == 1 and view.abandoned == 1)
+        overview = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()
+        assert overview["version"] == 0
+        assert (overview["aggregates_rejected"], overview["rejected_aggregate"]["round"]) == (1, 0)
+        assert overview["rounds"][-1]["state"] == "abandoned"
+        for seed, client in enumerate(clients):
+            assert (await client.take_part(encode_rating_message(update(seed)))).status_code == 201
+        await running.version(1)
+    lines = [json.loads(line) for line in said.getvalue().splitlines()]
+    assert [line["round"] for line in lines if line["event"] == "aggregate rejected"] == [0]
+
+
+@pytest.mark.parametrize("family", [PMF, SVDPP])
+def test_a_model_leaves_the_scale_by_long_rows_or_no_numbers(family):
+    data = two_opinions()
+    chosen = settle(family.settings(factors=FACTORS), data, None)
+    first = first_content(chosen, data, None)
+    assert family.out_of_scale(chosen, first, first) is None
+    for name in ("vectors", *(("implicit",) if chosen.implicit else ())):
+        for value in (10.0, np.inf, np.nan):
+            table = first.tables[name].copy()
+            table[3, 0] = value
+            worse = first._replace(tables={**first.tables, name: table})
+            assert family.out_of_scale(chosen, first, worse) is not None
+    # A model that began so may go on as long as it gets no worse.
+    long = first._replace(tables={**first.tables, "vectors": first.tables["vectors"] + 20})
+    assert family.out_of_scale(chosen, long, long) is None

@@ -174,42 +174,6 @@ async def test_a_deadline_begins_with_the_first_ticket(sqlite_store):
 
 
 @in_a_loop
-async def test_buffered_updates_are_folded_every_so_many_and_may_be_some_versions_behind(store):
-    rounds = {"mode": "buffered", "fold_every": 2, "staleness": 1} | PATIENT
-    async with serving(store, rounds, KEEP) as running:
-        slow, slower = await running.device(), await running.device()
-        behind, far_behind = await slow.ticket(), await slower.ticket()
-        for version in (1, 2):
-            if version == 2:
-                assert (await slow.send(behind, some_update(7))).status_code == 201
-                assert len(load((await slow.task(behind)).content)["items"]) == 12, (
-                    "the task's own version is still there"
-                )
-            for seed in range(2 if version == 1 else 1):
-                device = await running.device()
-                assert (await device.take_part(some_update(10 * version + seed))).status_code == 201
-            await running.version(version)
-        answer = await slower.send(far_behind, some_update(8))
-        assert (answer.status_code, answer.json()["error"]) == (410, "late")
-        assert stored(store, "SELECT reports FROM rounds WHERE state = 'folded' ORDER BY number") == [(2,), (2,)]
-        assert same_bits(running.service.latest.model.vectors, recomputed(store)[0])
-
-
-@pytest.mark.slow
-@in_a_loop
-async def test_a_buffer_below_its_minimum_is_kept_and_not_thrown_away(sqlite_store):
-    rounds = {"mode": "buffered", "fold_every": 3, "minimum": 2, "deadline": 0.2}
-    async with serving(sqlite_store, rounds, KEEP) as running:
-        for seed in range(2):
-            device = await running.device()
-            await device.take_part(some_update(seed))
-            await asyncio.sleep(0.4)
-        await running.version(1)
-        assert running.service.latest.abandoned == 0
-        assert stored(sqlite_store, "SELECT reports FROM rounds WHERE number = 0") == [(2,)]
-
-
-@in_a_loop
 async def test_rows_that_are_too_long_are_shortened_and_counted(store):
     async with serving(store, {"target": 1} | PATIENT, {"most_norm": 1.0}) as running:
         before = running.service.latest.model

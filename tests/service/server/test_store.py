@@ -23,7 +23,7 @@ from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store import versions
 from federank.service.server.store.address import without_password
 from federank.service.server.store.database import Database, StoreAway, StoreError
-from federank.service.server.store.schema import MIGRATIONS, migrate
+from federank.service.server.store.schema import SCHEMA, create_tables
 from federank.service.server.store.statements.devices import enrol
 from federank.service.server.store.statements.facts import put_fact
 from federank.service.server.store.statements.rounds import close_round, count_reports, open_round
@@ -43,12 +43,12 @@ def database(store):
 
 def upload(seed, device="d", number=0, version=0):
     body = encode(some_update(seed))
-    return Upload(device, make_ticket(KEY, device, number, version), KEY, "plain", bytes([seed] * 32), body, 0)
+    return Upload(device, make_ticket(KEY, device, number, version), "plain", bytes([seed] * 32), body, 0)
 
 
-def keep(connection, *uploads, staleness=None):
+def keep(connection, *uploads):
     with connection.transaction():
-        return [keep_upload(connection, each, staleness)[0] for each in uploads]
+        return [keep_upload(connection, each)[0] for each in uploads]
 
 
 def moved(model, rows=slice(None)):
@@ -58,21 +58,21 @@ def moved(model, rows=slice(None)):
     return model.followed_by(Content({**model.content.tables, "vectors": vectors}))
 
 
-def test_migrations_are_made_once_by_whoever_comes_first(store):
-    had = []
+def test_tables_are_created_once_by_whoever_comes_first(store):
+    created = []
 
-    def bring_up_to_date():
+    def open_store():
         database = Database(store)
         with database.connection() as connection:
-            had.append(migrate(connection))
+            created.append(create_tables(connection))
         database.close()
 
-    threads = [threading.Thread(target=bring_up_to_date) for _ in range(4)]
+    threads = [threading.Thread(target=open_store) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(had) == [0] + [len(MIGRATIONS)] * 3
+    assert sorted(created) == [False, False, False, True]
 
 
 @pytest.mark.usefixtures("synchronised")
@@ -85,7 +85,7 @@ def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
     def looked_into(path):
         database = Database(f"sqlite:///{path}")
         with database.connection() as connection:
-            migrate(connection)
+            create_tables(connection)
         database.close()
 
     with ThreadPoolExecutor(6) as threads:
@@ -93,22 +93,33 @@ def test_a_new_file_may_be_opened_by_many_at_once(tmp_path):
             list(threads.map(looked_into, [tmp_path / f"{number}.sqlite"] * 6))
 
 
-def test_a_store_is_brought_from_an_older_version_to_a_newer_one_with_its_content(database):
-    later = [*MIGRATIONS, ["ALTER TABLE devices ADD COLUMN nickname TEXT"]]
+@pytest.mark.parametrize("name", ["federank server 0", "federank helper 1"])
+def test_a_store_of_another_format_is_refused_and_left_as_it_is(database, name):
     with database.connection() as connection:
         enrol(connection, "d", b"hash")
-        assert migrate(connection, later) == len(MIGRATIONS)
-        assert connection.all("SELECT device, nickname FROM devices") == [("d", None)]
-        with pytest.raises(StoreError, match="newer version"):
-            migrate(connection)
+        connection.run("UPDATE store_format SET name = ?", name)
+        with pytest.raises(StoreError, match=name):
+            create_tables(connection)
+        assert connection.all("SELECT device FROM devices") == [("d",)]
 
 
-def test_a_migration_that_fails_leaves_the_store_as_it_was(database):
+def test_a_store_of_before_the_first_release_is_refused(store):
+    database = Database(store)
+    with database.connection() as connection:
+        connection.run("CREATE TABLE migrations (number INTEGER PRIMARY KEY)")
+        connection.run("CREATE TABLE rounds (number INTEGER PRIMARY KEY)")
+        with pytest.raises(StoreError):
+            create_tables(connection)
+    database.close()
+
+
+def test_a_failed_creation_leaves_the_store_empty(store):
+    database = Database(store)
     with database.connection() as connection:
         with pytest.raises(Exception, match=r"nonsense|syntax"):
-            migrate(connection, [*MIGRATIONS, ["CREATE TABLE half (a INTEGER)", "nonsense"]])
-        assert migrate(connection) == len(MIGRATIONS)
-        assert migrate(connection, [*MIGRATIONS, ["CREATE TABLE half (a INTEGER)"]]) == len(MIGRATIONS)
+            create_tables(connection, [*SCHEMA, "nonsense"])
+        assert create_tables(connection)
+    database.close()
 
 
 def test_an_upload_is_stored_once_and_only_in_an_open_round(database):
@@ -158,7 +169,7 @@ def test_an_upload_on_its_way_in_is_waited_for_by_the_closing_of_its_round(postg
         open_round(connection, 0, 0)
         closing = threading.Thread(target=lambda: reports.append(_close(two)))
         with connection.transaction():
-            assert keep_upload(connection, upload(1), None)[0] == "stored"
+            assert keep_upload(connection, upload(1))[0] == "stored"
             closing.start()
             closing.join(0.3)
             assert closing.is_alive(), "the round is held open by the upload"
@@ -170,7 +181,7 @@ def test_an_upload_on_its_way_in_is_waited_for_by_the_closing_of_its_round(postg
 
 def _keep_and_fail(connection):
     with connection.transaction():
-        assert keep_upload(connection, upload(1), None)[0] == "stored"
+        assert keep_upload(connection, upload(1))[0] == "stored"
         raise ZeroDivisionError
 
 
@@ -284,7 +295,7 @@ def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite
     trained = FPL(factors=2, epochs=1).fit(data.take(data.items != 3).compact())
     database = Database(sqlite_store)
     with database.connection() as connection:
-        migrate(connection)
+        create_tables(connection)
         with pytest.raises(ModelError, match="something else"):
             establish(connection, FPLSettings(), data, RoundSettings(), trained=object())
         establish(connection, FPLSettings(triples=1), data, RoundSettings(), trained=trained)
@@ -337,8 +348,8 @@ def test_a_file_of_something_else_is_left_as_it_is(tmp_path):
         device.execute("CREATE TABLE ledger (item INTEGER)")
     before = path.read_bytes()
     database = Database(f"sqlite:///{path}")
-    with pytest.raises(StoreError, match="something else"), database.connection() as connection:
-        migrate(connection)
+    with pytest.raises(StoreError), database.connection() as connection:
+        create_tables(connection)
     database.close()
     with closing(sqlite3.connect(path)) as device:
         assert device.execute("SELECT name FROM sqlite_master").fetchall() == [("ledger",)]
@@ -368,7 +379,7 @@ def test_a_user_who_may_not_make_tables_is_told(postgresql_server):
         connection.run("CREATE ROLE stranger LOGIN")
     stranger = Database(owner.address.replace("federank@", "stranger@"))
     with pytest.raises(StoreError, match="may not do what is needed"), stranger.connection() as connection:
-        migrate(connection)
+        create_tables(connection)
     stranger.close()
     owner.close()
 
@@ -461,10 +472,8 @@ def test_an_upload_may_be_as_long_as_its_rows_take_and_no_longer():
     ("settings", "wrong"),
     [
         (RoundSettings, {"minimum": 30}),
-        (RoundSettings, {"mode": "buffered", "minimum": 21}),
         (RoundSettings, {"over_selection": 0.5}),
         (RoundSettings, {"deadline": 0.0}),
-        (RoundSettings, {"mode": "whenever"}),
         (TrustSettings, {"most_norm": 0.0}),
         (TrustSettings, {"device_rate": -1.0}),
     ],

@@ -91,4 +91,5 @@ async def test_an_update_is_checked_once_when_it_arrives_and_not_again_when_it_i
             device = await running.device()
             assert (await device.take_part(some_update(seed))).status_code == 201
         await running.version(1)
-    assert checked == [("an Update", "vectors"), ("an Update", "biases")] * 2
+    updates = [one for one in checked if one[0] == "an Update"]  # the server reads its own Broadcasts too
+    assert updates == [("an Update", "vectors"), ("an Update", "biases")] * 2

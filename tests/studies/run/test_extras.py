@@ -102,5 +102,5 @@ def test_the_largest_shares_are_of_the_whole_though_few_are_kept():
 
 
 def test_an_extra_that_is_not_known_is_refused(open_hearted, split):
-    with pytest.raises(SettingError, match="no extra 'popularitty'"):
+    with pytest.raises(SettingError, match="'popularitty'"):
         extras(open_hearted, split, ["popularitty"])

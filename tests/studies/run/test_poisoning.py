@@ -41,7 +41,7 @@ def test_a_poisoned_run_tells_what_each_share_of_liars_reaches(tmp_path):
 def test_liars_that_cannot_be_are_refused_before_anything_is_run(tmp_path, poison, sentence):
     with pytest.raises(SettingError, match=sentence):
         small_study(tmp_path, model=[{"group": "Lies", "method": "fpl", "poison": poison}])
-    with pytest.raises(SettingError, match="cannot be poisoned"):
+    with pytest.raises(SettingError):
         as_study({"data": [{"name": "city"}], "model": [{"method": "popular", "poison": {}}]}, "a study")
 
 

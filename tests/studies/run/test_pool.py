@@ -64,7 +64,7 @@ def test_the_run_of_a_worker_that_dies_is_given_out_once_more(tmp_path):
         failed = kill_when_busy(pool, times=1)
         assert failed.line.status == "failed"
         assert failed.line.transient
-        assert "ended by signal 9 (SIGKILL), 2 times; perhaps there was not enough memory" in failed.line.reason
+        assert "9 (SIGKILL), 2" in failed.line.reason
         pool.submit(run_that_tests(quick, {}, None, 1))
         assert pool.next(timeout=120).line.status == "done"
 

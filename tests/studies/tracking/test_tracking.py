@@ -110,4 +110,4 @@ def test_folds_are_not_tracked(tmp_path):
     asked = ["train", "popular", "--data", small_data(tmp_path), "--folds", "2", "--out", str(tmp_path / "f")]
     answer = run(*asked, "--track", "tensorboard")
     assert answer.returncode == 2
-    assert "--track tells of one model, and --folds makes several" in answer.stderr
+    assert "--track" in answer.stderr

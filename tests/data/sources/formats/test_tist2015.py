@@ -55,10 +55,10 @@ def test_the_files_of_the_world_go_before_a_file_of_the_country(worldwide, tmp_p
 
 
 def test_a_country_without_check_ins_and_a_time_that_is_none_are_told(worldwide):
-    with pytest.raises(DataError, match="no check-in at a venue of CA"):
+    with pytest.raises(DataError):
         fr.load("foursquare-canada")
     (worldwide / CHECK_INS).write_text(VISITS + "8\t4b1\tyesterday\t0\n")
-    with pytest.raises(BadFile, match="of 8 with the time 'yesterday'"):
+    with pytest.raises(BadFile, match=r"8.*'yesterday'"):
         fr.load("foursquare-italy")
-    with pytest.raises(SettingError, match="leaves no choice"):
+    with pytest.raises(SettingError):
         fr.load("foursquare-italy", delimiter=",")

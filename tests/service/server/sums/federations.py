@@ -14,7 +14,6 @@ from federank.protocol.frugal import FrugalSettings
 from federank.protocol.policies.policy import Outward
 from federank.protocol.squares.codec import decode_squares_broadcast
 from federank.protocol.squares.computation import compute_squares
-from federank.protocol.squares.distribution import block_of
 from federank.protocol.squares.messages import SquaresPrivate, dense, flat, rows_of
 from federank.protocol.squares.recipes import squares_recipe
 from federank.protocol.squares.transmission import send
@@ -30,7 +29,7 @@ from federank.service.server.families.squares import SQUARES
 from federank.service.server.federation.establishing import establish
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.schema import MIGRATIONS, migrate
+from federank.service.server.store.schema import create_tables
 from federank.service.server.sums.agreeing import SumsDemand
 
 FACTORS, LEAST = 4, 3
@@ -41,13 +40,11 @@ def settings_of(**given):
     return FrugalSettings(**({"factors": FACTORS, "messages": 5, "clip": 3.0} | given))
 
 
-def establish_sums(
-    store, helper, rounds=None, sigma=0.0, least=LEAST, data=None, projections=None, migrations=None, **given
-):
+def establish_sums(store, helper, rounds=None, sigma=0.0, least=LEAST, data=None, projections=None, **given):
     """Establish a federation of sums in a store; the operator's token."""
     database = Database(store)
     with database.connection() as connection:
-        migrate(connection, MIGRATIONS[:migrations])
+        create_tables(connection)
         usual = {"target": LEAST, "minimum": LEAST, "over_selection": 1.0}
         chosen = RoundSettings(**(usual | PATIENT | (rounds or {})))
         demand = SumsDemand(helper=helper, sigma=sigma, least_cohort=least, projections=projections)
@@ -76,7 +73,7 @@ def whole_message(broadcast, history, clip, random=os.urandom, **given):
     everything = np.ones(len(profile), dtype=np.bool_)
     device = SquaresPrivate(0, profile, Outward(profile, everything, everything, True), 1)
     recipe = recipe_of(**given)
-    update = send(recipe, device, *compute_squares(recipe, device, broadcast, block_of(recipe, 0)))
+    update = send(recipe, device, *compute_squares(recipe, device, broadcast))
     values = flat(dense(update))
     return round_message(values, clip, rounding_chances(len(values), random))
 
@@ -92,7 +89,7 @@ async def prepared_upload(device, ticket, history, now=0):
     except BadMessage:  # the helper has a new key
         terms = read_offer(content, await asyncio.to_thread(helper_key, charter, None))
     model = model_digest(broadcast.version, broadcast.regulariser, broadcast.weights, rows_of(broadcast))
-    check_offer(terms, charter, model, np.arange(ITEMS, dtype=np.int32), now)
+    check_offer(terms, charter, model, now)
     message = whole_message(broadcast, history, charter.length_of_clip())
     return message, bytes_of_message(charter.norm_check(), terms, message, os.urandom)
 

@@ -32,7 +32,7 @@ from federank.service.server.families.ratings import PMF
 from federank.service.server.federation.establishing import establish
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.schema import migrate
+from federank.service.server.store.schema import create_tables
 from federank.service.server.sums.agreeing import SumsDemand
 
 pytestmark = pytest.mark.slow
@@ -53,9 +53,9 @@ class Watched:
         self.bodies, self.vectors, self._owner = defaultdict(dict), {}, {}
         keep, message, upload = devices.keep_upload, RatingDevices.message, RatingDevices.upload
 
-        def noted(connection, sent, staleness):
+        def noted(connection, sent):
             self.bodies[sent.device][sent.ticket.round_number] = sent.body
-            return keep(connection, sent, staleness)
+            return keep(connection, sent)
 
         def of(user, round_number, model, body):
             self.vectors[round_number] = np.array(model.vectors[:, :FACTORS])
@@ -86,7 +86,7 @@ def played(tmp_path, helper=None, **settings):
     rounds = RoundSettings(target=PEOPLE, minimum=PEOPLE, over_selection=1.0, deadline=600.0)
     sums = None if helper is None else SumsDemand(helper=helper.origin, sigma=0.0, least_cohort=PEOPLE)
     with database.connection() as connection:
-        migrate(connection)
+        create_tables(connection)
         establish(connection, RatingFederationSettings(**SETTINGS, **settings), people(), rounds, family=PMF, sums=sums)
     database.release()
     leader = Leader(store)

@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.service.federations import ITEMS, in_a_loop, serving, small_world, stored
+from tests.service.federations import ITEMS, in_a_loop, small_world, stored
 from tests.service.helper.helpers import ThreadedHelper
 from tests.service.server.sums.federations import (
     HISTORIES,
@@ -22,7 +22,6 @@ from federank.protocol.sums.norm_check.parameters import FULL, LIGHT
 from federank.protocol.sums.norm_check.upload import checked_bytes
 from federank.protocol.sums.upload import upload_bytes
 from federank.service.server.federation.opening import Demand, open_store
-from federank.service.server.store.schema import MIGRATIONS
 from federank.service.server.sums.agreeing import SumsDemand
 
 
@@ -89,10 +88,8 @@ async def test_what_the_helper_cannot_open_and_a_copy_are_left_out_with_their_ow
 @pytest.mark.parametrize(("projections", "check"), [(0, None), (64, LIGHT), (None, FULL)])
 @in_a_loop
 async def test_a_federation_plays_with_the_check_that_its_charter_names(sqlite_store, tmp_path, projections, check):
-    """0 is how federations were before there was a check: their charter has no word of it, and they go on."""
     async with federation(tmp_path, sqlite_store, projections=projections) as (_, running):
         content = (await running.client.get("/api/v1/sums/charter")).content
-        assert (b"projections" in content) == (check is not None)
         charter = charter_from(content)
         assert (charter.norm_check(), charter.to_bytes()) == (check, content)
         people = [await running.device() for _ in range(3)]
@@ -122,29 +119,10 @@ def test_no_other_number_of_projections_is_taken():
         SumsDemand(helper="http://127.0.0.1:9", projections=100)
 
 
-@in_a_loop
-async def test_a_federation_of_before_the_check_goes_on_without_it(sqlite_store, tmp_path):
-    """Its store has no word of outcomes, its charter none of projections; both are read, and rounds are played."""
+def test_another_norm_check_than_the_charters_has_no_effect(sqlite_store, tmp_path):
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
-        establish_sums(sqlite_store, helper.origin, projections=0, migrations=BEFORE_OUTCOMES)
-        assert "outcome" not in columns_of_uploads(sqlite_store)
-        same = {"data": small_world, "source": "small"}
-        open_store(sqlite_store, Demand(**same, sums=SumsDemand(helper=helper.origin, least_cohort=3)))
-        assert "outcome" in columns_of_uploads(sqlite_store)
-        checked = Demand(**same, sums=SumsDemand(helper=helper.origin, least_cohort=3, projections=128))
-        with pytest.raises(SettingError, match="--norm-check off"):
-            open_store(sqlite_store, checked)
-        async with serving(sqlite_store) as running:
-            people = [await running.device() for _ in range(3)]
-            messages = [await take_part(*one) for one in zip(people, HISTORIES, strict=False)]
-            await running.version(1)
-    assert np.array_equal(kept_model(sqlite_store).vectors, simulated([messages], 3).vectors)
-
-
-BEFORE_OUTCOMES = next(
-    number for number, statements in enumerate(MIGRATIONS) if any("outcome" in statement for statement in statements)
-)
-
-
-def columns_of_uploads(store):
-    return [row[1] for row in stored(store, "PRAGMA table_info(uploads)")]
+        establish_sums(sqlite_store, helper.origin, projections=0)
+        checked = SumsDemand(helper=helper.origin, least_cohort=3, projections=128)
+        before = stored(sqlite_store, "SELECT value FROM facts WHERE name = 'sums'")
+        open_store(sqlite_store, Demand(data=small_world, source="small", sums=checked))
+        assert stored(sqlite_store, "SELECT value FROM facts WHERE name = 'sums'") == before

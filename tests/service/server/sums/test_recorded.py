@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 from tests.service.federations import in_a_loop
 from tests.service.server.sums.federations import federation, take_part
+from tests.service.server.sums.records import records_of_both, records_of_helper, records_of_leader, tell_apart
 
-from federank.audit.squares.recorded import (
-    records_of_both,
-    records_of_helper,
-    records_of_leader,
-    tell_apart,
-)
 from federank.protocol.sums.charter import charter_from
 from federank.protocol.sums.norm_check.parameters import FULL
 from federank.protocol.sums.offer import read_offer

@@ -1,0 +1,80 @@
+"""Where the second server does not answer, a device says so, loses nothing, and goes on when it is back."""
+
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from tests.service.device.test_sums import HISTORIES, Home, Leader
+from tests.service.helper.helpers import HelperProcess
+from tests.service.server.sums.federations import LEAST, establish_sums
+
+from federank.cli import federank
+from federank.errors import HelperAway
+from federank.service.device.life import WAITS_FOR_HELPER
+from federank.service.device.requests import federation, sums
+
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def two_processes(folder):
+    """A leader, and a helper process that a test may stop."""
+    store = f"sqlite:///{folder / 'leader.sqlite'}"
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as keys:
+        helper = HelperProcess(folder, keys).start()
+        establish_sums(store, helper.address)
+        leader = Leader(store)
+        try:
+            yield leader, helper
+        finally:
+            leader.stop()
+            helper.stop()
+
+
+def status(leader):
+    return httpx.get(f"{leader.address}/api/v1/status").json()
+
+
+def test_a_new_device_is_told_and_nothing_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(sums, "_ATTEMPTS", 1)
+    (tmp_path / "me.csv").write_text("item\n" + "\n".join(HISTORIES[0]) + "\n")
+    given = ["--profile", str(tmp_path / "me.csv"), "--state", str(tmp_path / "device.sqlite"), "--pi", "1"]
+    given += ["--sharing", "sticky", "--rounds", "0", "--server"]
+    with two_processes(tmp_path) as (leader, helper):
+        helper.kill()
+        given.append(leader.address)
+        done = CliRunner().invoke(federank, ["device", *given])
+        assert isinstance(done.exception, HelperAway)
+        assert helper.address not in str(done.exception)
+        assert not (tmp_path / "device.sqlite").exists()
+        assert status(leader)["devices"] == 0
+        helper.start()
+        assert CliRunner().invoke(federank, ["device", *given]).exit_code == 0
+        assert status(leader)["devices"] == 1
+
+
+def test_a_device_that_waits_says_why_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(federation, "LONG_POLL", 1)
+    with two_processes(tmp_path) as (leader, helper):
+        homes = [Home(leader.address, tmp_path, number) for number in range(LEAST)]
+        helper.kill()
+        stored = []
+        threads = [threading.Thread(target=lambda home=home: stored.append(home.take_part(rounds=2))) for home in homes]
+        for thread in threads:
+            thread.start()
+        while not all(WAITS_FOR_HELPER in home.told for home in homes):
+            assert all(thread.is_alive() for thread in threads), [home.told for home in homes]
+            time.sleep(0.1)
+        assert status(leader)["version"] == 0
+        helper.start()
+        for thread in threads:
+            thread.join()
+        assert stored == [2] * LEAST, "what was sent while the helper was away is in a sum too"
+        for home in homes:
+            assert home.told.count(WAITS_FOR_HELPER) == 1, "said once, not at every look"
+        while status(leader)["health"]["reasons"]:
+            time.sleep(0.1)

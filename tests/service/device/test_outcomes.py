@@ -1,0 +1,216 @@
+"""What a device does about an upload whose round has not ended, was aggregated, or was discarded."""
+
+import json
+import threading
+from itertools import pairwise
+
+import pytest
+from click.testing import CliRunner
+from tests.service.device.test_few_messages import Home as FewMessages
+from tests.service.device.test_sums import Home, outcomes_of, two_servers
+from tests.service.device.worlds import scripted_federation
+
+from federank.cli import federank
+from federank.protocol.sums.identities import new_private_key
+from federank.protocol.sums.records import ABANDONED, FOLDED, RoundRecord, sign_record
+from federank.service.device import outcomes
+from federank.service.device.life import take_part
+from federank.service.device.outcomes import wait_after
+from federank.service.device.requests.client import Client
+from federank.service.device.requests.federation import Outcome
+from federank.service.device.rules import FIRST_WAIT, LONGEST_WAIT
+from federank.service.device.state import Upload
+from federank.service.device.store.store import DeviceStore
+from federank.service.server.store.database import Database
+from federank.service.server.store.statements.facts import put_fact
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self):
+        self.now, self.slept = 1_000_000.0, []
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.slept.append(seconds)
+
+
+def play(home, rounds, clock):
+    """Take part for some rounds; the times at which uploads left."""
+    left, client = [], Client(home.federation.address, token="t1", sleep=clock.sleep, clock=lambda: clock.now)
+
+    def note(line):
+        home.told.append(line)
+        if line.endswith("sent and stored."):
+            left.append(clock.now)
+
+    with DeviceStore(home.path) as store, client:
+        take_part(store, client, rounds, note)
+    return left
+
+
+@pytest.fixture(params=[None, 9], ids=["every round", "few messages"])
+def home(request, tmp_path):
+    with scripted_federation(request.param) as federation:
+        yield FewMessages(federation, tmp_path)
+
+
+def words(home):
+    return [sent.outcome for sent in home.read(DeviceStore.uploads)]
+
+
+def test_no_other_upload_leaves_while_a_round_is_open(home):
+    home.federation.outcomes = ["waiting"] * 5
+    clock = Clock()
+    play(home, 2, clock)
+    asked = [path.rpartition("/")[2].partition("?")[0] for _, path in home.federation.asked]
+    first, second = (place for place, path in enumerate(asked) if path == "update")
+    assert asked[first:second].count("outcome") == 6
+    assert "work" not in asked[first : first + 6]
+    assert sum(clock.slept) >= 1 + 2 + 4 + 8
+
+
+def test_a_device_waits_longer_after_each_discarded_round(home):
+    home.federation.outcomes = ["abandoned"] * 4
+    left = play(home, 6, Clock())
+    waits = [later - earlier for earlier, later in pairwise(left)]
+    assert waits == [FIRST_WAIT, 2 * FIRST_WAIT, 4 * FIRST_WAIT, 8 * FIRST_WAIT, 0]
+
+
+def test_a_wait_outlives_the_program(home):
+    home.federation.outcomes = ["abandoned", "abandoned"]
+    clock = Clock()
+    play(home, 2, clock)
+    play(home, 0, clock)
+    ended = clock.now
+    [left] = play(home, 1, clock)
+    assert left - ended == 2 * FIRST_WAIT
+
+
+def test_waits_have_a_longest_and_an_aggregated_round_ends_them():
+    def uploads(*outcomes):
+        return [Upload("t", 0, None, outcome, 100.0) for outcome in outcomes]
+
+    assert wait_after(uploads("counted"), 100.0).left == 0
+    assert wait_after(uploads(*["abandoned"] * 60), 100.0).left == LONGEST_WAIT
+    assert wait_after(uploads("abandoned", "released", "refused", "unknown"), 100.0).left == 2 * FIRST_WAIT
+    assert wait_after(uploads("abandoned", "counted"), 100.0).left == 0
+    assert wait_after(uploads("abandoned"), 90.0).left == FIRST_WAIT, "a clock that went back makes no wait longer"
+
+
+def test_a_discarded_upload_that_the_server_has_read_stays_charged(tmp_path):
+    with scripted_federation(3) as federation:
+        home = FewMessages(federation, tmp_path)
+        federation.outcomes = ["abandoned"] * 3
+        assert len(play(home, 9, Clock())) == 3
+        status = json.loads(home.run("status", "--json"))
+        assert (status["messages_sent"], status["messages_left"]) == (3, 0)
+        assert status["outcomes"] == ["abandoned"] * 3
+        assert sum("stays charged" in line for line in home.told) == 3
+
+
+def test_a_program_that_ends_early_leaves_the_outcome_open_and_the_next_one_asks(home):
+    home.federation.outcomes = ["waiting"]
+    play(home, 1, Clock())
+    assert words(home) == [None]
+    assert [sent["outcome"] for sent in json.loads(home.run("export"))["uploads"]] == ["waiting"]
+    play(home, 0, Clock())
+    assert words(home) == ["counted"]
+
+
+def test_the_last_upload_of_all_is_asked_about_until_its_round_has_ended(tmp_path):
+    with scripted_federation(1) as federation:
+        home, clock = FewMessages(federation, tmp_path), Clock()
+        federation.outcomes = ["waiting"] * 4
+
+        class Ended(Exception):
+            """Stands for the owner, who stops the program."""
+
+        def sleep(seconds):
+            clock.sleep(seconds)
+            if words(home) == ["counted"]:
+                raise Ended
+
+        client = Client(federation.address, token="t1", sleep=sleep, clock=lambda: clock.now)
+        with DeviceStore(home.path) as store, client, pytest.raises(Ended):
+            take_part(store, client, None, home.told.append)
+        assert clock.now - 1_000_000 >= 100, "it is not asked all the time"
+
+
+# Under secure aggregation, with a real leader and a real helper.
+
+
+def discarded(leader, *homes):
+    """Have these devices take part in a round that ends with too few of them."""
+    for home in homes:
+        assert home.take_part() == 1
+    [(number,)] = end_round(leader)
+    return number
+
+
+def end_round(leader):
+    database = Database(leader.store)
+    with database.connection() as connection, connection.transaction():
+        newest = connection.all("SELECT MAX(number) FROM rounds WHERE state = 'open'")
+        put_fact(connection, "close", newest[0][0])
+    database.close()
+    return newest
+
+
+def ask(home, patience=600):
+    """Ask about the last upload until its round has ended."""
+    for _ in range(patience):
+        home.take_part(0)
+        if outcomes_of(home)[-1] is not None:
+            return outcomes_of(home)[-1]
+        threading.Event().wait(0.02)
+    raise AssertionError("the round has not ended")
+
+
+def status_of(home):
+    shown = CliRunner().invoke(federank, ["device", "status", "--json", "--state", str(home.path)])
+    return json.loads(shown.output)
+
+
+@pytest.mark.slow
+def test_a_discarded_upload_that_is_in_no_sum_is_not_charged(tmp_path):
+    with two_servers(tmp_path, sigma=1.0) as (leader, _):
+        home = Home(leader.address, tmp_path)
+        discarded(leader, home)
+        assert ask(home) == "released"
+        status = status_of(home)
+        assert (status["messages_sent"], status["messages_left"], status["epsilon"]) == (0, 5, 0)
+        ledger = home.read(lambda store: store.ledger())
+        assert len(ledger.entries) == 3, "what has left stays in the ledger"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["none", "forged", "another round", "another offer", "summed", "another charter"])
+def test_without_the_helpers_word_a_discarded_upload_stays_charged(tmp_path, monkeypatch, change):
+    with two_servers(tmp_path) as (leader, helper):
+        home = Home(leader.address, tmp_path)
+        number = discarded(leader, home)
+        pinned = home.read(lambda store: store.identity().sums)
+        [sent] = home.read(lambda store: store.uploads())
+        told = {
+            "charter": pinned.charter.digest().hex(),
+            "offer": sent.offer,
+            "round": number,
+            "state": ABANDONED,
+            "messages": 0,
+            "set": "",
+            "sum": "",
+        }
+        told |= {
+            "another round": {"round": number + 1},
+            "another offer": {"offer": "0" * 64},
+            "summed": {"state": FOLDED},
+            "another charter": {"charter": "0" * 64},
+        }.get(change, {})
+        key = new_private_key() if change == "forged" else helper.service.helper.identity.private
+        given = "" if change == "none" else sign_record(key, RoundRecord(**told)).decode()
+        monkeypatch.setattr(outcomes, "fetch_outcome", lambda *_: Outcome("abandoned", "", given))
+        home.take_part(0)
+        assert outcomes_of(home) == ["abandoned"]
+        assert home.read(lambda store: store.ledger()).spent == 1

@@ -1,0 +1,58 @@
+"""What simulated clients do about rounds that have not ended, and about discarded ones."""
+
+import asyncio
+
+import pytest
+from tests.service.device.test_sums import two_servers
+from tests.service.device.worlds import scripted_federation
+from tests.service.federations import small_world, stored
+from tests.service.fleet.test_frugal import MESSAGES, devices_of
+
+from federank.service.fleet import rehearsal
+from federank.service.fleet.devices import Models
+from federank.service.fleet.processes import Rehearsal, rehearse
+from federank.service.fleet.rehearsal import MOST_RELEASED, Fleet, Plan
+
+
+def play(federation):
+    facts, devices = devices_of(federation)
+    users = devices.participants[:1].tolist()
+    return asyncio.run(Fleet(Plan(address=federation.address), devices, Models(facts), users).play())
+
+
+def test_a_simulated_client_asks_until_its_round_has_ended():
+    with scripted_federation(MESSAGES) as federation:
+        federation.outcomes = ["waiting"] * 3
+        tally = play(federation)
+        asked = [path.rpartition("/")[2].partition("?")[0] for _, path in federation.asked]
+        first, second = (place for place, path in enumerate(asked) if path == "update")
+        assert asked[first:second].count("outcome") == 4
+        assert asked[second:].count("outcome") == 1
+        assert (tally.interactions, tally.counts["discarded"]) == (MESSAGES, 0)
+
+
+def test_a_simulated_client_waits_longer_after_each_discarded_round(monkeypatch):
+    waits, sleep = [], asyncio.sleep
+
+    async def noted(seconds):
+        waits.append(seconds)
+        await sleep(0.001)
+
+    monkeypatch.setattr(rehearsal.asyncio, "sleep", noted)
+    with scripted_federation(MESSAGES) as federation:
+        federation.outcomes = ["abandoned"] * MESSAGES
+        tally = play(federation)
+    assert (tally.interactions, tally.counts["discarded"]) == (MESSAGES, MESSAGES), "the server has read them"
+    assert [seconds for seconds in waits if seconds >= rehearsal.FIRST_PAUSE][:2] == [0.2, 0.4]
+
+
+@pytest.mark.slow
+def test_discarded_uploads_that_are_in_no_sum_are_given_back(tmp_path, monkeypatch):
+    """Two clients can never make a cohort of three: both go on until they have been given back often enough."""
+    monkeypatch.setattr(rehearsal, "FIRST_PAUSE", 0.01)
+    rounds = {"target": 3, "minimum": 3, "deadline": 1.0}
+    with two_servers(tmp_path, rounds=rounds, messages=2) as (leader, _):
+        plan = Plan(address=leader.address, seconds=60)
+        tally = rehearse(Rehearsal(plan=plan, data=small_world(), wishes={"pi": 1.0}), 1).tally
+        assert tally.interactions == tally.counts["discarded"] == 2 * (MOST_RELEASED + 2)
+        assert stored(leader.store, "SELECT invitations FROM devices") == [(0,), (0,)]

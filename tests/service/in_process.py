@@ -1,0 +1,127 @@
+"""A federation as `federank serve` establishes it, played in this process: without sockets, deadlines and waiting.
+
+The store, the charter and the first model are made by `open_store`, from a method's name alone, so every setting is a
+default. Simulated clients compute uploads from what a client reads of the published model. The server's own checks,
+aggregation and guards take them in. Under secure aggregation messages are added up as integers: that splitting,
+proving and adding up shares gives that very sum is tested elsewhere, and would take hours here.
+"""
+
+import asyncio
+from contextlib import contextmanager
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import numpy as np
+from tests.service.federations import serving
+from threadpoolctl import threadpool_limits
+
+from federank.service.device.methods.summed import Terms
+from federank.service.device.requests.federation import read_catalogue, read_facts, read_rows
+from federank.service.fleet.devices import Models
+from federank.service.fleet.frugal import virtual_devices
+from federank.service.server.federation.charter import read_charter
+from federank.service.server.federation.opening import Demand, open_store
+from federank.service.server.rounds import PublishedModel, Rejected
+from federank.service.server.service import defences_of, form_of
+from federank.service.server.settings import RoundSettings, TrustSettings
+from federank.service.server.store.database import Database
+from federank.service.server.store.statements.facts import get_fact
+from federank.service.server.sums.agreeing import SumsDemand
+from federank.service.server.sums.plausible import implausible
+from federank.service.server.sums.rounds import Summed
+
+
+class InProcess:
+    """A federation and its clients."""
+
+    def __init__(self, connection, facts, ids, clients, seed):
+        self.charter, self.facts, self.ids = read_charter(connection), facts, ids
+        self.rounds = RoundSettings(**get_fact(connection, "rounds"))
+        self.trust = TrustSettings()
+        self.form = form_of(self.charter, self.trust)
+        self.shared = PublishedModel(self.charter, connection, defences_of(self.charter, self.trust))
+        self.devices = virtual_devices(facts, ids, clients, 1, {})
+        self.rng = np.random.default_rng(seed)
+        self.rejected = 0
+        with connection.transaction():  # everybody has enrolled
+            connection.run("UPDATE tallies SET devices = ?", len(self.devices.participants))
+
+    def model(self):
+        """The published model, as a client reads it."""
+        return self._rows().model
+
+    def _rows(self):
+        now = self.shared.published
+        content = self.charter.encode(now, now.rows_since(None), self.shared.round_number)
+        return read_rows(content, self.facts)
+
+    def play_round(self):
+        """One round of the default size; False where too few clients have an upload left."""
+        able = [user for user in self.devices.participants.tolist() if self.devices.may_take_part(user)]
+        if len(able) < self.rounds.target:
+            return False
+        users, model = (
+            self.rng.choice(able, self.rounds.target, replace=False).tolist(),
+            Models(self.facts).receive(None, self._rows()),
+        )
+        updates = self._plain(users, model) if self.charter.sums is None else self._secure(users, model)
+        try:
+            self.shared.aggregate(None, updates)
+        except Rejected:
+            self.rejected += 1
+            self.shared.round_number += 1
+        return True
+
+    def _plain(self, users, model):
+        kind = self.charter.family.kinds["plain"]
+        for user in users:
+            body = self.devices.message(user, self.shared.round_number, model)
+            assert len(body) <= self.form.most_bytes
+            kind.judge(body, self.form)
+            assert self.charter.family.implausible(self.charter.settings, self.shared.published, body) is None
+            yield kind.summand(body, self.form)
+
+    def _secure(self, users, model):
+        charter, stage = self.charter.sums.charter, self.charter.family.sums.stage(self.shared.published)
+        length = charter.length_of(stage)
+        offer = SimpleNamespace(
+            round=self.shared.round_number,
+            stage=stage,
+            noise=charter.noises[stage],
+            length=length,
+            columns=charter.columns_of(stage),
+        )
+        total = np.zeros(length, dtype=np.int64)
+        for user in users:
+            total += self.devices.upload(user, model, Terms(charter, offer))
+        assert implausible(total, offer.columns, len(users), offer.noise) is None
+        return [Summed(total, len(users))]
+
+
+@contextmanager
+def established(folder, method, data, clients, helper=None, seed=1):
+    """A federation of a method with its defaults, on the items of `data`; with a helper, under secure aggregation."""
+    store = f"sqlite:///{folder / 'federation.sqlite'}"
+    sums = None if helper is None else SumsDemand(helper=helper)
+    token = open_store(store, Demand(data=lambda: data, source="tests", method=method, sums=sums))
+    facts, ids = asyncio.run(_facts(store, token))
+    database = Database(store)
+    whole = lambda _terms, whole: whole  # noqa: E731
+    try:
+        with (
+            threadpool_limits(1, user_api="blas"),  # as in a server's process
+            database.connection() as connection,
+            patch("federank.service.fleet.ratings.split", whole),
+            patch("federank.service.fleet.frugal.split", whole),
+        ):
+            yield InProcess(connection, facts, ids, clients, seed)
+    finally:
+        database.close()
+
+
+async def _facts(store, token):
+    """What clients are told of the federation."""
+    async with serving(store, token=token) as running:
+        facts = read_facts((await running.client.get("/api/v1/federation")).content)
+        listed = (await running.client.get("/api/v1/catalogue")).content
+    return facts, read_catalogue(listed, facts).ids

@@ -1,0 +1,132 @@
+"""What a client is told of its upload under secure aggregation, and what a discarded round costs it."""
+
+import asyncio
+
+import pytest
+from tests.service.federations import in_a_loop, stored
+from tests.service.server.sums.federations import HISTORIES, federation, prepared_upload
+from tests.service.server.sums.test_rounds_of_sums import lying_upload
+
+from federank.protocol.sums import upload as uploads
+from federank.protocol.sums.offer import read_offer
+from federank.protocol.sums.records import ABANDONED, FOLDED, read_record
+from federank.service.server.store.statements.facts import put_fact
+from federank.service.server.sums import rounds
+
+pytestmark = pytest.mark.slow
+
+
+async def outcome(device, ticket):
+    answer = await device.client.get(f"/api/v1/tasks/{ticket}/outcome", headers=device.headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def final(device, ticket):
+    while (told := await outcome(device, ticket))["outcome"] == "waiting":
+        await asyncio.sleep(0.02)
+    return told
+
+
+async def uploaded(device, history):
+    """Take part in the open round; the ticket."""
+    ticket = await device.ticket()
+    _, body = await prepared_upload(device, ticket, history)
+    assert (await device.send(ticket, body)).status_code == 201
+    return ticket
+
+
+async def prepared(store, count):
+    """Wait until both servers have accepted so many uploads."""
+    while stored(store, "SELECT COUNT(*) FROM uploads WHERE outcome = 'counted'") != [(count,)]:
+        await asyncio.sleep(0.02)
+
+
+async def close(running, number):
+    """End the open round before its deadline, with however few uploads."""
+    await running.service.writer.write(lambda connection: put_fact(connection, "close", number))
+
+
+def invitations(store):
+    return [count for (count,) in stored(store, "SELECT invitations FROM devices ORDER BY invitations")]
+
+
+@in_a_loop
+async def test_an_upload_waits_until_its_round_is_aggregated(store, tmp_path):
+    async with federation(tmp_path, store) as (_, running):
+        people = [await running.device() for _ in range(3)]
+        tickets = [await uploaded(*one) for one in zip(people[:2], HISTORIES, strict=False)]
+        await prepared(store, 2)
+        assert {(await outcome(*one))["outcome"] for one in zip(people, tickets, strict=False)} == {"waiting"}
+        tickets.append(await uploaded(people[2], HISTORIES[2]))
+        assert [(await final(*one))["outcome"] for one in zip(people, tickets, strict=True)] == ["counted"] * 3
+    assert invitations(store) == [1, 1, 1]
+
+
+@in_a_loop
+async def test_a_discarded_round_is_proven_by_the_helper_and_not_charged(store, tmp_path):
+    async with federation(tmp_path, store) as (_, running):
+        people = [await running.device() for _ in range(2)]
+        tickets = [await uploaded(*one) for one in zip(people, HISTORIES, strict=False)]
+        await prepared(store, 2)
+        offer = (await running.client.get("/api/v1/sums/offer?round=0")).content
+        await close(running, 0)
+        told = await final(people[0], tickets[0])
+        charter = running.service.charter.sums.charter
+        record = read_record(told["record"].encode(), charter.helper_public())
+        assert (told["outcome"], record.state, record.round) == ("abandoned", ABANDONED, 0)
+        assert record.offer == read_offer(offer, charter.helper_public()).digest().hex()
+        assert record.charter == charter.digest().hex()
+        assert invitations(store) == [0, 0]
+        assert (await people[0].work()).status_code == 200
+
+
+@in_a_loop
+async def test_a_discarded_round_waits_for_a_helper_that_is_away(store, tmp_path):
+    async with federation(tmp_path, store) as (helper, running):
+        device = await running.device()
+        ticket = await uploaded(device, HISTORIES[0])
+        await prepared(store, 1)
+        helper.stop()
+        await close(running, 0)
+        await running.until(lambda view: view.abandoned == 1)
+        assert (await outcome(device, ticket))["outcome"] == "waiting"
+        assert invitations(store) == [1]
+        helper.start()
+        told = await final(device, ticket)
+        assert (told["outcome"], "record" in told) == ("abandoned", True)
+        assert invitations(store) == [0]
+
+
+@in_a_loop
+async def test_a_record_lost_by_a_crash_is_fetched_before_the_next_round(store, tmp_path, monkeypatch):
+    """The helper has ended the round, but the leader has not stored its record."""
+    async with federation(tmp_path, store) as (_, running):
+        device = await running.device()
+        ticket = await uploaded(device, HISTORIES[0])
+        await prepared(store, 1)
+        kept, lost = rounds.store.put_discarded, []
+        monkeypatch.setattr(
+            rounds.store, "put_discarded", lambda *given: kept(*given) if lost else lost.append(given[1])
+        )
+        await close(running, 0)
+        told = await final(device, ticket)
+        assert (lost, "record" in told) == ([0], True)
+
+
+@in_a_loop
+async def test_a_round_that_the_helper_has_summed_stays_charged_though_discarded(sqlite_store, tmp_path):
+    async with federation(tmp_path, sqlite_store, projections=0) as (_, running):
+        people = [await running.device() for _ in range(3)]
+        tickets = [await uploaded(*one) for one in zip(people[:2], HISTORIES, strict=False)]
+        ticket = await people[2].ticket()
+        before, uploads.C_INT = uploads.C_INT, 10**7
+        try:
+            body = await lying_upload(people[2])
+        finally:
+            uploads.C_INT = before
+        assert (await people[2].send(ticket, body)).status_code == 201
+        told = await final(people[0], tickets[0])
+        record = read_record(told["record"].encode(), running.service.charter.sums.charter.helper_public())
+        assert (told["outcome"], record.state) == ("abandoned", FOLDED)
+    assert invitations(sqlite_store) == [1, 1, 1]

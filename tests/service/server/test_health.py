@@ -1,0 +1,188 @@
+"""The state of a federation follows from its rounds, model and servers, and is the same wherever it is shown."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from tests.service.federations import PATIENT, in_a_loop, serving, some_update, stored
+from tests.service.server.sums.federations import HISTORIES, LEAST, federation, prepared_upload
+
+from federank.data.interactions import Interactions
+from federank.service.server.families.registry import FAMILIES
+from federank.service.server.federation.establishing import establish
+from federank.service.server.federation.signals import Extent, extent_of
+from federank.service.server.health import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of
+from federank.service.server.settings import RoundSettings
+from federank.service.server.store.database import Database
+from federank.service.server.store.recent import RECENT, RecentRounds, note_refused_aggregate, recent_rounds
+from federank.service.server.store.schema import create_tables
+from federank.service.server.store.statements.rounds import close_round, open_round
+from federank.service.server.store.versions import model_to_fold, publish
+
+FOLDED, DISCARDED = False, True
+
+
+def state_of(*discarded, **given):
+    health = health_of(HealthInputs(recent=RecentRounds(discarded, given.pop("refused", 0)), **given))
+    return health.state, [(reason.code, reason.count, reason.of) for reason in health.reasons]
+
+
+@pytest.mark.parametrize(
+    ("discarded", "expected"),
+    [
+        ([], (OK, [])),
+        ([FOLDED] * 10, (OK, [])),
+        ([DISCARDED] * 5, (FAILING, [("no-round-aggregated", 5, 5)])),
+        ([DISCARDED] * 3 + [FOLDED] * 7, (FAILING, [("no-round-aggregated", 3, 10)])),
+        ([DISCARDED] * 2 + [FOLDED] * 8, (OK, [])),
+        ([FOLDED] + [DISCARDED] * 9, (ATTENTION, [("rounds-discarded", 9, 10)])),
+        ([DISCARDED], (ATTENTION, [("rounds-discarded", 1, 1)])),
+    ],
+)
+def test_discarded_rounds_decide_the_state(discarded, expected):
+    assert state_of(*discarded) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "highest", "code"),
+    [
+        (Extent(is_finite=False), None, "model-not-finite"),
+        (Extent(longest_row=45.0), 5.0, "model-out-of-scale"),
+        (Extent(longest_row=1e9), None, "model-out-of-scale"),
+    ],
+)
+def test_a_diverged_model_is_failing(model, highest, code):
+    assert state_of(*[FOLDED] * 10, model=model, highest=highest) == (FAILING, [(code, 0, 0)])
+
+
+def test_rows_within_the_scale_are_ok():
+    assert state_of(FOLDED, model=Extent(longest_row=2.5), highest=5.0)[0] == OK
+    assert state_of(FOLDED, model=Extent(longest_row=45.0), highest=100.0)[0] == OK
+    assert state_of(FOLDED, model=Extent(longest_row=45.0))[0] == OK, "scores that only rank have no scale"
+
+
+def test_the_worst_reason_decides():
+    state, reasons = state_of(DISCARDED, FOLDED, FOLDED, refused=1, helper_away=True)
+    assert state == FAILING
+    assert reasons == [("helper-away", 0, 0), ("rounds-discarded", 1, 3), ("aggregates-refused", 1, 3)]
+    assert state_of(FOLDED, store_away=True)[0] == FAILING
+
+
+def test_only_refused_aggregates_of_recent_rounds_count(sqlite_store):
+    with Database(sqlite_store).connection() as connection:
+        create_tables(connection)
+        for number in range(RECENT + 2):
+            open_round(connection, number, 0)
+            with connection.transaction():
+                connection.run("UPDATE rounds SET state = 'folded' WHERE number = ?", number)
+                if number in (0, 5, RECENT + 1):
+                    note_refused_aggregate(connection, number)
+        assert recent_rounds(connection) == RecentRounds((FOLDED,) * RECENT, 2)
+
+
+async def shown_state(running):
+    """The state and its reasons, as the public status, the overview and the gauge have them."""
+    status = (await running.client.get("/api/v1/status")).json()["health"]
+    overview = (await running.admin.get("/admin/api/v1/overview", headers=running.operator)).json()["health"]
+    text = (await running.admin.get("/metrics")).text
+    [gauge] = [line.split()[1] for line in text.splitlines() if line.startswith("federank_health ")]
+    shown = [(health["state"], [reason["code"] for reason in health["reasons"]]) for health in (status, overview)]
+    assert shown[0] == shown[1]
+    assert float(gauge) == LEVELS[status["state"]]
+    return shown[0]
+
+
+async def until(running, state):
+    """Wait for a state; how it is shown then."""
+    for _ in range(600):
+        if running.service.health().state == state:
+            return await shown_state(running)
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"it stays {running.service.health()}")
+
+
+@in_a_loop
+async def test_five_of_five_rounds_discarded_is_failing(store):
+    rounds = {"target": 2, "minimum": 2, "deadline": 0.05, "over_selection": 1.0}
+    async with serving(store, rounds) as running:
+        assert await shown_state(running) == (OK, [])
+        device = await running.device()
+        while running.service.latest.abandoned < 5:
+            await device.work(wait=1)  # a round's time begins with its first ticket
+        assert await until(running, FAILING) == (FAILING, ["no-round-aggregated"])
+        assert stored(store, "SELECT COUNT(*) FROM rounds WHERE state = 'folded'") == [(0,)]
+
+
+@in_a_loop
+async def test_a_federation_that_learns_is_ok(sqlite_store):
+    async with serving(sqlite_store, {"target": 1} | PATIENT) as running:
+        device = await running.device()
+        for seed in range(3):
+            assert (await device.take_part(some_update(seed))).status_code == 201
+            await running.version(seed + 1)
+        assert await shown_state(running) == (OK, [])
+
+
+def establish_ratings(address):
+    """Found a federation of PMF on a scale of 1 to 5; the operator's token."""
+    data = Interactions.from_columns([0] * 8, list(range(8)), [1.0, 5.0] * 4)
+    with Database(address).connection() as connection:
+        create_tables(connection)
+        settings = FAMILIES["pmf"].settings(factors=3)
+        return establish(connection, settings, data, RoundSettings(**PATIENT), family=FAMILIES["pmf"])
+
+
+def publish_next(address, change):
+    """Publish a version whose vectors are changed."""
+    with Database(address).connection() as connection:
+        model = model_to_fold(connection)
+        tables = {**model.content.tables, "vectors": change(model.vectors.copy())}
+        open_round(connection, 0, model.version)
+        close_round(connection, 0, 0)
+        model = model.followed_by(model.content._replace(tables=tables))
+        publish(connection, 0, model, {"drift": 1.0, "seconds": 0.0}, False)
+        return model
+
+
+def broken(vectors):
+    vectors[3, 1] = np.nan
+    return vectors
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [(broken, "model-not-finite"), (lambda vectors: vectors + np.float32(26), "model-out-of-scale")],
+)
+@in_a_loop
+async def test_a_published_model_that_diverged_is_failing(sqlite_store, change, code):
+    token = establish_ratings(sqlite_store)
+    model = publish_next(sqlite_store, change)
+    assert extent_of(model).longest_row > 40 or not extent_of(model).is_finite
+    async with serving(sqlite_store, token=token) as running:
+        assert await shown_state(running) == (FAILING, [code])
+        answer = await running.client.get("/ready")
+        assert answer.status_code == 200, "the process serves; it is the federation that fails"
+
+
+@pytest.mark.slow
+@in_a_loop
+async def test_an_absent_helper_is_failing_until_it_is_back(tmp_path):
+    """Within a round and between two."""
+
+    async with federation(tmp_path) as (helper, running):
+        await running.open_round(0)
+        await until(running, OK)
+        helper.stop()
+        assert await until(running, FAILING) == (FAILING, ["helper-away"])
+        helper.start()
+        await until(running, OK)
+        devices = [await running.device() for _ in range(LEAST)]
+        tickets = [await device.ticket() for device in devices]
+        bodies = [(await prepared_upload(*given))[1] for given in zip(devices, tickets, HISTORIES[:LEAST], strict=True)]
+        helper.stop()
+        for device, ticket, body in zip(devices, tickets, bodies, strict=True):
+            assert (await device.send(ticket, body)).status_code == 201, "uploads are taken, and wait"
+        assert await until(running, FAILING) == (FAILING, ["helper-away"])
+        helper.start()
+        await running.version(1)
+        await until(running, OK)
