@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import federank as fr
-from federank.recommenders.methods.fpl import FPL
-from federank.recommenders.people.policies import read_choices
+from federank.methods.fpl.recommender import FPL
+from federank.methods.sharing import read_choices
 
 METRICS = ("precision@10", "ndcg@10")
 GROUPS = {"nothing": (0.3, 0.0), "a third": (0.5, 1 / 3), "everything": (0.2, 1.0)}

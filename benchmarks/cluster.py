@@ -17,9 +17,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from federank.engines.cluster.opening import opened
-from federank.engines.pairs import compiled
-from federank.engines.pairs.federation import Federation
+from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.cluster import opened
+from federank.methods.fpl.simulation import Federation
 from training import established, training_part
 
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from federank.errors import NoAnswer
-from federank.protocol.messages import Update, encode
-from federank.service.device.requests.federation import read_enrolment
-from federank.service.fleet.connection import Connection
+from federank.federation.wire import Update, encode
+from federank.service.client.federation import read_enrolment
+from federank.service.simulated_clients.connection import Connection
 from service import server, write_rows
 
 FACTORS = 20

@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 import federank as fr
 from datasets import benchmark_data
 from federank.data.splits import Split
-from federank.recommenders.recommender import Arrays, Recommender
+from federank.methods.recommender import Arrays, Recommender
 from starting import measure_starting
 
 FACTORS = 20

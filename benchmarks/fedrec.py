@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import federank as fr
-from federank.evaluation.metrics.rating import mean_difference, standard_deviation_range
-from federank.evaluation.prediction import prediction_errors
+from federank.evaluation.evaluate import prediction_errors
+from federank.evaluation.metrics import mean_difference, standard_deviation_range
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "fedrec-results.json"

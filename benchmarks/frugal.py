@@ -30,11 +30,11 @@ from scipy.sparse import csr_matrix
 
 import federank as fr
 from datasets import benchmark_data
-from federank.engines.squares import compiled
-from federank.engines.squares.federation import SquaresFederation
-from federank.models.topn import top_n
-from federank.recommenders.people.choosing import choices_for
-from federank.recommenders.recommendations import Recommendations
+from federank._numerics.topn import top_n
+from federank.methods.frugal import simulation as compiled
+from federank.methods.frugal.simulation import SquaresFederation
+from federank.methods.recommendations import Recommendations
+from federank.methods.sharing import choices_for
 
 if TYPE_CHECKING:
     from implicit.cpu.als import AlternatingLeastSquares

@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from federank.protocol.sums.answer import standing
-from federank.protocol.sums.identities import new_private_key, public_key_of
-from federank.protocol.sums.norm_check.parameters import FULL, LIGHT, Parameters
-from federank.protocol.sums.norm_check.preparing import accepts, look_bytes, prepare
-from federank.protocol.sums.norm_check.upload import checked_bytes, checked_report, send_checked
-from federank.protocol.sums.offer import Offer, message_length
-from federank.protocol.sums.rounding import C_INT
-from federank.protocol.sums.upload import make_upload, new_secrets, report_of
+from federank.secagg.exchange import standing
+from federank.secagg.keys import new_private_key, public_key_of
+from federank.secagg.proof.parameters import FULL, LIGHT, Parameters
+from federank.secagg.proof.preparing import accepts, look_bytes, prepare
+from federank.secagg.proof.upload import checked_bytes, checked_report, send_checked
+from federank.secagg.ring import C_INT
+from federank.secagg.round_config import Offer, message_length
+from federank.secagg.upload import make_upload, new_secrets, report_of
 
 COLUMNS = 21
 ITEMS = (3_706, 41_488)

@@ -16,8 +16,8 @@ import numpy as np
 
 import federank as fr
 from federank.data.splits import Split
-from federank.evaluation.sampled import evaluate_with_sampled_negatives
-from federank.models.logistic import draw_examples, pass_over
+from federank.evaluation.lists import evaluate_with_sampled_negatives
+from federank.methods.baselines.federated import draw_examples, pass_over
 
 
 class NeverDrawn(fr.PFedRec):

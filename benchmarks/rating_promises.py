@@ -16,16 +16,16 @@ import os
 import numpy as np
 
 import federank as fr
-from federank.engines.ratings.federation import RatingFederation
-from federank.engines.ratings.reference import RatersInMemory
-from federank.evaluation.metrics.rating import rmse
-from federank.protocol.accountant import mu_for
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.ratings.federations import RatingFederationSettings
-from federank.protocol.ratings.sums import summed_gradients
-from federank.protocol.sums.answer import draw_noise
-from federank.protocol.sums.rounding import C_INT, round_message
-from federank.protocol.sums.upload import rounding_chances
+from federank.evaluation.metrics import rmse
+from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.reference import RatersInMemory
+from federank.methods.fedrec.settings import RatingFederationSettings
+from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fedrec.wire import summed_gradients
+from federank.privacy.accountant import mu_for
+from federank.secagg.exchange import draw_noise
+from federank.secagg.ring import C_INT, round_message
+from federank.secagg.upload import rounding_chances
 
 
 def played(split: fr.Split, clip: float, messages: int, noise: int) -> tuple[RatingFederation, np.ndarray]:

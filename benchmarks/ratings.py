@@ -21,13 +21,13 @@ import numpy as np
 
 import federank as fr
 from federank.data.interactions import Interactions
-from federank.engines.pairs import compiled
-from federank.engines.pairs.federation import Federation
-from federank.engines.ratings import compiled as rating_compiled
-from federank.engines.ratings.federation import RatingFederation
 from federank.errors import DataError
-from federank.protocol.pairs.recipes import PRESETS, FPLSettings, recipe_for
-from federank.protocol.ratings.recipes import PMFSettings, RatingSettings, SVDPlusPlusSettings
+from federank.methods.fedrec import simulation as rating_compiled
+from federank.methods.fedrec.settings import PMFSettings, RatingSettings, SVDPlusPlusSettings
+from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.settings import PRESETS, FPLSettings, recipe_for
+from federank.methods.fpl.simulation import Federation
 
 FACTORS = 20
 CITY = {"people": 100_000, "places": 20_000, "checkins": 10_000_000}

@@ -36,8 +36,8 @@ import psutil
 
 import federank as fr
 from datasets import benchmark_data
-from federank.service.device.requests.federation import read_enrolment
-from federank.service.fleet.connection import Connection
+from federank.service.client.federation import read_enrolment
+from federank.service.simulated_clients.connection import Connection
 
 
 class Watched:

@@ -41,11 +41,11 @@ from typing import Any
 import numpy as np
 
 import federank as fr
-from federank.service.device.methods.summed import Terms, private_message, split
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import fetch_facts, fetch_model, read_enrolment, read_ticket
-from federank.service.device.requests.sums import Pinned, checked_offer, pin
-from federank.service.fleet.connection import Connection
+from federank.service.client.federation import fetch_facts, fetch_model, read_enrolment, read_ticket
+from federank.service.client.http import Client
+from federank.service.client.methods.summed import Terms, private_message, split
+from federank.service.client.secure import Pinned, checked_offer, pin
+from federank.service.simulated_clients.connection import Connection
 from service import Watched, write_rows
 
 ITEMS, FACTORS, AT_ONCE, PROJECTIONS = 3706, 22, 32, 128

@@ -32,15 +32,15 @@ import httpx
 
 import federank as fr
 from federank.errors import FedeRankError
-from federank.protocol.policies.policy import Policy
-from federank.service.device.enrolment import enrol
-from federank.service.device.life import take_part
-from federank.service.device.requests.client import Client
-from federank.service.device.state import ChosenPolicy
-from federank.service.device.store.store import DeviceStore
-from federank.service.fleet.processes import Rehearsal, rehearse
-from federank.service.fleet.rehearsal import Plan
-from federank.service.server.http.tls import self_signed
+from federank.privacy.policy import Policy
+from federank.service.client.client import take_part
+from federank.service.client.enrolment import enrol
+from federank.service.client.http import Client
+from federank.service.client.state import ChosenPolicy
+from federank.service.client.store import DeviceStore
+from federank.service.server.http.listening import self_signed
+from federank.service.simulated_clients.processes import Rehearsal, rehearse
+from federank.service.simulated_clients.rehearsal import Plan
 from service import free_port, postgresql, write_rows
 
 PATIENCE = 60

@@ -24,9 +24,9 @@ import numpy as np
 import federank as fr
 from datasets import benchmark_data
 from federank.data.interactions import Interactions
-from federank.engines.pairs import compiled
-from federank.engines.pairs.federation import Federation
-from federank.protocol.pairs.recipes import PRESETS, FPLSettings, recipe_for
+from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.settings import PRESETS, FPLSettings, recipe_for
+from federank.methods.fpl.simulation import Federation
 
 FACTORS = 20
 LARGE = {"people": 1_000_000, "places": 100_000, "checkins": 50_000_000}

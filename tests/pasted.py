@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from federank.service.server.http.tls import self_signed
+from federank.service.server.http.listening import self_signed
 
 ROOT = Path(__file__).parents[1]
 SYSTEM = ("apt", "sudo", "useradd", "systemctl", "install", "cp")

@@ -9,12 +9,11 @@ import uvloop
 
 import federank.cli.fleet
 import federank.cli.helper
-import federank.cli.serve.command
-import federank.service.fleet.devices
-import federank.service.helper.app
-import federank.service.server.http.connections
+import federank.cli.serve
+import federank.service.helper.process
+import federank.service.server.http.listening
+import federank.service.simulated_clients.clients
 import tests.service.page.server
-from federank.service.server.http.app import PAGE
-from federank.service.server.http.assets import read_assets
+from federank.service.server.http.app import PAGE, read_assets
 
 read_assets(PAGE)

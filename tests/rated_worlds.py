@@ -4,8 +4,8 @@ import numpy as np
 
 from federank.data.films.films import films, read_films
 from federank.data.interactions import Interactions
-from federank.engines.ratings.federation import RatingFederation
-from federank.protocol.ratings.recipes import PMFSettings, SVDPlusPlusSettings
+from federank.methods.fedrec.settings import PMFSettings, SVDPlusPlusSettings
+from federank.methods.fedrec.simulation import RatingFederation
 
 
 def rated_world(users=12, items=30, ratings=150, seed=0):

@@ -3,10 +3,10 @@
 import numpy as np
 
 from federank.data.interactions import Interactions
-from federank.engines.squares.federation import SquaresFederation
-from federank.protocol.policies.choices import AS_HISTORIES_ARE, Choices, everyones_outward, outward_of
-from federank.protocol.squares.messages import SquaresPrivate
-from federank.protocol.squares.recipes import SquaresSettings, squares_recipe
+from federank.methods.frugal.method import SquaresPrivate
+from federank.methods.frugal.settings import SquaresSettings, squares_recipe
+from federank.methods.frugal.simulation import SquaresFederation
+from federank.privacy.population import AS_HISTORIES_ARE, Choices, everyones_outward, outward_of
 from tests.worlds import random_world
 
 

@@ -11,15 +11,15 @@ import numba
 import pytest
 
 import federank
-from federank.compiling import _forget_old_generations, code_folder, compiled, sources_of
-from federank.protocol.initial import normal_rows
+from federank._numerics.compiling import _forget_old_generations, code_folder, compiled, sources_of
+from federank.federation.rng import normal_rows
 
 KEPT_NOWHERE = """
-from federank.protocol.initial import normal_rows, _fill
+from federank.federation.rng import normal_rows, _fill
 print(normal_rows(1, 1, seed=1, purpose=1, scale=1.0)[0, 0], type(_fill._cache).__name__)
 """
 FIRST_NUMBER = """
-from federank.protocol.initial import normal_rows, _fill
+from federank.federation.rng import normal_rows, _fill
 print(normal_rows(1, 1, seed=1, purpose=1, scale=1.0)[0, 0], sum(_fill.stats.cache_hits.values()))
 """
 
@@ -64,7 +64,7 @@ def test_the_sources_of_a_kernel_are_all_that_it_imports_and_nothing_else():
     package = Path(federank.__file__).parent
     found = {path.relative_to(package).as_posix() for path in sources_of(package / "engines" / "pairs" / "kernels.py")}
     # Directly; through another file; from a package by the name of a module.
-    assert {"engines/pairs/kernels.py", "models/bpr.py", "models/rows.py", "protocol/draws.py"} <= found
+    assert {"methods/fpl/kernels.py", "methods/fpl/bpr.py", "_numerics/rows.py", "federation/rng.py"} <= found
     assert not any(path.startswith(("service/", "cli/", "studies/")) for path in found)
     assert "__init__.py" not in found
 
@@ -75,7 +75,7 @@ def test_whatever_python_imports_for_a_kernel_is_among_its_sources():
     program = (
         "import sys, importlib; sys.modules['federank'] = type(sys)('federank');"
         f"sys.modules['federank'].__path__ = [{str(package)!r}];"
-        "importlib.import_module('federank.engines.pairs.disguised');"
+        "importlib.import_module('federank.methods.fpl.simulation');"
         "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('federank.')), sep='\\n')"
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

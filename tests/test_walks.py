@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from federank.studies.report.report import write_report
+from federank.studies.report import write_report
 from tests.service.federations import PATIENT, in_a_loop, serving, some_update
 from tests.studies.worlds import carried_out, small_data, small_study
 

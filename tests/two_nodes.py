@@ -1,6 +1,6 @@
 """A Ray cluster of two nodes inside this machine: real processes, and a second machine that can be lost."""
 
-from federank.engines.cluster.machines import ray_module
+from federank.simulation.cluster import ray_module
 
 STORE = 100 * 2**20
 

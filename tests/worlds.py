@@ -3,9 +3,9 @@
 import numpy as np
 
 from federank.data.interactions import Interactions
-from federank.engines.pairs.federation import Federation
-from federank.protocol.pairs.recipes import FPLSettings, recipe_for
-from federank.protocol.policies.choices import Choices, coins, everyones_outward
+from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.methods.fpl.simulation import Federation
+from federank.privacy.population import Choices, coins, everyones_outward
 
 
 def random_world(users=12, items=30, interactions=150, seed=0):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.engines.pairs import compiled, reference
+from federank.methods.fpl import reference
+from federank.methods.fpl import simulation as compiled
 
 pytestmark = pytest.mark.slow
 

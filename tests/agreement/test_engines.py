@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.engines.pairs import compiled, reference
-from federank.engines.pairs import triples as pairs
-from federank.protocol.pairs.recipes import PRESETS
-from federank.protocol.policies.policy import Policy
+from federank.methods.fpl import kernels as pairs
+from federank.methods.fpl import reference
+from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.settings import PRESETS
+from federank.privacy.policy import Policy
 
 TOLERANCE = 2e-5
 

@@ -15,13 +15,13 @@ from tests.service.page.conversing import conversing
 from tests.worlds import two_tastes
 
 import federank as fr
-from federank.protocol.frugal import FrugalSettings
-from federank.protocol.pairs.recipes import FPLSettings
-from federank.protocol.ratings.federations import RatingFederationSettings, SVDPlusPlusFederationSettings
-from federank.service.device.methods.method import History, Method, Model
-from federank.service.device.methods.pairs import PAIRS
-from federank.service.device.methods.ratings import PMF, SVDPP
-from federank.service.device.methods.squares import SQUARES
+from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
+from federank.methods.fpl.settings import FPLSettings
+from federank.methods.frugal.losses import FrugalSettings
+from federank.service.client.methods.method import History, Method, Model
+from federank.service.client.methods.pairs import PAIRS
+from federank.service.client.methods.ratings import PMF, SVDPP
+from federank.service.client.methods.squares import SQUARES
 
 METHODS = Path(fr.__file__).parent / "service" / "page" / "device" / "methods" / "method.js"
 SEED, USER, FACTORS = 7, 0, 4

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
-from federank.engines.ratings import compiled as rating_compiled
-from federank.engines.ratings import reference as rating_reference
+from federank.methods.fedrec import reference as rating_reference
+from federank.methods.fedrec import simulation as rating_compiled
 
 TOLERANCE = 2e-5
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from tests.squares_worlds import some_people, squares_federation
 
-from federank.engines.squares import compiled, reference
-from federank.protocol.policies.policy import Policy
+from federank.methods.frugal import reference
+from federank.methods.frugal import simulation as compiled
+from federank.privacy.policy import Policy
 
 PEOPLE = some_people()
 

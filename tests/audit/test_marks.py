@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from federank.audit.guess import BASELINE
-from federank.audit.marks import best_of, means_of
-from federank.audit.scoring import Marks
+from federank.audit.scoring import BASELINE, Marks, best_of, means_of
 
 
 def marks(auc, held_back=(np.nan,), precision=(0.5,)):

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federank.audit.guess import Guess
-from federank.audit.scoring import judge
+from federank.audit.scoring import Guess, judge
 
 PROFILE = np.array([1, 4, 5], dtype=np.int32)
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from federank.engines.pairs.reference import FleetInMemory
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.pairs.aggregation import Shared
-from federank.protocol.pairs.recipes import FPLSettings
-from federank.protocol.policies.choices import Choices
+from federank.federation.rng import words_wrap_around
+from federank.methods.fpl.method import Shared
+from federank.methods.fpl.reference import FleetInMemory
+from federank.methods.fpl.settings import FPLSettings
+from federank.privacy.population import Choices
 
 CONFIGURATIONS = {
     "one pair of one client": {"pi": 0.4},

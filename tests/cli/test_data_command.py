@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from federank.cli import federank
-from federank.data.known.sets import KNOWN
+from federank.data.datasets import KNOWN
 from federank.errors import BadFile, DataError, DownloadError, FedeRankError, SettingError, UnknownDataset
 
 COUNTS = {

@@ -7,7 +7,7 @@ import pytest
 
 import federank as fr
 from federank.cli import main
-from federank.recommenders.methods.popular import MostPopular, Random
+from federank.methods.baselines.popular import MostPopular, Random
 
 
 @pytest.fixture

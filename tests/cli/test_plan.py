@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from federank.cli import federank
-from federank.cli.train.affordable import affordable_promise
-from federank.protocol.squares.private.forecast import AMAZON, CITIES, FILMS, ITALY, forecast, kept_at
+from federank.cli.train import affordable_promise
+from federank.methods.frugal.private_server import AMAZON, CITIES, FILMS, ITALY, forecast, kept_at
 
 
 def planned(*flags):

@@ -9,8 +9,8 @@ from tests.worlds import two_tastes
 
 from federank.cli import federank
 from federank.errors import BadFile, FedeRankError, SettingError
-from federank.protocol.policies.policy import Policy
-from federank.recommenders.stored.model_folder import load_model
+from federank.methods.model_folder import load_model
+from federank.privacy.policy import Policy
 
 pytestmark = pytest.mark.slow
 

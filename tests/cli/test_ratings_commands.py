@@ -9,7 +9,7 @@ from tests.rated_worlds import two_opinions
 
 import federank as fr
 from federank.errors import UnknownId
-from federank.recommenders.stored.model_folder import load_model
+from federank.methods.model_folder import load_model
 
 QUICK = ("--factors", "4", "--iterations", "40", "--learning-rate", "0.05", "--decay", "0.98", "--initial-range", "0.5")
 

@@ -11,9 +11,9 @@ from tests.studies.worlds import Here, small_data, small_study
 
 from federank.cli import federank
 from federank.errors import FedeRankError
-from federank.studies.plan.sources import _source
-from federank.studies.plan.toml_text import toml_text
-from federank.studies.results.results import Results
+from federank.studies.overrides import toml_text
+from federank.studies.results import Results
+from federank.studies.sources import _source
 
 
 def asked(*words):
@@ -30,7 +30,7 @@ def study_file(tmp_path):
 @pytest.fixture
 def in_this_process(monkeypatch):
     """Runs are carried out here: no processes of their own for what is not about them."""
-    monkeypatch.setattr("federank.studies.run.pool.Pool", lambda _: Here())
+    monkeypatch.setattr("federank.studies.pool.Pool", lambda _: Here())
 
 
 def test_the_list_names_the_packaged_studies_and_what_is_missing(tmp_path, monkeypatch):
@@ -112,7 +112,7 @@ def test_status_counts_what_is_planned_before_a_run_has_finished(study_file, tmp
             seen.append(json.loads(asked("status", tmp_path / "r", "--json").output))
             super().submit(run)
 
-    monkeypatch.setattr("federank.studies.run.pool.Pool", lambda _: Looking())
+    monkeypatch.setattr("federank.studies.pool.Pool", lambda _: Looking())
     small = ("--set", "model.FPL.grid.learning_rate=[0.05]", "--set", "choose.best_epoch=true")
     answer = asked("run", study_file, "--out", tmp_path / "r", "--quiet", "--set", "model.Popular.skip=true", *small)
     assert answer.exit_code == 0, answer.output

@@ -13,8 +13,8 @@ from tests.worlds import two_tastes
 
 from federank.cli.settings_flags import field_texts
 from federank.errors import ModelError, SettingError
-from federank.protocol.pairs.recipes import FPLSettings
-from federank.recommenders.stored.model_folder import load_model, load_split
+from federank.methods.fpl.settings import FPLSettings
+from federank.methods.model_folder import load_model, load_split
 
 QUICK = ("--factors", "4", "--epochs", "2", "--quiet")
 
@@ -136,7 +136,7 @@ def test_recommending_needs_to_know_for_whom(shop, tmp_path):
 
 
 def test_an_unknown_method_names_the_known_ones():
-    from federank.recommenders.registry import recommender_class
+    from federank.methods.registry import recommender_class
 
     with pytest.raises(SettingError, match="'fpl'"):
         recommender_class("fpll")
@@ -148,7 +148,7 @@ def test_an_unknown_method_names_the_known_ones():
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_run_and_resume_ends_where_it_would_have(tmp_path):
     # The product, but that it writes its checkpoint after every chunk, so that we see when it is training.
-    eager = "import federank.engines.training as t; t._CHECKPOINT_SECONDS = 0; from federank.cli import main; main()"
+    eager = "import federank.simulation.training as t; t._CHECKPOINT_SECONDS = 0; from federank.cli import main; main()"
     words = ["train", "fpl", "--data", "city", "--quiet", "--epochs", "400", "--no-count"]
     words += ["--clients-per-round", "all", "--triples", "mean", "--out"]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from federank.data.catalogue_file import is_catalogue_file, read_catalogue_file
+from federank.data.formats import is_catalogue_file, read_catalogue_file
 from federank.errors import SettingError
+from federank.service.server.config import catalogue_of
 from federank.service.server.families.pairs import PAIRS
-from federank.service.server.federation.catalogue import catalogue_of
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federank.data.categories import Categories
-from federank.data.interactions import Interactions
+from federank.data.interactions import Categories, Interactions
 from federank.errors import DataError, SettingError, UnknownId
 
 ROWS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 5)), min_size=1)

@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 from tests.late import pandas
 
+from federank.data.datasets import KNOWN
 from federank.data.interactions import Interactions
-from federank.data.known.sets import KNOWN
 from federank.data.loading import load
-from federank.data.stored.text import write_tsv
+from federank.data.split_files import write_tsv
 from federank.errors import BadFile, DataError, SettingError, UnknownDataset
 
 USERS = [2, 1, 1, 3]

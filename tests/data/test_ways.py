@@ -6,7 +6,7 @@ from tests.worlds import two_tastes
 
 import federank as fr
 from federank.data.interactions import Interactions
-from federank.data.ways import FOLDS, WAYS, Division, divide, refuse_empty_parts
+from federank.data.splits import FOLDS, WAYS, Division, divide, refuse_empty_parts
 from federank.errors import SettingError
 
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from tests.service.federations import in_a_loop, serving
 
-from federank.cli.serve.command import serve
+from federank.cli.serve import serve
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 

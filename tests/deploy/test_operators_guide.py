@@ -21,7 +21,7 @@ from tests.pasted import blocks, free_ports
 from tests.service.postgres import PostgreSQL
 from tests.test_docs import MACHINE
 
-from federank.service.server.http.tls import self_signed
+from federank.service.server.http.listening import self_signed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from federank.engines.checkpoint import save_checkpoint
-from federank.engines.conduct import Conduct
-from federank.engines.federated import Tables, in_this_process
-from federank.engines.training import train
 from federank.errors import Diverged, SettingError
-from federank.protocol.round import play_round
+from federank.federation.round import play_round
+from federank.simulation.federated import Tables, in_this_process
+from federank.simulation.options import Conduct
+from federank.simulation.training import save_checkpoint, train
 
 
 @dataclass

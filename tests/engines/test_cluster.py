@@ -13,19 +13,16 @@ import pytest
 from tests.two_nodes import STORE, TwoNodes
 from tests.worlds import federation, random_world
 
-from federank.engines.cluster.districts import clients_by_district, districts_of
-from federank.engines.cluster.engine import Cluster
-from federank.engines.cluster.machines import connected
-from federank.engines.cluster.opening import opened
-from federank.engines.cluster.shard import Shard, part_of
-from federank.engines.conduct import Conduct
-from federank.engines.pairs import compiled
-from federank.engines.pairs.reference import FleetInMemory
-from federank.engines.training import train
 from federank.errors import ClusterGone, SettingError
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.messages import check_update
-from federank.protocol.pairs.distribution import make_broadcast
+from federank.federation.rng import words_wrap_around
+from federank.federation.wire import check_update
+from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.cluster import Cluster, Shard, clients_by_district, districts_of, opened, part_of
+from federank.methods.fpl.method import make_broadcast
+from federank.methods.fpl.reference import FleetInMemory
+from federank.simulation.cluster import connected
+from federank.simulation.options import Conduct
+from federank.simulation.training import train
 
 ROOT = Path(__file__).parents[2]
 TOLERANCE = 2e-5
@@ -201,7 +198,7 @@ def test_a_cluster_that_is_not_there_is_a_sentence_not_a_wait(address, tmp_path)
     # In a process of its own: this one may be connected to another cluster.
     script = f"""
 import socket
-from federank.engines.cluster.machines import connected
+from federank.simulation.cluster import connected
 from federank.errors import ClusterGone
 with socket.socket() as nobody:
     nobody.bind(("127.0.0.1", 0))
@@ -315,8 +312,8 @@ from tests.two_nodes import STORE
 
 from federank.engines.pairs import compiled
 from federank.errors import ClusterGone
-from federank.engines.conduct import Conduct
-from federank.engines.training import train
+from federank.simulation.options import Conduct
+from federank.simulation.training import train
 
 head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": STORE}
 nodes = Cluster(initialize_head=True, head_node_args=head)

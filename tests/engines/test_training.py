@@ -8,11 +8,10 @@ import pytest
 from safetensors.numpy import save_file
 from tests.worlds import federation, random_world
 
-from federank.engines.checkpoint import save_checkpoint
-from federank.engines.conduct import Conduct
-from federank.engines.training import Stopped, train
 from federank.errors import Diverged, ModelError, SettingError
-from federank.recommenders.methods.fpl import FPL
+from federank.methods.fpl.recommender import FPL
+from federank.simulation.options import Conduct
+from federank.simulation.training import Stopped, save_checkpoint, train
 
 DATA = random_world()
 

@@ -9,8 +9,8 @@ from federank.data.interactions import Interactions
 from federank.data.splits import Split
 from federank.errors import BadFile, BadSplit, DataError, SettingError, UnknownId
 from federank.evaluation.evaluate import evaluate
-from federank.recommenders.methods.popular import MostPopular, Random
-from federank.recommenders.recommendations import Recommendations
+from federank.methods.baselines.popular import MostPopular, Random
+from federank.methods.recommendations import Recommendations
 
 TRAIN = {"ann": "ab", "bob": "ac", "cat": "abcd", "dan": "d"}
 TEST = {"ann": "cz", "bob": "b", "cat": "e"}

@@ -5,8 +5,8 @@ from tests.rated_worlds import two_opinions
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import DataError
-from federank.evaluation.metrics.rating import mean_difference, standard_deviation_range
-from federank.evaluation.prediction import over_folds, prediction_errors
+from federank.evaluation.evaluate import over_folds, prediction_errors
+from federank.evaluation.metrics import mean_difference, standard_deviation_range
 
 QUICK = {"factors": 4, "initial_range": 0.5, "learning_rate": 0.05, "decay": 0.98}
 

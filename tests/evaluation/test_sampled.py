@@ -6,8 +6,8 @@ import pytest
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadSplit, SettingError
-from federank.evaluation.sampled import evaluate_with_sampled_negatives
-from federank.recommenders.methods.popular import MostPopular, Random
+from federank.evaluation.lists import evaluate_with_sampled_negatives
+from federank.methods.baselines.popular import MostPopular, Random
 
 
 def split_of_strangers(users=60, items=120, seed=0):

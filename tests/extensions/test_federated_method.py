@@ -5,13 +5,13 @@ import pytest
 from tests.worlds import two_tastes
 
 import federank as fr
-from federank.engines.checkpoint import save_checkpoint
-from federank.engines.conduct import Conduct
-from federank.engines.steps.federation import play
 from federank.errors import BadFile, BadMessage, SettingError
-from federank.protocol.policies.choices import everyones_outward
-from federank.protocol.policies.policy import Policy, outward
-from federank.recommenders.identity import run_identity
+from federank.methods.recommender import run_identity
+from federank.privacy.policy import Policy, outward
+from federank.privacy.population import everyones_outward
+from federank.simulation.custom import play
+from federank.simulation.options import Conduct
+from federank.simulation.training import save_checkpoint
 
 
 class Factors(fr.FederatedMethod):

@@ -9,7 +9,7 @@ from tests.worlds import two_tastes
 import federank as fr
 from federank import extensions
 from federank.errors import SettingError
-from federank.recommenders.registry import method_names
+from federank.methods.registry import method_names
 
 
 class Alphabetical(fr.Recommender):

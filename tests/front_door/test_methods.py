@@ -12,8 +12,8 @@ import pytest
 from tests.commands import refused, succeeded
 
 import federank as fr
-from federank.recommenders.predicting import PredictsRatings
-from federank.recommenders.registry import audited_names, method_names, recommender_class
+from federank.methods.predicting import PredictsRatings
+from federank.methods.registry import audited_names, method_names, recommender_class
 
 USERS, ITEMS, RATED = 30, 30, 12
 EXTRAS = {"vae": "jax"}

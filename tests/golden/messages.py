@@ -10,23 +10,25 @@ import numpy as np
 from safetensors.numpy import load
 
 import federank as fr
-from federank.protocol.accountant import mu_for
-from federank.protocol.draws import TRIPLE, words, words_wrap_around
-from federank.protocol.ledger import Ledger
-from federank.protocol.policies.policy import Policy, outward
-from federank.protocol.squares.codec import encode_squares_broadcast
-from federank.protocol.squares.distribution import make_squares_broadcast
-from federank.protocol.squares.private.cohorts import PrivateModel, fold_of_cohort
-from federank.protocol.squares.private.fold import values_of, with_both_noises
-from federank.protocol.squares.private.joined import heard_from
-from federank.protocol.squares.private.plan import planned
-from federank.protocol.squares.private.single import directions_at_home, one_message
-from federank.protocol.squares.recipes import SquaresSettings, squares_recipe
-from federank.protocol.sums import answer, identities, masks, rounding, upload
-from federank.protocol.sums.norm_check import upload as norm_check
-from federank.protocol.sums.norm_check.parameters import Parameters
-from federank.service.device.methods.method import Model, Person, RoundVector
-from federank.service.device.methods.registry import METHOD_OF
+from federank.federation.rng import TRIPLE, words, words_wrap_around
+from federank.methods.frugal.method import make_squares_broadcast
+from federank.methods.frugal.private import directions_at_home, one_message
+from federank.methods.frugal.private_plan import planned
+from federank.methods.frugal.private_server import PrivateModel, fold_of_cohort, heard_from, values_of, with_both_noises
+from federank.methods.frugal.settings import SquaresSettings, squares_recipe
+from federank.methods.frugal.wire import encode_squares_broadcast
+from federank.privacy.accountant import mu_for
+from federank.privacy.ledger import Ledger
+from federank.privacy.policy import Policy, outward
+from federank.secagg import exchange as answer
+from federank.secagg import keys as identities
+from federank.secagg import ring as masks
+from federank.secagg import ring as rounding
+from federank.secagg import upload
+from federank.secagg.proof import upload as norm_check
+from federank.secagg.proof.parameters import Parameters
+from federank.service.client.methods.method import Model, Person, RoundVector
+from federank.service.client.methods.registry import METHOD_OF
 from tests.golden.models import PAIRS, RATINGS, city
 from tests.protocol.sums import worlds as rounds_of_sums
 from tests.service.page.conversing import conversing

@@ -1,12 +1,12 @@
-"""Alternating least squares: every solve is the one that models/squares.py states."""
+"""Alternating least squares: every solve is the one that methods/frugal/objective.py states."""
 
 import numpy as np
 import pytest
 from tests.worlds import random_world
 
 import federank as fr
-from federank.models.als import new_room, solve_rows
-from federank.models.squares import Objective, gram_matrix, solve_person
+from federank.methods.baselines.ials import new_room, solve_rows
+from federank.methods.frugal.objective import Objective, gram_matrix, solve_person
 
 
 @pytest.mark.parametrize("factors", [1, 3, 8, 17])

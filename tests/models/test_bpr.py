@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federank.compiling import compiled
-from federank.models.bpr import item_gradient, pair_slope, slope, user_gradient
-from federank.models.rows import dot, load_row, padded_width, store_row
+from federank._numerics.compiling import compiled
+from federank._numerics.rows import dot, load_row, padded_width, store_row
+from federank.methods.fpl.bpr import item_gradient, pair_slope, slope, user_gradient
 
 
 @compiled

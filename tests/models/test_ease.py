@@ -5,7 +5,7 @@ import pytest
 from tests.worlds import random_world
 
 import federank as fr
-from federank.models.ease import item_weights
+from federank.methods.baselines.ease import item_weights
 
 
 def test_the_weights_are_those_of_the_paper():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.worlds import random_world
 
 from federank.data.interactions import Interactions
-from federank.models.neighbours import NOBODY, nearest
+from federank.methods.baselines.knn import NOBODY, nearest
 
 
 def brute_force(data, k, shrinkage):

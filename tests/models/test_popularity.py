@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from federank.models.popularity import popularity_scores, random_scores
+from federank.methods.baselines.popular import popularity_scores, random_scores
 
 
 def test_popularity_is_a_share_and_equal_counts_have_equal_scores():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from federank.models.products import tall_product, weighted_gram
+from federank._numerics.topn import tall_product, weighted_gram
 
 
 @pytest.mark.parametrize("rows", [0, 1, 511, 512, 1_300])

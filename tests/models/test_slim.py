@@ -5,8 +5,7 @@ import pytest
 from tests.worlds import random_world
 
 from federank.errors import ModelError, SettingError
-from federank.models.slim import items_together, weights_of
-from federank.recommenders.methods.slim import SLIM
+from federank.methods.baselines.slim import SLIM, items_together, weights_of
 
 WORLD = random_world(users=40, items=15, seed=3)
 
@@ -35,7 +34,7 @@ def test_weights_are_those_of_an_elastic_net(l1, l2):
 
 
 def test_threads_change_nothing_and_more_l1_leaves_fewer_weights():
-    from federank.engines.conduct import Conduct
+    from federank.simulation.options import Conduct
 
     one, two = SLIM(l1=0.5).fit(WORLD), SLIM(l1=0.5).fit(WORLD, conduct=Conduct(threads=2))
     np.testing.assert_array_equal(one.weights.toarray(), two.weights.toarray())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.worlds import random_world
 
-from federank.models.squares import Objective, gram_matrix, pulls, solve_person
+from federank.methods.frugal.objective import Objective, gram_matrix, pulls, solve_person
 
 FACTORS = 5
 OBJECTIVES = [

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federank.models.svdpp import (
+from federank.methods.fedrec.factors import (
     Shift,
     implicit_row,
     moved_together,

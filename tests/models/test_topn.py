@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from federank._numerics.topn import top_n
 from federank.data.interactions import Profiles
-from federank.models.topn import top_n
 
 
 def obvious_top_n(scores, users, seen, n):

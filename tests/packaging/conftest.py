@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.packaging.environments import PIP, ROOT, skip_without_index
 
-from federank.studies.results.locking import alone
+from federank.studies.results import alone
 
 
 @pytest.fixture(scope="session")

@@ -27,15 +27,15 @@ reveal_type(fr.load_model("runs/city"))
 
 KNOWN = [
     "federank.data.splits.Split",
-    "federank.recommenders.methods.fpl.FPL",
+    "federank.methods.fpl.recommender.FPL",
     "int",
-    "federank.recommenders.methods.fpl.FPL",
-    "list[tuple[Any, float, str, fallback=federank.recommenders.recommendations.Recommended]]",
-    "federank.recommenders.recommendations.Recommendations",
+    "federank.methods.fpl.recommender.FPL",
+    "list[tuple[Any, float, str, fallback=federank.methods.recommendations.Recommended]]",
+    "federank.methods.recommendations.Recommendations",
     "federank.evaluation.evaluate.Evaluation",
     "list[federank.evaluation.significance.Comparison]",
-    "list[federank.audit.findings.Findings]",
-    "federank.recommenders.recommender.Recommender",
+    "list[federank.audit.scoring.Findings]",
+    "federank.methods.recommender.Recommender",
 ]
 
 MISTAKES = {

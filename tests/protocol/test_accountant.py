@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federank.protocol.accountant import delta_of_mu, epsilon_of_mu, mu_for, mu_of_noise
+from federank.privacy.accountant import delta_of_mu, epsilon_of_mu, mu_for, mu_of_noise
 
 
 @pytest.mark.parametrize(("sigma", "epsilon"), [(4, 3.75), (10, 1.37), (20, 0.65)])

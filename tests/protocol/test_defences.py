@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federank.data.interactions import Interactions
-from federank.engines.pairs.clients import room_for_clients, sum_of_updates
-from federank.engines.pairs.federation import Federation
-from federank.models.squares import Objective, gram_matrix, pulls, solve_person
-from federank.protocol.defences import LEAST_ITEMS, NO_DEFENCES, Defences, Rows, defend
-from federank.protocol.frugal import FrugalSettings
-from federank.protocol.messages import Update
-from federank.protocol.pairs.plausibility import why_implausible
-from federank.protocol.pairs.recipes import FPLSettings, recipe_for
-from federank.protocol.squares.messages import SquaresUpdate
-from federank.protocol.squares.plausibility import why_implausible_squares
-from federank.protocol.squares.recipes import squares_recipe
+from federank.federation.defences import LEAST_ITEMS, NO_DEFENCES, Defences, Rows, defend
+from federank.federation.wire import Update
+from federank.methods.fpl.checks import why_implausible
+from federank.methods.fpl.kernels import room_for_clients, sum_of_updates
+from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.methods.fpl.simulation import Federation
+from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.method import SquaresUpdate
+from federank.methods.frugal.objective import Objective, gram_matrix, pulls, solve_person
+from federank.methods.frugal.settings import squares_recipe
+from federank.methods.frugal.wire import why_implausible_squares
 
 ITEMS = 300
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federank.compiling import compiled
-from federank.protocol.draws import SERVER, TRIPLE, absent_item, below, happens, threefry, words, words_wrap_around
+from federank._numerics.compiling import compiled
+from federank.federation.rng import SERVER, TRIPLE, absent_item, below, happens, threefry, words, words_wrap_around
 
 ONES = 0xFFFFFFFF
 WORDS = st.integers(0, ONES)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from tests.squares_worlds import devices_of, some_people, squares_federation
 
-from federank.engines.squares.reference import SquaresFleetInMemory
 from federank.errors import BadFile
-from federank.protocol.ledger import Entry, Ledger, SentMessage
-from federank.protocol.messages import Update
-from federank.protocol.policies.policy import Outward
-from federank.protocol.round import play_round
+from federank.federation.round import play_round
+from federank.federation.wire import Update
+from federank.methods.frugal.reference import SquaresFleetInMemory
+from federank.privacy.ledger import Entry, Ledger, SentMessage
+from federank.privacy.policy import Outward
 
 OUTWARD = Outward(np.array([2, 5, 8], np.int32), np.array([True, False, True]), np.ones(3, np.bool_), True)
 

@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import load, save
 
 from federank.errors import BadMessage
-from federank.protocol.messages import (
+from federank.federation.wire import (
     Broadcast,
     Private,
     Update,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from federank.protocol.randomised_response import EPSILON, TRUTH, answered, estimate
+from federank.privacy.accountant import EPSILON, TRUTH, answered, estimate
 
 
 def test_an_answer_is_the_truth_three_times_in_four():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from federank.protocol.messages import Update
-from federank.protocol.pairs.aggregation import Shared, first_moments
-from federank.protocol.pairs.recipes import FPLSettings, recipe_for
-from federank.protocol.server_steps import Adam, adam_step
+from federank.federation.round import Adam, adam_step
+from federank.federation.wire import Update
+from federank.methods.fpl.method import Shared, first_moments
+from federank.methods.fpl.settings import FPLSettings, recipe_for
 
 
 def recipe(**settings):

@@ -11,16 +11,16 @@ from tests.worlds import random_world, two_tastes
 from federank.data.interactions import Interactions
 from federank.data.loading import load
 from federank.data.splits import split_temporal
-from federank.engines.conduct import Conduct
 from federank.errors import Diverged, MissingExtra, SettingError
 from federank.evaluation.evaluate import evaluate
-from federank.protocol.squares.codec import dense_bytes, squares_broadcast_bytes, squares_update_bytes
-from federank.recommenders.methods.fcf import FCF
-from federank.recommenders.methods.neighbours import ItemKNN, UserKNN
-from federank.recommenders.methods.popular import MostPopular, Random
-from federank.recommenders.methods.vae import MultVAE
-from federank.recommenders.registry import METHODS, recommender_class
-from federank.recommenders.stored.model_folder import load_model
+from federank.methods.baselines.knn import ItemKNN, UserKNN
+from federank.methods.baselines.popular import MostPopular, Random
+from federank.methods.baselines.vae import MultVAE
+from federank.methods.frugal.recommender import FCF
+from federank.methods.frugal.wire import dense_bytes, squares_broadcast_bytes, squares_update_bytes
+from federank.methods.model_folder import load_model
+from federank.methods.registry import METHODS, recommender_class
+from federank.simulation.options import Conduct
 
 TASTES = two_tastes()
 
@@ -218,7 +218,7 @@ def test_a_trained_vae_can_be_used_without_jax(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_jax_is_not_imported_before_it_is_needed():
-    program = "import sys, federank.recommenders.methods.vae; sys.exit('jax' in sys.modules)"
+    program = "import sys, federank.methods.baselines.vae; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

@@ -8,8 +8,8 @@ from tests.worlds import two_tastes
 from federank.data.interactions import Interactions
 from federank.data.splits import split_random
 from federank.errors import DataError, ModelError, SettingError, UnknownId
-from federank.recommenders.registry import METHODS, recommender_class
-from federank.recommenders.stored.model_folder import load_model
+from federank.methods.model_folder import load_model
+from federank.methods.registry import METHODS, recommender_class
 
 SETTINGS = {
     "fpl": {"factors": 4, "epochs": 30},

@@ -6,14 +6,13 @@ from tests.worlds import federation, random_world, two_tastes
 
 from federank.data.interactions import Interactions
 from federank.errors import BadFile, SettingError, UnknownId
-from federank.models.bpr import item_gradient, pair_slope, user_gradient
-from federank.protocol.draws import SELECT, SERVER, below, words, words_wrap_around
-from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, draw_pair
-from federank.protocol.policies.policy import Policy
-from federank.recommenders.enrolling import enrol
-from federank.recommenders.methods.bpr import BPR
-from federank.recommenders.methods.fpl import FPL
-from federank.recommenders.stored.model_folder import load_model
+from federank.federation.rng import SELECT, SERVER, below, words, words_wrap_around
+from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
+from federank.methods.fpl.method import NO_BITS, Draw, Profile, draw_pair
+from federank.methods.fpl.recommender import BPR, FPL
+from federank.methods.model_folder import load_model
+from federank.methods.new_users import enrol
+from federank.privacy.policy import Policy
 
 TASTES = two_tastes()
 

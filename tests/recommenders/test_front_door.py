@@ -7,7 +7,7 @@ from tests.worlds import two_tastes
 
 import federank as fr
 from federank.errors import SettingError
-from federank.recommenders.registry import METHODS, recommender_class
+from federank.methods.registry import METHODS, recommender_class
 
 TASTES = two_tastes()
 

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 import federank as fr
 from federank.cli import federank
-from federank.engines.conduct import Conduct
-from federank.engines.training import Stopped
-from federank.recommenders.methods.frugal import Frugal
-from federank.recommenders.stored.model_folder import load_model
+from federank.methods.frugal.recommender import Frugal
+from federank.methods.model_folder import load_model
+from federank.simulation.options import Conduct
+from federank.simulation.training import Stopped
 
 pytestmark = pytest.mark.slow
 

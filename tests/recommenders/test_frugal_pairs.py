@@ -8,15 +8,14 @@ import pytest
 from tests.worlds import two_tastes
 
 from federank.audit.audit import audit_model
-from federank.engines.conduct import Conduct
-from federank.engines.training import Stopped
 from federank.errors import SettingError
-from federank.protocol.policies.policy import Policy
-from federank.recommenders.enrolling import enrol
-from federank.recommenders.federated_pairs import FederatedPairs
-from federank.recommenders.few_messages import FewMessages
-from federank.recommenders.methods.frugal import Frugal
-from federank.recommenders.stored.model_folder import load_model
+from federank.methods.fpl.recommender import FederatedPairs
+from federank.methods.frugal.recommender import FewMessages, Frugal
+from federank.methods.model_folder import load_model
+from federank.methods.new_users import enrol
+from federank.privacy.policy import Policy
+from federank.simulation.options import Conduct
+from federank.simulation.training import Stopped
 
 DATA = two_tastes()
 SETTINGS = {"loss": "pairs", "messages": 30, "factors": 4}

@@ -5,8 +5,8 @@ import pytest
 from tests.worlds import two_tastes
 
 import federank as fr
-from federank.engines.steps.federation import play
-from federank.models.logistic import draw_examples, pass_over
+from federank.methods.baselines.federated import draw_examples, pass_over
+from federank.simulation.custom import play
 
 WORLD = two_tastes()
 FEW = {"factors": 4, "rounds": 2}

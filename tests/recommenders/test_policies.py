@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world, two_tastes
 
-from federank.engines.conduct import Conduct
-from federank.engines.pairs.home import home_vectors
 from federank.errors import ModelError, SettingError
-from federank.protocol.pairs.distribution import make_broadcast
-from federank.protocol.pairs.home import home_vector
-from federank.protocol.policies.policy import Policy
-from federank.recommenders.methods.fpl import FPL
-from federank.recommenders.stored.model_folder import load_model
+from federank.methods.fpl.factors import home_vectors
+from federank.methods.fpl.method import home_vector, make_broadcast
+from federank.methods.fpl.recommender import FPL
+from federank.methods.model_folder import load_model
+from federank.privacy.policy import Policy
+from federank.simulation.options import Conduct
 
 TASTES = two_tastes()
 PUBLISHED = Policy(sharing="as-published", pi=1.0, basis="history")
@@ -105,7 +104,7 @@ def test_policies_come_from_a_file(tmp_path):
 
 
 def test_a_checkpoint_of_other_choices_is_not_resumed(tmp_path):
-    from federank.engines.training import Stopped
+    from federank.simulation.training import Stopped
 
     kept = tmp_path / "kept"
 

@@ -8,11 +8,11 @@ from tests.rated_worlds import rated_world, two_opinions
 
 import federank as fr
 from federank.data.interactions import Interactions
-from federank.engines.conduct import Conduct
-from federank.engines.training import Stopped
 from federank.errors import DataError, Diverged, ModelError, UnknownId
-from federank.evaluation.prediction import prediction_errors
-from federank.recommenders.stored.model_folder import load_model
+from federank.evaluation.evaluate import prediction_errors
+from federank.methods.model_folder import load_model
+from federank.simulation.options import Conduct
+from federank.simulation.training import Stopped
 
 QUICK = {"factors": 4, "initial_range": 0.5, "decay": 0.98}
 KINDS = {

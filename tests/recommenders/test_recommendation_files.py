@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadFile, DataError
-from federank.recommenders.recommendations import Recommendations, match_ids
-from federank.recommenders.stored.recommendation_files import read_recommendations, write_whole
+from federank.methods.recommendations import Recommendations, match_ids, read_recommendations, write_whole
 
 TEXT = np.dtypes.StringDType()
 

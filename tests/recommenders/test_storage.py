@@ -12,10 +12,10 @@ from tests.worlds import two_tastes
 
 from federank.data.splits import split_random
 from federank.errors import FedeRankError, ModelError
-from federank.recommenders.methods.fcf import FCF
-from federank.recommenders.methods.neighbours import UserKNN
-from federank.recommenders.methods.popular import MostPopular
-from federank.recommenders.stored.model_folder import digest_of_description, is_model, load_model, load_split
+from federank.methods.baselines.knn import UserKNN
+from federank.methods.baselines.popular import MostPopular
+from federank.methods.frugal.recommender import FCF
+from federank.methods.model_folder import digest_of_description, is_model, load_model, load_split
 
 WORLD = two_tastes()
 

@@ -3,10 +3,11 @@
 import pytest
 from tests.service.postgres import PostgreSQL
 
-from federank.service.device.store import store as device_store
-from federank.service.server import latest, service
+from federank.service.client import store as device_store
+from federank.service.server import secure_rounds as rounds_of_sums
+from federank.service.server import service
+from federank.service.server import worker_cache as latest
 from federank.service.server.store import database
-from federank.service.server.sums import rounds as rounds_of_sums
 
 SYNCHRONOUS = {module: module.SYNCHRONOUS for module in (database, device_store)}
 PAUSES = (

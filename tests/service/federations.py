@@ -19,10 +19,10 @@ import numpy as np
 from tests.forked import typed
 
 from federank.data.interactions import Interactions
-from federank.protocol.messages import Update, decode_update, encode
-from federank.protocol.pairs.recipes import FPLSettings
-from federank.service.server.federation.charter import read_charter
-from federank.service.server.federation.establishing import establish
+from federank.federation.wire import Update, decode_update, encode
+from federank.methods.fpl.settings import FPLSettings
+from federank.service.server.bootstrap import establish
+from federank.service.server.config import read_charter
 from federank.service.server.http.app import admin_app, public_app
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service

@@ -12,7 +12,7 @@ import uvicorn  # noqa: F401 (imported before the fork, like the two below)
 import uvloop  # noqa: F401
 
 import federank.service.server.http.app
-import federank.service.server.http.connections  # noqa: F401
+import federank.service.server.http.listening  # noqa: F401
 from federank.service.server.processes import Serving, asyncio_run, bind
 from federank.service.server.settings import TrustSettings
 

@@ -15,20 +15,20 @@ import numpy as np
 from tests.service.federations import serving
 from threadpoolctl import threadpool_limits
 
-from federank.service.device.methods.summed import Terms
-from federank.service.device.requests.federation import read_catalogue, read_facts, read_rows
-from federank.service.fleet.devices import Models
-from federank.service.fleet.frugal import virtual_devices
-from federank.service.server.federation.charter import read_charter
-from federank.service.server.federation.opening import Demand, open_store
+from federank.service.client.federation import read_catalogue, read_facts, read_rows
+from federank.service.client.methods.summed import Terms
+from federank.service.server.bootstrap import Demand, open_store
+from federank.service.server.config import read_charter
+from federank.service.server.plausibility import implausible
 from federank.service.server.rounds import PublishedModel, Rejected
+from federank.service.server.secure_config import SumsDemand
+from federank.service.server.secure_rounds import Summed
 from federank.service.server.service import defences_of, form_of
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.statements.facts import get_fact
-from federank.service.server.sums.agreeing import SumsDemand
-from federank.service.server.sums.plausible import implausible
-from federank.service.server.sums.rounds import Summed
+from federank.service.server.store.queries import get_fact
+from federank.service.simulated_clients.clients import Models
+from federank.service.simulated_clients.methods import virtual_devices
 
 
 class InProcess:
@@ -111,8 +111,8 @@ def established(folder, method, data, clients, helper=None, seed=1):
         with (
             threadpool_limits(1, user_api="blas"),  # as in a server's process
             database.connection() as connection,
-            patch("federank.service.fleet.ratings.split", whole),
-            patch("federank.service.fleet.frugal.split", whole),
+            patch("federank.service.simulated_clients.methods.split", whole),
+            patch("federank.service.simulated_clients.methods.split", whole),
         ):
             yield InProcess(connection, facts, ids, clients, seed)
     finally:

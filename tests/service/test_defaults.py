@@ -16,16 +16,15 @@ from tests.service.helper.helpers import ThreadedHelper
 from tests.service.in_process import established
 
 import federank as fr
+from federank._numerics.topn import top_n
 from federank.data.splits import split_random
 from federank.evaluation.evaluate import evaluate
-from federank.evaluation.metrics.rating import rmse
-from federank.models.topn import top_n
-from federank.recommenders.recommendations import Recommendations
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import fetch_model
-from federank.service.fleet.accuracy import accuracy
-from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
-from federank.service.fleet.rehearsal import Plan
+from federank.evaluation.metrics import rmse
+from federank.methods.recommendations import Recommendations
+from federank.service.client.federation import fetch_model
+from federank.service.client.http import Client
+from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, rehearse
+from federank.service.simulated_clients.rehearsal import Plan
 
 pytestmark = pytest.mark.slow
 

@@ -5,12 +5,12 @@ import time
 import numpy as np
 import pytest
 
-from federank.service import neighbourhood
+from federank.service import demo as neighbourhood
+from federank.service.demo import CLIENTS, GENERATION_SECONDS, PEOPLE, REQUESTS_PER_SECOND, WORLDS
 from federank.service.helper.store import FORMAT, SCHEMA, add_round, end_round
-from federank.service.neighbourhood import CLIENTS, GENERATION_SECONDS, PEOPLE, REQUESTS_PER_SECOND, WORLDS
 from federank.service.server.store.database import Database
 from federank.service.server.store.schema import create_tables
-from federank.service.server.sums.store import put_answer, put_offer, put_record
+from federank.service.server.store.secure import put_answer, put_offer, put_record
 
 MESSAGES = 5
 

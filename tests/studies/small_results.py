@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from federank.studies.results.line import read_line
-from federank.studies.results.results import Results
+from federank.studies.results import Results, read_line
 
 PEOPLE = 40
 VALUES = {"Popular": 0.10, "FPL at 0": 0.05, "FPL at 0.5": 0.20, "FPL at 1": 0.15}

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from federank.studies.plan.plan import Plan
-from federank.studies.plan.study_file import as_study
-from federank.studies.run.pool import Pool
-from federank.studies.run.run import carry_out_study
-from federank.studies.run.task import carry_out
+from federank.studies.plan import Plan
+from federank.studies.pool import Pool
+from federank.studies.run import carry_out_study
+from federank.studies.spec import as_study
+from federank.studies.task import carry_out
 
 
 def small_data(folder, people=30, items=40, seed=0):

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from federank.audit.findings import Audited
-from federank.audit.pairs.audit import audit_pairs_model, audit_pairs_training
-from federank.audit.ratings.audit import audit_rating_model, audit_rating_training
-from federank.audit.squares.audit import audit_squares_model, audit_squares_training
-from federank.audit.steps.audit import audit_steps_model, audit_steps_training
+from federank.audit.custom import audit_steps_model, audit_steps_training
+from federank.audit.scoring import Audited
 from federank.data.interactions import Interactions
-from federank.engines.conduct import Conduct
 from federank.errors import ModelError, SettingError
-from federank.recommenders.federated_method import FederatedMethod
-from federank.recommenders.federated_pairs import FederatedPairs
-from federank.recommenders.few_messages import FewMessages
-from federank.recommenders.methods.ratings import RatingFactors
-from federank.recommenders.recommender import Recommender
+from federank.methods.federated_method import FederatedMethod
+from federank.methods.fedrec.audit import audit_rating_model, audit_rating_training
+from federank.methods.fedrec.recommender import RatingFactors
+from federank.methods.fpl.audit import audit_pairs_model, audit_pairs_training
+from federank.methods.fpl.recommender import FederatedPairs
+from federank.methods.frugal.audit import audit_squares_model, audit_squares_training
+from federank.methods.frugal.recommender import FewMessages
+from federank.methods.recommender import Recommender
+from federank.simulation.options import Conduct
 
 
 def audit_model(model: Recommender, *, sees: str = "updates", people: int | None = None) -> Audited:

@@ -13,14 +13,52 @@ Where the last claimed item is tied with others, which of them are claimed is le
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import FloatMatrix, IntVector, LongVector, RealVector
-from federank.audit.guess import Guess
-from federank.compiling import compiled
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealVector
+from federank._numerics.compiling import compiled
+from federank.data.interactions import Categories, Interactions
+
+# What an attack answers, whatever it was given.
+
+
+BASELINE = "popularity"
+"""The attack that needs no Update at all: what others gain is measured against it."""
+
+
+class Guess(NamedTuple):
+    """An attack's answer: how likely each item is somebody's, and how many of the first it claims to be theirs."""
+
+    scores: FloatMatrix  # people x items, higher is likelier
+    sizes: LongVector  # people
+
+
+Attack = Callable[[Any], Guess]
+"""Sees a view of its family and threat model, answers with a Guess."""
+
+
+def claim(items: NDArray[np.bool_]) -> Guess:
+    """The answer of an attack that names a set of items and tells nothing about the order of the others."""
+    return Guess(items.astype(np.float32), items.sum(axis=1, dtype=np.int64))
+
+
+def claim_typical(scores: FloatMatrix, typical_size: int) -> Guess:
+    """The answer of an attack that only ranks: it claims as many items as a device has on average."""
+    return Guess(scores, np.full(len(scores), typical_size, dtype=np.int64))
+
+
+def standardised(scores: FloatMatrix) -> FloatMatrix:
+    """Each person's scores with mean 0 and deviation 1; all zero where they are all the same."""
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    deviation: FloatMatrix = centred.std(axis=1, keepdims=True)
+    result: FloatMatrix = centred / np.where(deviation > 0, deviation, 1)
+    return result
+
 
 _ROUNDING = 1e-9
 
@@ -84,3 +122,157 @@ def _judge_people(
                 sums[2, person] += beaten
                 sums[3, person] += 1
                 sums[4, person] += claimed
+
+
+# Marks of all attacks side by side: means over people, the gain over popularity, and which attack is the best.
+
+
+Means = dict[str, dict[str, float | None]]
+
+
+def means_of(marks: dict[str, list[Marks]]) -> Means:
+    """Each attack's mean marks, and by how much its order is better than popularity's, or chance's if that is worse."""
+    found: Means = {}
+    all_joined: dict[str, Marks] = {}
+    for name, parts in marks.items():
+        joined = Marks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        all_joined[name] = joined
+        means = {mark: _mean(values) for mark, values in joined._asdict().items()}
+        # An attack that claims nothing about anybody is right about nothing.
+        found[name] = means | {"precision": means["precision"] or 0.0}
+    for mark, gain in (("auc", "gain"), ("auc_held_back", "gain_held_back")):
+        known = found[BASELINE][mark]
+        for name, means in found.items():
+            value = means[mark]
+            means[gain] = None if value is None or known is None else value - max(known, 0.5)
+            own, others = getattr(all_joined[name], mark), getattr(all_joined[BASELINE], mark)
+            room = None if known is None else _half_interval(own - others if known > 0.5 else own)
+            middle = means[gain]
+            means[f"{gain}_low"] = None if middle is None or room is None else middle - room
+            means[f"{gain}_high"] = None if middle is None or room is None else middle + room
+    return found
+
+
+def best_of(attacks: Means) -> dict[str, Any]:
+    """The headline: the attack with the best order of all, and the one with the best order of what was held back."""
+    best: dict[str, Any] = {}
+    for mark, gain in (("auc", "gain"), ("auc_held_back", "gain_held_back")):
+        judged = {name: means[mark] for name, means in attacks.items() if means[mark] is not None and name != BASELINE}
+        name = max(judged, key=lambda attack: judged[attack] or 0.0) if judged else None
+        best |= {f"by_{mark}": name, mark: judged.get(name or "")}
+        best |= {part: attacks[name][part] if name else None for part in (gain, f"{gain}_low", f"{gain}_high")}
+    return best
+
+
+def _mean(values: NDArray[np.float64]) -> float | None:
+    judged = values[~np.isnan(values)]
+    return float(judged.mean()) if len(judged) else None
+
+
+def _half_interval(values: NDArray[np.float64]) -> float | None:
+    """Half the width of the 95 % interval of a mean over people; unknown for fewer than two."""
+    judged = values[~np.isnan(values)]
+    return float(1.96 * judged.std(ddof=1) / np.sqrt(len(judged))) if len(judged) > 1 else None
+
+
+# Attribute inference: what kinds of items does somebody like, if the guess about their items is taken for true?
+
+
+Shares = NDArray[np.float64]
+_TINY = 1e-12
+
+
+def table_of(categories: Categories) -> Shares:
+    """Items x categories: 1 where an item belongs to a category."""
+    table = np.zeros((len(categories), len(categories.names)))
+    table[np.repeat(np.arange(len(categories)), np.diff(categories.starts)), categories.codes] = 1
+    return table
+
+
+def shares_of(items: NDArray[np.bool_], table: Shares) -> Shares:
+    """People x categories: how much of each one's items falls to each category; an item in several counts in each."""
+    counts: Shares = items.astype(np.float32) @ table
+    shares: Shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return shares
+
+
+def judge_shares(
+    guess: Guess, histories: list[IntVector], table: Shares, typical_size: int
+) -> list[tuple[float, float]]:
+    """Error and correlation of the guessed shares, person by person; people without any category are left out."""
+    n_items = guess.scores.shape[1]
+    owned, claimed = (np.zeros(guess.scores.shape, dtype=np.bool_) for _ in range(2))
+    for row, history in enumerate(histories):
+        owned[row, history] = True
+        size = int(min(guess.sizes[row] or typical_size, n_items))
+        claimed[row, np.argpartition(guess.scores[row], n_items - size)[n_items - size :]] = True
+    truth, guessed = shares_of(owned, table), shares_of(claimed, table)
+    errors = np.abs(truth - guessed).mean(axis=1)
+    one, other = (shares - shares.mean(axis=1, keepdims=True) for shares in (truth, guessed))
+    lengths = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
+    correlations = np.where(lengths > 0, (one * other).sum(axis=1) / np.maximum(lengths, _TINY), 0.0)
+    judged = truth.any(axis=1)
+    return list(zip(errors[judged].tolist(), correlations[judged].tolist(), strict=True))
+
+
+# What an audit finds: the attacks' marks by the end of an epoch, and what there is to tell about the audit itself.
+
+
+THREAT_MODELS = {
+    "updates": "each device's Updates, linkable over rounds, and the public model",
+    "anonymous": "one Update at a time, from a device it cannot recognise again, and the public model",
+    "sums": "the sum over each round's devices, who they were, and the public model",
+    "outsider": "the public model before and after each round, and so the round's sum; not who was in it",
+}
+"""What the server sees, or somebody outside who fetches the model around every round."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What the attacks have found by the end of an epoch: means over the people followed."""
+
+    epoch: int
+    disclosed_share: float
+    base_rate: float
+    attacks: Means
+    best: dict[str, Any]
+    categories: dict[str, dict[str, float]] | None
+    ratings: dict[str, dict[str, float]] | None = None
+
+
+class Audited(NamedTuple):
+    """A whole audit."""
+
+    findings: list[Findings]
+    """Of each epoch that was looked at; the last is that of the whole run."""
+    about: dict[str, Any]
+    """What the server saw, whom it followed, and how long that took."""
+
+
+def about_audit(
+    data: Interactions,
+    *,
+    sees: str,
+    threat_model: str,
+    cohort: int,
+    followed: int,
+    attacked: int,
+    shadows: int,
+    rounds: int,
+    training_seconds: float,
+    audit_seconds: float,
+) -> dict[str, Any]:
+    """What there is to tell about an audit itself."""
+    return {
+        "sees": sees,
+        "threat_model": threat_model,
+        "cohort": cohort,
+        "data": data.name,
+        "users": data.n_users,
+        "items": data.n_items,
+        "people_followed": followed,
+        "people_attacked": attacked,
+        "attackers_own_devices": shadows,
+        "rounds": rounds,
+        "seconds": {"training": training_seconds, "audit": audit_seconds},
+    }

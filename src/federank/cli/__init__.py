@@ -18,26 +18,26 @@ from federank.errors import FedeRankError, SettingError
 from federank.extras import need
 
 COMMANDS = {
-    "data": ("federank.cli.data.command", "Known data sets: list, get, look at, split; and the synthetic city."),
-    "train": ("federank.cli.train.command", "Train a method and keep it in a folder."),
+    "data": ("federank.cli.data", "Known data sets: list, get, look at, split; and the synthetic city."),
+    "train": ("federank.cli.train", "Train a method and keep it in a folder."),
     "recommend": ("federank.cli.recommend", "Recommendations of a trained model, for one person or for all."),
     "predict": ("federank.cli.predict", "The rating that a person would give an item (pmf, svdpp and biases models)."),
-    "evaluate": ("federank.cli.evaluate.command", "How good a model's recommendations are, or those in a file."),
+    "evaluate": ("federank.cli.evaluate", "How good a model's recommendations are, or those in a file."),
     "card": ("federank.cli.card", "A model card: data, settings, metrics, and what left the devices."),
     "compare": ("federank.cli.compare", "Are the differences between models more than luck? Paired tests over users."),
-    "audit": ("federank.cli.audit.command", "What a curious server would learn from a federation's messages."),
+    "audit": ("federank.cli.audit", "What a curious server would learn from a federation's messages."),
     "plan": ("federank.cli.plan", "What a federation of a size can promise, and the accuracy to expect."),
     "attack": ("federank.cli.attack", "Devices that lie: attacks on a federation in a rehearsal, and what stops them."),
     "device": (
-        "federank.cli.device.command",
+        "federank.cli.device",
         "One person's device in a federation: take part, ledger, recommend, policy.",
     ),
     "fleet": ("federank.cli.fleet", "Many virtual devices against a server: rehearsal and load test."),
     "study": (
-        "federank.cli.study.command",
+        "federank.cli.study",
         "Studies: the papers' tables and figures, or your own, from one file each.",
     ),
-    "serve": ("federank.cli.serve.command", "A federation in the world: a server for devices and browsers."),
+    "serve": ("federank.cli.serve", "A federation in the world: a server for devices and browsers."),
     "helper": ("federank.cli.helper", "The second server of sums: opens seeds, adds masks up, reads no message."),
     "verify": ("federank.cli.verify", "Recompute every version of a federation of sums from what was published."),
     "admin": ("federank.cli.admin", "What an operator does to a running federation: versions, rollback, ban, export."),

@@ -21,7 +21,7 @@ class Operator:
 
     def client(self) -> Any:
         """A connection with the operator's token."""
-        from federank.service.operator.client import OperatorClient
+        from federank.service.operator import OperatorClient
 
         if not self._where["token"]:
             raise SettingError(f"The operator's token is needed: --token, or {TOKEN} in the environment.")
@@ -97,7 +97,7 @@ def add_items(operator: Operator, file: Path) -> None:
     Example:
       federank admin add-items new-films.csv
     """
-    from federank.service.operator.adding import added_version, items_of
+    from federank.service.operator import added_version, items_of
 
     items = items_of(file)
     with operator.client() as client:
@@ -122,8 +122,8 @@ def ban(operator: Operator, device: str) -> None:
 @click.pass_obj
 def export(operator: Operator, folder: Path, version: int | None) -> None:
     """Write the model to DIR, for `federank recommend`, `evaluate` and `serve --start-from`."""
-    from federank.recommenders.stored.model_folder import refuse_place
-    from federank.service.operator.export import exported_model
+    from federank.methods.model_folder import refuse_place
+    from federank.service.operator import exported_model
 
     refuse_place(folder)
     with operator.client() as client:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from federank.audit.poisoning.world import PoisonSettings
+from federank.audit.poisoning import PoisonSettings
 from federank.cli.reading import Reading, reads_data_option
 from federank.cli.settings_flags import given_settings, settings_options
 
@@ -37,7 +37,7 @@ def poison(reading: Reading, as_json: bool, **values: Any) -> None:
       federank attack poison --data city --share 0.05 --aim push
       federank attack poison --data city --method frugal --attack loud --sees sums --json
     """
-    from federank.audit.poisoning.rehearsal import rehearse_poisoning
+    from federank.audit.rehearsal import rehearse_poisoning
     from federank.data.splits import split_random
 
     settings = PoisonSettings(**given_settings(PoisonSettings, values))

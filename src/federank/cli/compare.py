@@ -43,7 +43,7 @@ def compare(models: tuple[Path, ...], at: int, metrics: str, part: Part, seed: i
     """
     from federank.evaluation.evaluate import evaluate
     from federank.evaluation.significance import compare as compare_users
-    from federank.recommenders.stored.model_folder import load_model, load_split
+    from federank.methods.model_folder import load_model, load_split
 
     if len(set(models)) < len(models) or len(models) < 2:
         raise SettingError("Give the folders of two or more different models to compare.")

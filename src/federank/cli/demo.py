@@ -27,8 +27,8 @@ from federank.files import folder_in_place
 
 if TYPE_CHECKING:
     from federank.data.splits import Split
-    from federank.studies.results.line import Line
-    from federank.studies.results.rows import Row
+    from federank.studies.results import Line
+    from federank.studies.rows import Row
 
 MARK = "made-by-federank-demo.txt"
 """The file by which the demo knows a folder of its own."""
@@ -80,7 +80,7 @@ def demo(out: Path, seed: int, serve: bool, films: bool, host: str | None, port:
     if host is not None and not serve:
         raise SettingError("--host is where --serve listens; say --serve with it, or leave it out.")
     if serve:
-        from federank.service.neighbourhood import serve_neighbourhood
+        from federank.service.demo import serve_neighbourhood
 
         world = "films" if films else "city"
         sys.exit(serve_neighbourhood(world=world, seed=seed, host=host or "127.0.0.1", port=port, say=click.echo))
@@ -91,9 +91,9 @@ def demo(out: Path, seed: int, serve: bool, films: bool, host: str | None, port:
 
 def _tell_story(folder: Path, seed: int) -> None:
     from federank.cli.tables import new_table, show, show_statistics
-    from federank.data.statistics.statistics import statistics
-    from federank.studies.report.report import write_report
-    from federank.studies.results.results import Results
+    from federank.data.statistics import statistics
+    from federank.studies.report import write_report
+    from federank.studies.results import Results
 
     click.echo("1. A city. It is synthetic: made-up people check in at made-up places.\n")
     data, split = _city_and_split()
@@ -129,8 +129,8 @@ def _tell_story(folder: Path, seed: int) -> None:
 
 
 def _city_and_split() -> tuple[Any, Split]:
-    from federank.data.city.city import city
     from federank.data.splits import split_temporal
+    from federank.data.synthetic import city
 
     data = city()
     return data, split_temporal(data.keep_users(min_interactions=20), test=0.2)
@@ -140,11 +140,11 @@ def _learn(results: Path, seed: int) -> list[Row]:
     """Carry out the demo's study in a process of its own; the rows of its tables."""
     from importlib.resources import as_file, files
 
-    from federank.studies.plan.study_file import as_study, read_document
-    from federank.studies.results.rows import gather
-    from federank.studies.run.pool import Pool
-    from federank.studies.run.progress import Bar
-    from federank.studies.run.run import carry_out_study
+    from federank.studies.pool import Pool
+    from federank.studies.progress import Bar
+    from federank.studies.rows import gather
+    from federank.studies.run import carry_out_study
+    from federank.studies.spec import as_study, read_document
 
     with as_file(files("federank.studies").joinpath("demo.toml")) as path:
         document = read_document(path) | {"seeds": [seed]}
@@ -224,9 +224,9 @@ def _audited(name: str, method: str, settings: dict[str, Any], sees: str, split:
 
     from federank.audit.audit import audit_training
     from federank.evaluation.evaluate import evaluate
-    from federank.recommenders.registry import recommender_class
-    from federank.studies.results.line import Line
-    from federank.studies.run.audits import headline, marks_of
+    from federank.methods.registry import recommender_class
+    from federank.studies.results import Line
+    from federank.studies.task import headline, marks_of
 
     model = recommender_class(method)(seed=seed, **settings)
     findings, about = audit_training(model, split.train, sees=sees)

@@ -88,11 +88,10 @@ def fleet(
     from federank.checks import positive, whole, within
     from federank.data.loading import load
     from federank.data.splits import split_random, split_temporal
-    from federank.service.device.requests.client import Client, checked_address
-    from federank.service.device.requests.federation import fetch_model
-    from federank.service.fleet.accuracy import accuracy
-    from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
-    from federank.service.fleet.rehearsal import Plan
+    from federank.service.client.federation import fetch_model
+    from federank.service.client.http import Client, checked_address
+    from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, rehearse
+    from federank.service.simulated_clients.rehearsal import Plan
 
     for name, count in (("--users", users), ("--rounds", rounds), ("--processes", processes)):
         if count is not None:

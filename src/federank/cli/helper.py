@@ -18,7 +18,7 @@ class HelperCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Our own options, then those of the record."""
         from federank.cli.settings_flags import settings_options
-        from federank.service.helper.settings import HelperSettings
+        from federank.service.helper.rounds import HelperSettings
 
         if len(self.params) == self._own:
             self.params += settings_options(HelperSettings)
@@ -77,14 +77,14 @@ def _help(
     quiet: bool,
     **values: Any,
 ) -> int:
-    from federank.cli.serve.command import certificate_of, refuse_names
+    from federank.cli.serve import certificate_of, refuse_names
     from federank.cli.settings_flags import given_settings
-    from federank.protocol.sums.identities import fingerprint
+    from federank.secagg.keys import fingerprint
     from federank.service.helper.process import HelperServing, open_service, serve
-    from federank.service.helper.round_keys import refuse_a_disk, usual_folder
-    from federank.service.helper.settings import HelperSettings
+    from federank.service.helper.rounds import HelperSettings
+    from federank.service.helper.store import refuse_a_disk, usual_folder
     from federank.service.server.http.listening import bind
-    from federank.service.server.store.address import without_password
+    from federank.service.server.store.database import without_password
 
     settings = HelperSettings(**given_settings(HelperSettings, values))
     refuse_names(proxies)

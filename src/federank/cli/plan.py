@@ -12,7 +12,7 @@ import click
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
-    from federank.protocol.squares.private.forecast import Forecast
+    from federank.methods.frugal.private_server import Forecast
 
 SURELY_LITTLE = "surely costs less than a tenth of the accuracy, by the more cautious of the measured curves"
 """What makes a promise affordable, in the words of every command that chooses one."""
@@ -44,7 +44,7 @@ def plan(people: int, items: int, epsilon: float | None, delta: float, messages:
       federank plan --people 50000 --items 3000
       federank plan --people 50000 --items 3000 --epsilon 2
     """
-    from federank.protocol.squares.private.forecast import affordable, forecast
+    from federank.methods.frugal.private_server import affordable, forecast
 
     if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
         raise SettingError(f"epsilon is {epsilon:g}; a number above 0 is needed.")

@@ -11,7 +11,7 @@ import click
 from federank.errors import SettingError, UnknownId
 
 if TYPE_CHECKING:
-    from federank.recommenders.predicting import PredictsRatings
+    from federank.methods.predicting import PredictsRatings
 
 
 @click.command()
@@ -48,9 +48,9 @@ def predict(model: Path, user: str, item: str, as_json: bool) -> None:
 
 
 def _models(folder: Path) -> list[PredictsRatings]:
-    from federank.recommenders.predicting import PredictsRatings
-    from federank.recommenders.stored.folds import folds_in, is_folds
-    from federank.recommenders.stored.model_folder import load_model
+    from federank.methods.folds import folds_in, is_folds
+    from federank.methods.model_folder import load_model
+    from federank.methods.predicting import PredictsRatings
 
     models = [load_model(position) for position in (folds_in(folder) if is_folds(folder) else [folder])]
     found = [model for model in models if isinstance(model, PredictsRatings)]

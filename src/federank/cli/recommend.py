@@ -38,8 +38,8 @@ def recommend(
       federank recommend runs/city --like 3 --like 42
       federank recommend runs/city --all --out recommendations.tsv
     """
-    from federank.recommenders.enrolling import can_enrol, enrol
-    from federank.recommenders.stored.model_folder import load_model
+    from federank.methods.model_folder import load_model
+    from federank.methods.new_users import can_enrol, enrol
 
     if (user is not None) + bool(likes) + everyone != 1:
         raise SettingError("Say for whom: --user ID, or --like ITEM for somebody new, or --all; one of them.")

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from federank.data.statistics.statistics import Statistics
+from federank.data.statistics import Statistics
 
 CATEGORIES_SHOWN = 12
 

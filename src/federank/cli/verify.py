@@ -27,8 +27,8 @@ def verify(leader: str, helper: str, ca: str | None, helper_ca: str | None, as_j
     Example:
       federank verify https://leader.example --helper https://helper.example
     """
-    from federank.service.verifying import Servers
-    from federank.service.verifying import verify as verify_servers
+    from federank.service.verification import Servers
+    from federank.service.verification import verify as verify_servers
 
     def note(line: str) -> None:
         if not as_json:

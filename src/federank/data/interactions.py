@@ -11,7 +11,7 @@ Values never change: a filter or a split answers with a new `Interactions`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -21,10 +21,114 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from federank.arrays import FloatVector, Ids, IntVector, LongVector
-from federank.data import filters
-from federank.data.categories import Categories
-from federank.errors import DataError, UnknownId
+from federank._numerics.arrays import FloatVector, Ids, IntVector, LongVector, RealVector
+from federank.checks import whole
+from federank.errors import DataError, SettingError, UnknownId
+
+# What is kept of a data set before it is split.
+
+
+def keep_users(data: Interactions, min_interactions: int) -> Interactions:
+    """Only the users with at least this many interactions."""
+    whole("min_interactions", min_interactions, 1)
+    counts = np.bincount(data.users, minlength=data.n_users)
+    return _kept(data, counts[data.users] >= min_interactions, f"no user has {min_interactions} or more interactions")
+
+
+def keep_items(data: Interactions, min_interactions: int) -> Interactions:
+    """Only the items with at least this many interactions."""
+    whole("min_interactions", min_interactions, 1)
+    return _kept(
+        data,
+        data.popularity[data.items] >= min_interactions,
+        f"no item has {min_interactions} or more interactions",
+    )
+
+
+def k_core(data: Interactions, k: int, *, iterative: bool = True) -> Interactions:
+    """Only users and items with at least k interactions each.
+
+    Dropping an item takes interactions from users, so one pass (`iterative=False`: users first, then items)
+    may leave some below k; the iterative form repeats until none is.
+    """
+    whole("k", k, 1)
+    core = keep_items(keep_users(data, k), k)
+    while iterative and np.bincount(core.users).min() < k:
+        core = keep_items(keep_users(core, k), k)
+    return core
+
+
+def binarise(data: Interactions, threshold: float) -> Interactions:
+    """Only the interactions rated at least this high, as liked or not: the ratings themselves are dropped."""
+    if data.ratings is None:
+        raise DataError(f"{data.name} has no ratings, so no threshold can be laid on them; leave the threshold out.")
+    if not np.isfinite(threshold):
+        raise SettingError(f"The threshold is {threshold}; a finite number is needed.")
+    liked = _kept(data, data.ratings >= threshold, f"no rating reaches {threshold:g}")
+    return replace(liked, ratings=None)
+
+
+def within(data: Interactions, since: int | None = None, until: int | None = None) -> Interactions:
+    """Only the interactions from `since` (included) to `until` (excluded), in seconds since 1970."""
+    if data.times is None:
+        raise DataError(f"{data.name} has no times, so no window of time can be cut from it; leave the window out.")
+    inside = np.ones(len(data), dtype=bool)
+    if since is not None:
+        inside &= data.times >= since
+    if until is not None:
+        inside &= data.times < until
+    return _kept(data, inside, f"no interaction lies in the window from {since} to {until}")
+
+
+def _kept(data: Interactions, mask: np.ndarray[tuple[int], np.dtype[np.bool_]], nothing: str) -> Interactions:
+    if not mask.any():
+        raise DataError(f"Nothing of {data.name} is left: {nothing}. Filter less strictly.")
+    return data.take(mask).compact()
+
+
+# Which categories each item belongs to: genres of a film, the kind of a place.
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """The categories of each item of a catalogue."""
+
+    names: tuple[str, ...]
+    starts: LongVector
+    codes: IntVector
+
+    @classmethod
+    def from_lists(cls, lists: Iterable[Sequence[str]]) -> Categories:
+        """From one sequence of category names per item; names are numbered in sorted order."""
+        rows = [list(dict.fromkeys(row)) for row in lists]
+        names = tuple(sorted({name for row in rows for name in row}))
+        number = {name: code for code, name in enumerate(names)}
+        starts = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
+        codes = np.array([number[name] for row in rows for name in row], dtype=np.int32)
+        return cls(names, starts, codes)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def of(self, item: int) -> tuple[str, ...]:
+        """The names of one item's categories."""
+        return tuple(self.names[code] for code in self.codes[self.starts[item] : self.starts[item + 1]])
+
+    def take(self, items: IntVector | LongVector) -> Categories:
+        """The categories of these items, in this order."""
+        return Categories.from_lists(self.of(int(item)) for item in items)
+
+    def renamed(self, names: dict[str, str]) -> Categories:
+        """Coarser categories: each name replaced by what it maps to; names without an entry are dropped."""
+        rows = (self.of(item) for item in range(len(self)))
+        return Categories.from_lists([names[name] for name in row if name in names] for row in rows)
+
+    def weights(self, per_item: LongVector) -> RealVector:
+        """How much of `per_item` falls to each category; an item in several counts fully in each."""
+        return np.bincount(
+            self.codes, weights=np.repeat(per_item, np.diff(self.starts)), minlength=len(self.names)
+        ).astype(np.float64)
+
 
 Column = TypeVar("Column", bound=NDArray[Any])
 Repeats = Literal["latest", "first", "refuse"]
@@ -200,11 +304,11 @@ class Interactions:
             categories=None if self.categories is None else self.categories.take(items),
         )
 
-    keep_users = filters.keep_users
-    keep_items = filters.keep_items
-    k_core = filters.k_core
-    binarise = filters.binarise
-    within = filters.within
+    keep_users = keep_users
+    keep_items = keep_items
+    k_core = k_core
+    binarise = binarise
+    within = within
 
 
 def number_ids(values: Any, kind: str) -> tuple[IntVector, Ids]:

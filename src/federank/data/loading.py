@@ -14,25 +14,176 @@ names the file, the line and the column.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 
+from federank import extensions
+from federank.checks import instance, no_such
+from federank.data import datasets as known
+from federank.data.archives import PARQUET, ZIP, Files, Text, file_and_neighbours, files_in, first_bytes, read_text
+from federank.data.columns import ColumnChoice, ColumnChoices, Columns, ReadingOptions, as_interactions
+from federank.data.datasets import KNOWN, KnownSet
+from federank.data.formats import (
+    EDITIONS,
+    find_movielens,
+    find_recbole,
+    find_worldwide,
+    item_file_of,
+    read_country,
+    read_items,
+    read_movielens,
+    read_recbole,
+)
 from federank.data.interactions import Interactions, Repeats
-from federank.data.known.sets import KNOWN, KnownSet
-from federank.data.sources.columns import Columns, as_interactions
-from federank.data.sources.detect import read_path
-from federank.data.sources.formats.item_files import read_items
-from federank.data.sources.formats.tist2015 import find_worldwide, read_country
-from federank.data.sources.memory.arrays import read_arrays
-from federank.data.sources.memory.frames import is_pandas, read_pandas, read_polars
-from federank.data.sources.options import ColumnChoice, ColumnChoices, ReadingOptions
-from federank.data.sources.own_readers import read_with, reader_of
-from federank.data.sources.paths import find_path, name_of
-from federank.data.sources.text.contents import read_text
-from federank.errors import BadFile, DataError, SettingError
+from federank.data.memory import is_pandas, read_arrays, read_pandas, read_parquet, read_polars
+from federank.data.text_files import read_delimited
+from federank.errors import BadFile, DataError, FedeRankError, SettingError, UnknownDataset
+
+# Which reader a path needs: told by the file's first bytes, and by the names of the files that lie together.
+
+
+TABLES = (".csv", ".tsv", ".dat", ".data", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst")
+"""How the names of tables end, where one is looked for among other files."""
+
+
+def read_path(path: Path, options: ReadingOptions) -> Columns:
+    """The columns of whatever lies at a path."""
+    if path.is_dir():
+        files = files_in(path)
+        known = _read_known(files, path, options)
+        return known or read_path(path / _only_table(files, path, (*TABLES, ".zip", ".parquet")), options)
+    start = first_bytes(path)
+    if start.startswith(ZIP):
+        files = files_in(path)
+        known = _read_known(files, path, options)
+        return known or _read_table(files[_only_table(files, path, TABLES)](), options)
+    if start.startswith(PARQUET):
+        options.refuse_layout("A Parquet file")
+        return read_parquet(path, options.columns)
+    return _read_file(path, options)
+
+
+def _read_file(path: Path, options: ReadingOptions) -> Columns:
+    files = file_and_neighbours(path, [item_file_of(path.name), *(edition.items for edition in EDITIONS)])
+    if find_recbole(files):
+        options.refuse_layout("A RecBole file")
+        return read_recbole(files, path.name, options.columns)
+    found = find_movielens(files)
+    if found and options.nothing():
+        return read_movielens(files, found)
+    return _read_table(files[path.name](), options)
+
+
+def _read_known(files: Files, path: Path, options: ReadingOptions) -> Columns | None:
+    """The columns of a set whose files give it away by their names."""
+    found = find_movielens(files)
+    if found:
+        options.refuse_all(f"{path} is a MovieLens set, which")
+        return read_movielens(files, found)
+    atomic = find_recbole(files)
+    if len(atomic) == 1:
+        options.refuse_layout(f"{path} is a RecBole set, which")
+        return read_recbole(files, atomic[0], options.columns)
+    return None
+
+
+def _read_table(text: Text, options: ReadingOptions) -> Columns:
+    return read_delimited(text, options.columns, header=options.header, delimiter=options.delimiter)
+
+
+def _only_table(files: Files, path: Path, endings: tuple[str, ...]) -> str:
+    """The one file that may be a table; with none or several, the caller is asked to say which."""
+    tables = [name for name in files if name.lower().endswith(endings)]
+    if len(tables) == 1:
+        return tables[0]
+    several = [name for name in files if name in tables or name.endswith(".inter")]
+    if several:
+        raise BadFile(f"{path} holds several tables ({_listed(several)}); give the path of one of them.")
+    raise BadFile(
+        f"{path} holds no data set that is known here, only {_listed(list(files)) or 'nothing'}; the files of "
+        "MovieLens or RecBole, or one table that ends in .csv, .tsv or .parquet, are needed."
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+
+
+# Readers from outside: files whose names end in a suffix that somebody has registered.
+
+
+Reader = Callable[[Path], Any]
+"""A path -> what `load` takes from memory: a frame, a tuple of columns, a list of rows."""
+_OURS = ("csv", "tsv", "dat", "data", "parquet", "inter", "zip", "gz", "zst", "json")
+
+
+def register_reader(reader: Reader, suffix: str) -> Reader:
+    """Let files whose names end in this suffix be read by a function of your own, for this process."""
+    instance("suffix", suffix, str, "the end of file names, such as 'orders',")
+    ending = suffix.removeprefix(".").lower()
+    if ending in _OURS:
+        raise SettingError(f"Files that end in .{ending} are read here already; choose another suffix.")
+    if not callable(reader):
+        raise SettingError(f"{reader!r} cannot be a reader; a function of a path is needed.")
+    extensions.add("readers", ending, reader)
+    return reader
+
+
+def reader_of(path: Path) -> Reader | None:
+    """The reader that somebody has registered for files like this one."""
+    ending = path.suffix.removeprefix(".").lower()
+    if not ending or ending in _OURS:
+        return None
+    found: Reader | None = extensions.find("readers", ending)
+    return found
+
+
+def read_with(reader: Reader, path: Path) -> Any:
+    """What a reader from outside makes of a file."""
+    try:
+        return reader(path)
+    except FedeRankError:
+        raise
+    except Exception as reason:  # whatever somebody else's reader stumbles over
+        raise BadFile(
+            f"{path} cannot be read by the reader of {path.suffix} files: {type(reason).__name__}: {reason}."
+        ) from reason
+
+
+# Where a data set lies: a known set's name, or a path.
+
+
+def find_path(source: str | os.PathLike[str]) -> Path:
+    """The file or folder that a name or a path stands for."""
+    path = Path(source).expanduser()
+    if isinstance(source, str) and source in known.KNOWN:
+        return known.find(source) or (path if _exists(path) else known.locate(source))
+    if _exists(path):
+        return path
+    if not isinstance(source, str) or path.suffix or "/" in source or os.sep in source:
+        raise BadFile(f"There is no file or folder {path}; check the path.")
+    raise UnknownDataset(no_such("dataset", source, known.KNOWN, otherwise="; or give a file's path"))
+
+
+def name_of(source: str | os.PathLike[str], path: Path) -> str:
+    """What a data set is called: its known name, or its file's name without endings."""
+    if isinstance(source, str) and source in known.KNOWN:
+        return source
+    bare = path.resolve().name
+    for ending in (".gz", ".zst"):
+        bare = bare.removesuffix(ending)
+    return Path(bare).stem if path.is_file() else bare
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long for any file, a folder that may not be looked into
+        return False
 
 
 def load(
@@ -127,7 +278,7 @@ def _with_items(columns: Columns, item_file: str | os.PathLike[str]) -> Columns:
 
 
 def _generated(known: KnownSet) -> Interactions:
-    from federank.data.city.city import city
+    from federank.data.synthetic import city
 
     assert known.people is not None, "what is generated has a size"
     return city(known.people, checkins=40 * known.people)

@@ -11,7 +11,7 @@ catalogues (34,526 items on Amazon Digital Music, 3,666 on MovieLens 1M) and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from federank import checks
-from federank.arrays import Ids, IntVector, LongVector
-from federank.data.categories import Categories
-from federank.data.interactions import Interactions, number_ids
-from federank.errors import BadSplit, DataError
+from federank._numerics.arrays import Ids, IntVector, LongVector
+from federank.checks import one_of, whole
+from federank.data.interactions import Categories, Interactions, number_ids
+from federank.errors import BadSplit, DataError, SettingError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -251,3 +251,105 @@ def _refuse_overlap(one: Interactions, other: Interactions, one_name: str, other
             f"{len(shared):,} interactions are in both {one_name} and {other_name} (the first: user {user}, item "
             f"{item}); a test on what was learnt proves nothing. Make the parts disjoint."
         )
+
+
+# The ways of dividing a data set, by their names: what commands and studies may ask for, and what they get.
+
+
+WAYS = ("temporal", "global-temporal", "leave-last-out", "random")
+"""The ways that give one split."""
+FOLDS = "folds"
+"""The way that gives several."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Division:
+    """How a data set is to be divided."""
+
+    way: str = "temporal"
+    test: float = 0.2
+    """The share held out for the test; of no account where one interaction or a fold is."""
+    validation: float = 0.0
+    """The share of the rest held out for choosing; with leave-last-out anything above 0 is one interaction."""
+    seed: int = 1
+    """Of random splits and folds."""
+    folds: int | None = None
+    mirrored: bool = False
+    """Let time run backwards: a stand-in for a source that kept the latest of repeated visits, not the first."""
+
+    def __post_init__(self) -> None:
+        one_of("The way of a split", self.way, (*WAYS, FOLDS))
+        if self.way == FOLDS:
+            whole("folds", self.folds, 2)
+        elif self.folds is not None:
+            raise SettingError(f'folds go with way = "folds"; the way of this split is {self.way!r}.')
+        if not isinstance(self.mirrored, bool):
+            raise SettingError(f"mirrored is {self.mirrored!r}; true or false is needed.")
+        if self.mirrored and self.way in ("random", FOLDS):
+            raise SettingError(f"mirrored is about time, and a {self.way} split has none; leave it out.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """What of it counts."""
+        if self.way == FOLDS:
+            return {"way": FOLDS, "seed": self.seed, "folds": self.folds}
+        mirrored = {"mirrored": True} if self.mirrored else {}
+        return {"way": self.way, "test": self.test, "validation": self.validation, "seed": self.seed} | mirrored
+
+
+def divide(data: Interactions, division: Division) -> list[Split]:
+    """The splits that are asked for: one, or one for each fold."""
+
+    test, validation, seed = division.test, division.validation, division.seed
+    if division.mirrored:
+        return [
+            replace(split, how=f"{split.how}, time mirrored")
+            for split in divide(mirrored(data), replace(division, mirrored=False))
+        ]
+    match division.way:
+        case "temporal":
+            return [split_temporal(data, test, validation)]
+        case "global-temporal":
+            return [split_temporal_global(data, test, validation)]
+        case "leave-last-out":
+            return [split_leave_last_out(data, validation=validation > 0)]
+        case "random":
+            return [split_random(data, test, validation, seed)]
+        case _:
+            return split_folds(data, division.folds or 0, seed)
+
+
+def refuse_empty_parts(splits: Sequence[Split], division: Division) -> None:
+    """A part that nobody has anything in cannot be tested on: say so before anything is done with it."""
+    for split in splits:
+        empty = [] if len(split.test) else ["test"]
+        if division.validation and not split.validation:
+            empty.append("validation")
+        if empty:
+            raise SettingError(
+                f"The {empty[0]} part would be empty: a share of everybody's history is rounded down, and nobody has "
+                "enough of it. Ask for a larger share, or keep users with more interactions (--min-interactions)."
+            )
+
+
+# Two data sets as one: what was known, and what has come since.
+
+
+def joined(known: Interactions, new: Interactions) -> Interactions:
+    """Everything of both, users and items matched by their ids; of a pair that both have, the new row stays."""
+    if known.ratings is not None and new.ratings is None:
+        raise DataError("The model has learnt from rows with ratings, and the new rows have none; give them theirs.")
+    before, after = numbered_together({"train": known, "new": new}).values()
+    users, items = np.concatenate((before.users, after.users)), np.concatenate((before.items, after.items))
+    keys = users.astype(np.int64) * before.n_items + items
+    # Of equal keys the last stays: the new one.
+    _, last = np.unique(keys[::-1], return_index=True)
+    rows = len(keys) - 1 - last
+    both = (before.times is not None, after.times is not None)
+    return replace(
+        before,
+        users=users[rows],
+        items=items[rows],
+        ratings=None if before.ratings is None else np.concatenate((before.ratings, after.ratings))[rows],  # type: ignore[arg-type]
+        times=np.concatenate((before.times, after.times))[rows] if all(both) else None,  # type: ignore[arg-type]
+        repeats_left_out=known.repeats_left_out + new.repeats_left_out,
+    )

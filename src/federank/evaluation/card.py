@@ -14,10 +14,10 @@ from typing import Any
 from federank.data.splits import Split
 from federank.errors import ModelError
 from federank.evaluation.evaluate import RATING, evaluate
-from federank.recommenders.predicting import PredictsRatings
-from federank.recommenders.recommender import Recommender
-from federank.recommenders.registry import help_of
-from federank.recommenders.stored.model_folder import load_model, load_split, read_description
+from federank.methods.model_folder import load_model, load_split, read_description
+from federank.methods.predicting import PredictsRatings
+from federank.methods.recommender import Recommender
+from federank.methods.registry import help_of
 
 _SHOWN = ("precision", "recall", "ndcg", "item_coverage", "gini")
 

@@ -17,29 +17,164 @@ What a reader of the numbers should know (users left out, lists that end early, 
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
 
-from federank.arrays import IntMatrix, IntVector, LongVector, RealVector
+from federank._numerics.arrays import IntMatrix, IntVector, LongVector, RealVector
 from federank.checks import instance, no_such, one_of, several
-from federank.data.categories import Categories
+from federank.data.interactions import Categories, Interactions
 from federank.data.splits import Split
-from federank.errors import BadSplit, SettingError
-from federank.evaluation.categories import items_without_category, top_categories
-from federank.evaluation.lists import Source, lists_of
-from federank.evaluation.metrics import exposure
-from federank.evaluation.metrics.bias import EVERYBODY, bias_table
-from federank.evaluation.metrics.ranking import RANKING, Hits, Metric, find_hits, registered_metrics
-from federank.evaluation.prediction import prediction_errors
-from federank.evaluation.sampled import NEGATIVES, SAMPLED, sampled_means
+from federank.errors import BadFile, BadSplit, DataError, SettingError
+from federank.evaluation import metrics as exposure
+from federank.evaluation.lists import NEGATIVES, SAMPLED, Source, lists_of, sampled_means
+from federank.evaluation.metrics import (
+    EVERYBODY,
+    RANKING,
+    Hits,
+    Metric,
+    bias_table,
+    find_hits,
+    mae,
+    registered_metrics,
+    rmse,
+)
 from federank.files import write_whole
-from federank.recommenders.predicting import PredictsRatings
-from federank.recommenders.recommender import Recommender
+from federank.methods.predicting import PredictsRatings
+from federank.methods.recommendations import match_ids, numbered_lines
+from federank.methods.recommender import Recommender
+
+# Categories of items to report on, few enough to read; and groups of users.
+
+
+_NEEDED = "an item, a tab and a category are needed on every line, and no header"
+
+
+@cache
+def foursquare_categories() -> dict[str, str]:
+    """The papers' top category of each of Foursquare's kinds of places."""
+    content = tomllib.loads((files(__package__) / "foursquare_categories.toml").read_text(encoding="utf-8"))
+    return {kind: top for top, kinds in content.items() for kind in kinds}
+
+
+def top_categories(categories: Categories) -> Categories:
+    """The papers' nine, where most names are Foursquare's kinds of places; else the same, as for genres.
+
+    A name that is not in the list of kinds keeps itself, so that it shows in the report instead of vanishing.
+    """
+    known = foursquare_categories()
+    ours = [name for name in categories.names if name in known]
+    if 2 * len(ours) <= len(categories.names):
+        return categories
+    return categories.renamed({name: known.get(name, name) for name in categories.names})
+
+
+def items_without_category(categories: Categories, data: Interactions) -> int:
+    """How many items that have an interaction have no category."""
+    return int(np.count_nonzero((np.diff(categories.starts) == 0) & (data.popularity > 0)))
+
+
+def read_categories(path: str | os.PathLike[str], data: Interactions) -> tuple[Categories, int]:
+    """Categories from a file of two columns, item and category; and how many of its items the data do not know.
+
+    An item may stand on several lines, one per category. The columns are separated by a tab; there is no header.
+    """
+    rows = _two_columns(Path(path), _NEEDED)
+    named = rows["first"].unique(maintain_order=True)
+    numbers = match_ids(np.array(named.to_list(), dtype=np.dtypes.StringDType()), data.item_ids)
+    if (numbers < 0).all():
+        raise BadFile(
+            f"None of the {len(named):,} items of {path} is in {data.name} (the first: {named[0]!r}); give the file of "
+            f"this data set: {_NEEDED}."
+        )
+    number = dict(zip(named.to_list(), numbers.tolist(), strict=True))
+    lists: list[list[str]] = [[] for _ in range(data.n_items)]
+    for item, category in rows.select("first", "second").iter_rows():
+        if number[item] >= 0:
+            lists[number[item]].append(category)
+    return Categories.from_lists(lists), int((numbers < 0).sum())
+
+
+def read_groups(path: str | os.PathLike[str], data: Interactions) -> tuple[dict[Any, str], int]:
+    """Groups of users from a file of two columns, user and group; and how many of its users the data do not know."""
+    path = Path(path)
+    rows = _two_columns(path, "a user, a tab and a group are needed on every line, and no header")
+    twice = rows.filter(~pl.col("first").is_first_distinct())
+    if len(twice):
+        line, user, _ = twice.row(0)
+        raise BadFile(f"Line {line} of {path} gives user {user} a second group; each user can be in one.")
+    places = match_ids(np.array(rows["first"].to_list(), dtype=np.dtypes.StringDType()), data.user_ids)
+    ids = data.user_ids.tolist()
+    groups = {ids[place]: group for place, group in zip(places.tolist(), rows["second"], strict=True) if place >= 0}
+    return groups, int((places < 0).sum())
+
+
+def _two_columns(path: Path, needed: str) -> pl.DataFrame:
+    """The lines of a file of two columns: their number, what comes first and what second."""
+    fields = pl.col("text").str.splitn("\t", 2).struct.rename_fields(["first", "second"])
+    rows = numbered_lines(path, needed).select("line", fields).unnest("text")
+    unfit = rows.filter(pl.col("second").is_null() | pl.col("second").str.contains("\t", literal=True))
+    if len(unfit):
+        raise BadFile(f"Line {unfit['line'][0]} of {path} has other than two columns; {needed}.")
+    return rows
+
+
+# How far a model's predicted ratings are off, on what it has not seen; and figures over folds.
+
+
+class PredictionErrors(NamedTuple):
+    """What a test on ratings found."""
+
+    mae: float
+    rmse: float
+    ratings: int
+    unrated_items: int
+    unknown_users: int
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on predictions that were fallbacks, where there were any."""
+        content = {
+            f"Test ratings of items never rated in training, predicted as the user's mean: {self.unrated_items:,}.": (
+                self.unrated_items
+            ),
+            f"Test ratings of users without any in training, predicted as the mean of all: {self.unknown_users:,}.": (
+                self.unknown_users
+            ),
+        }
+        return [sentence for sentence, count in content.items() if count]
+
+
+def prediction_errors(model: PredictsRatings, test: Interactions) -> PredictionErrors:
+    """MAE and RMSE of a model on the ratings of a test part."""
+    instance("model", model, PredictsRatings, "a model that predicts ratings, such as fr.PMF,")
+    instance("test", test, Interactions, "the test part of a split")
+    if test.ratings is None:
+        raise DataError(f"{test.name} has no ratings to compare predictions with.")
+    found = model.predict_all(test.user_ids[test.users], test.item_ids[test.items])
+    scale = (model.settings.lowest, model.settings.highest)
+    return PredictionErrors(
+        mae(found.values, test.ratings, scale),
+        rmse(found.values, test.ratings, scale),
+        len(test),
+        found.unrated_items,
+        found.unknown_users,
+    )
+
+
+def over_folds(figures: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The mean of every figure over the folds, and as `name_std` its deviation, of the folds as a population."""
+    names = [name for name in figures[0] if all(name in fold for fold in figures)]
+    means = {name: float(np.mean([fold[name] for fold in figures])) for name in names}
+    return means | {f"{name}_std": float(np.std([fold[name] for fold in figures])) for name in names}
+
 
 Part = Literal["test", "validation"]
 EXPOSURE = ("item_coverage", "item_coverage_share", "gini", "gini_standard", "epc", "arp", "popularity_lift")

@@ -19,12 +19,12 @@ import polars as pl
 
 from federank.checks import instance
 from federank.data.splits import Split
-from federank.engines.conduct import Conduct
 from federank.errors import Diverged, SettingError
 from federank.evaluation.evaluate import RATING
-from federank.evaluation.fitting import judged, refuse_ambiguous
-from federank.recommenders.recommender import Recommender
-from federank.recommenders.registry import method_class
+from federank.evaluation.search import judged, refuse_ambiguous
+from federank.methods.recommender import Recommender
+from federank.methods.registry import method_class
+from federank.simulation.options import Conduct
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

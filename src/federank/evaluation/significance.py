@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 import scipy
 
-from federank.arrays import RealVector
+from federank._numerics.arrays import RealVector
 from federank.checks import instance, several
 from federank.errors import DataError, SettingError
 from federank.evaluation.evaluate import Evaluation

@@ -5,12 +5,10 @@ import pytest
 from tests.audit.worlds import everybody_alike
 from tests.worlds import federation, random_world
 
-from federank.audit.pairs.attacks import ATTACKS
-from federank.audit.pairs.attacks.fused import CERTAIN, fused, profile_sizes
-from federank.audit.pairs.attacks.vector import recovered_vectors
-from federank.audit.pairs.traffic import Observer
-from federank.audit.pairs.views import views
-from federank.engines.pairs import compiled
+from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.attacks import ATTACKS, CERTAIN, fused, profile_sizes
+from federank.methods.fpl.observer import Observer, views
+from federank.methods.fpl.views import recovered_vectors
 
 ONE_BY_ONE = ATTACKS["updates"]
 

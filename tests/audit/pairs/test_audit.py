@@ -9,10 +9,10 @@ from tests.worlds import two_tastes
 
 from federank import BPR, FPL, MostPopular
 from federank.audit.audit import audit_model, audit_training
-from federank.audit.guess import BASELINE
-from federank.audit.pairs.attacks import ATTACKS
+from federank.audit.scoring import BASELINE
 from federank.cli import federank
 from federank.errors import ModelError, SettingError
+from federank.methods.fpl.attacks import ATTACKS
 
 SETTINGS = {"pi": 0.3, "triples": 2, "epochs": 3, "factors": 4}
 

@@ -4,9 +4,9 @@ import numpy as np
 from tests.worlds import federation, random_world
 
 from federank.audit.audit import audit_training
-from federank.audit.pairs.updates import next_sums, next_updates
-from federank.engines.pairs import compiled
-from federank.recommenders.methods.fpl import FPL
+from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.observer import next_sums, next_updates
+from federank.methods.fpl.recommender import FPL
 
 PEOPLE = np.arange(4, dtype=np.int32)
 

@@ -5,11 +5,10 @@ import pytest
 from tests.worlds import two_tastes
 
 from federank import FPL
-from federank.audit.attributes import judge_shares, shares_of, table_of
 from federank.audit.audit import audit_model
-from federank.audit.guess import Guess
-from federank.audit.pairs.attacks.learned import _fit
-from federank.data.categories import Categories
+from federank.audit.scoring import Guess, judge_shares, shares_of, table_of
+from federank.data.interactions import Categories
+from federank.methods.fpl.learned_attack import _fit
 
 SETTINGS = {"triples": 6, "factors": 4, "epochs": 40}
 

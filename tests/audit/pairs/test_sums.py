@@ -7,10 +7,10 @@ from tests.worlds import federation, random_world, two_tastes
 
 from federank import FPL
 from federank.audit.audit import audit_model, audit_training
-from federank.audit.pairs.sums.observer import SumsObserver
-from federank.engines.pairs import compiled
 from federank.errors import SettingError
-from federank.protocol.draws import words_wrap_around
+from federank.federation.rng import words_wrap_around
+from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.observer import SumsObserver
 
 pytestmark = pytest.mark.slow
 

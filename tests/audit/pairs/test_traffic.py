@@ -5,7 +5,7 @@ import pytest
 from tests.audit.worlds import CONFIGURATIONS, play_and_keep
 from tests.worlds import federation, random_world
 
-from federank.audit.pairs.traffic import Observer
+from federank.methods.fpl.observer import Observer
 
 EVERYBODY = np.arange(12, dtype=np.int32)
 

@@ -5,11 +5,11 @@ import pytest
 from tests.audit.worlds import CONFIGURATIONS
 from tests.worlds import federation, random_world
 
-from federank.audit.pairs.updates import next_updates
-from federank.engines.pairs import compiled
-from federank.engines.pairs.reference import FleetInMemory
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.pairs.distribution import make_broadcast
+from federank.federation.rng import words_wrap_around
+from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.method import make_broadcast
+from federank.methods.fpl.observer import next_updates
+from federank.methods.fpl.reference import FleetInMemory
 
 
 @pytest.mark.slow

@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from federank.audit.poisoning.measure import measured
-from federank.audit.poisoning.pairs import LIES, Lie
-from federank.audit.poisoning.rehearsal import rehearse_poisoning
-from federank.audit.poisoning.world import ATTACKS, PoisonSettings, make_world
+from federank.audit.poisoning import ATTACKS, PoisonSettings, make_world, measured
+from federank.audit.rehearsal import rehearse_poisoning
 from federank.cli import federank
-from federank.data.city.city import city
 from federank.data.splits import split_random
+from federank.data.synthetic import city
 from federank.errors import SettingError
-from federank.protocol.pairs.plausibility import why_implausible
-from federank.protocol.pairs.recipes import FPLSettings, recipe_for
-from federank.protocol.squares.server_steps import SummedMessages
-from federank.protocol.squares.shown import bound_rows
+from federank.methods.fpl.checks import why_implausible
+from federank.methods.fpl.poisoning import LIES, Lie
+from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.methods.frugal.server_steps import SummedMessages, bound_rows
 
 
 @pytest.fixture(scope="module")

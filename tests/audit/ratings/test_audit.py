@@ -8,16 +8,18 @@ from click.testing import CliRunner
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank import PMF, SVDPlusPlus
-from federank.audit.ratings.attacks.two_steps import two_steps
-from federank.audit.ratings.audit import audit_rating_model, audit_rating_training
-from federank.audit.ratings.traffic import RatingObserver
-from federank.audit.ratings.updates import two_answers
 from federank.cli import federank
-from federank.engines.ratings.reference import RatersInMemory
 from federank.errors import SettingError
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.ratings.aggregation import SharedFactors
-from federank.protocol.ratings.distribution import choose_raters
+from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.audit import (
+    RatingObserver,
+    audit_rating_model,
+    audit_rating_training,
+    two_answers,
+    two_steps,
+)
+from federank.methods.fedrec.reference import RatersInMemory
+from federank.methods.fedrec.wire import SharedFactors, choose_raters
 
 pytestmark = pytest.mark.slow
 

@@ -10,19 +10,17 @@ from tests.worlds import random_world, two_tastes
 
 from federank import FCF, Frugal
 from federank.audit.audit import audit_model, audit_training
-from federank.audit.knowledge import KnownPolicies
-from federank.audit.squares.attacks import fused, read_message
-from federank.audit.squares.messages import MessageReader, profiles_of, strengths_of
-from federank.audit.squares.sums import SumsReader
-from federank.audit.squares.view import UNSEEN, WITH, WITHOUT, MessagesView
+from federank.audit.observer import KnownPolicies
 from federank.cli import federank
 from federank.data.interactions import Interactions
-from federank.engines.squares import compiled
-from federank.engines.squares.reference import SquaresFleetInMemory
 from federank.errors import SettingError
-from federank.models.squares import Objective
-from federank.protocol.policies.policy import Policy
-from federank.protocol.squares.messages import rows_of
+from federank.methods.frugal import simulation as compiled
+from federank.methods.frugal.attacks import UNSEEN, WITH, WITHOUT, MessagesView, SumsReader, fused, read_message
+from federank.methods.frugal.audit import MessageReader, profiles_of, strengths_of
+from federank.methods.frugal.method import rows_of
+from federank.methods.frugal.objective import Objective
+from federank.methods.frugal.reference import SquaresFleetInMemory
+from federank.privacy.policy import Policy
 
 pytestmark = pytest.mark.slow
 

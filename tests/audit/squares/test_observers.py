@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 import federank as fr
-from federank.audit.squares.audit import most_order
 from federank.cli import federank
 from federank.errors import SettingError
-from federank.recommenders.methods.fpl import FPL
-from federank.recommenders.methods.frugal import Frugal
+from federank.methods.fpl.recommender import FPL
+from federank.methods.frugal.audit import most_order
+from federank.methods.frugal.recommender import Frugal
 
 CITY = fr.city(300, 60, 6_000, seed=3)
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federank.data.city import city as city_module
-from federank.data.city import visits as city_visits
-from federank.data.city.city import city
-from federank.data.city.names import neighbourhood_names, place_names
+from federank.data import city as city_module
+from federank.data import city as city_visits
 from federank.data.splits import split_temporal
-from federank.data.statistics.statistics import statistics
+from federank.data.statistics import statistics
+from federank.data.synthetic import city
+from federank.data.synthetic_names import neighbourhood_names, place_names
 from federank.errors import SettingError
 
 NINE = (

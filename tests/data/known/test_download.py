@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from federank.data.known.download import Expected, Patience, fetch, install_copy
+from federank.data.download import Expected, Patience, fetch, install_copy
 from federank.errors import BadFile, DownloadError
 
 CONTENT = hashlib.sha256(b"federank").digest() * 40_000  # 1,280,000 bytes, in several chunks

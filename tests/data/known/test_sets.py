@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from federank.data.known.sets import KNOWN, data_folder, find, how_to_get, install_path, known_set, locate
+from federank.data.datasets import KNOWN, data_folder, find, how_to_get, install_path, known_set, locate
 from federank.errors import DataError, UnknownDataset
 
 FETCHED = [known for known in KNOWN.values() if known.address]

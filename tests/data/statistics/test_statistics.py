@@ -8,12 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federank.data.city.city import city
 from federank.data.interactions import Interactions
 from federank.data.loading import load
 from federank.data.splits import split_temporal
-from federank.data.statistics.plot import CATEGORIES_SHOWN, draw_statistics, statistics_figure
-from federank.data.statistics.statistics import CategoryShare, Period, Ratings, Spread, gini, share_of_top, statistics
+from federank.data.statistics import (
+    CATEGORIES_SHOWN,
+    CategoryShare,
+    Period,
+    Ratings,
+    Spread,
+    draw_statistics,
+    gini,
+    share_of_top,
+    statistics,
+    statistics_figure,
+)
+from federank.data.synthetic import city
 from federank.errors import BadFile, DataError, SettingError
 
 PUBLISHED = {

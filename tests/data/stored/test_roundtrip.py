@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from federank.data.interactions import Interactions
 from federank.data.loading import load
-from federank.data.stored.text import write_tsv
+from federank.data.split_files import write_tsv
 from federank.errors import BadFile, FedeRankError
 
 LAWS = settings(deadline=None, derandomize=True)

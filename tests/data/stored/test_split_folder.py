@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import federank as fr
-from federank.data.stored.split_folder import write_split_folder
+from federank.data.split_files import write_split_folder
 from federank.errors import DataError
 
 DATA = fr.load([(user, item, 1 + (user * item) % 5, 100 * item + user) for user in range(6) for item in range(8)])

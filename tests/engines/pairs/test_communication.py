@@ -5,12 +5,11 @@ import pytest
 from tests.protocol.pairs.test_round import Recorder
 from tests.worlds import federation, random_world
 
-from federank.engines.pairs.communication import count_communication
-from federank.engines.pairs.reference import FleetInMemory
-from federank.engines.pairs.replay import replay
-from federank.protocol.messages import Update, broadcast_bytes, encode
-from federank.protocol.pairs.recipes import PRESETS
-from federank.protocol.round import play_round
+from federank.federation.round import play_round
+from federank.federation.wire import Update, broadcast_bytes, encode
+from federank.methods.fpl.communication import count_communication, replay
+from federank.methods.fpl.reference import FleetInMemory
+from federank.methods.fpl.settings import PRESETS
 
 DATA = random_world()
 SETTINGS = {

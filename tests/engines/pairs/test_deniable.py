@@ -14,8 +14,8 @@ import scipy
 from tests.worlds import federation
 
 from federank.data.interactions import Interactions
-from federank.engines.pairs.replay import replay
-from federank.engines.pairs.triples import BOTH
+from federank.methods.fpl.communication import replay
+from federank.methods.fpl.kernels import BOTH
 
 PEOPLE, ITEMS, ROUNDS, TRIPLES = 60_000, 16, 12, 4
 CONFIDENCE = 0.999

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.engines.pairs.reference import FleetInMemory
-from federank.engines.pairs.replay import replay
-from federank.engines.pairs.triples import BOTH
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.ledger import Entry, Ledger
-from federank.protocol.messages import Update
-from federank.protocol.pairs.aggregation import Shared
-from federank.protocol.policies.policy import Policy
-from federank.protocol.round import play_round
+from federank.federation.rng import words_wrap_around
+from federank.federation.round import play_round
+from federank.federation.wire import Update
+from federank.methods.fpl.communication import replay
+from federank.methods.fpl.kernels import BOTH
+from federank.methods.fpl.method import Shared
+from federank.methods.fpl.reference import FleetInMemory
+from federank.privacy.ledger import Entry, Ledger
+from federank.privacy.policy import Policy
 
 DATA = random_world(users=8, items=24, interactions=80)
 SIZES = DATA.profiles.sizes

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.engines.pairs import replay as module
-from federank.engines.pairs.reference import FleetInMemory
-from federank.engines.pairs.replay import clients_of_round, participations, replay
-from federank.engines.pairs.triples import BOTH, LOST
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.pairs.distribution import make_broadcast
+from federank.federation.rng import words_wrap_around
+from federank.methods.fpl import communication as module
+from federank.methods.fpl.communication import clients_of_round, participations, replay
+from federank.methods.fpl.kernels import BOTH, LOST
+from federank.methods.fpl.method import make_broadcast
+from federank.methods.fpl.reference import FleetInMemory
 
 DATA = random_world()
 ROUNDS = 15

@@ -3,12 +3,10 @@ import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank.data.interactions import Interactions
-from federank.engines.ratings.communication import bytes_of_paper, count_rating_communication
-from federank.engines.ratings.reference import RatersInMemory
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.ratings.aggregation import SharedFactors
-from federank.protocol.ratings.distribution import choose_raters
-from federank.protocol.ratings.messages import encode_rating_message
+from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.communication import bytes_of_paper, count_rating_communication
+from federank.methods.fedrec.reference import RatersInMemory
+from federank.methods.fedrec.wire import SharedFactors, choose_raters, encode_rating_message
 
 
 def test_the_papers_formula_counts_rows_up_and_the_whole_model_down():

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
-from federank.engines.ratings.operations import fedrec_of_paper, of_device, of_devices, rating_cost
-from federank.protocol.ratings.messages import RatingUpdate, encode_rating_message
-from federank.protocol.ratings.recipes import PMFSettings
+from federank.methods.fedrec.communication import fedrec_of_paper, of_device, of_devices, rating_cost
+from federank.methods.fedrec.settings import PMFSettings
+from federank.methods.fedrec.wire import RatingUpdate, encode_rating_message
 
 DATA = rated_world(users=12, items=200, ratings=150)
 SIZES = DATA.profiles.sizes

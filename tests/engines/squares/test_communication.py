@@ -3,9 +3,9 @@
 import pytest
 from tests.squares_worlds import devices_of, some_people, squares_federation
 
-from federank.engines.squares.communication import count_squares_communication
-from federank.engines.squares.reference import SquaresFleetInMemory
-from federank.protocol.squares.codec import encode_squares_broadcast, encode_squares_update
+from federank.methods.frugal.communication import count_squares_communication
+from federank.methods.frugal.reference import SquaresFleetInMemory
+from federank.methods.frugal.wire import encode_squares_broadcast, encode_squares_update
 
 PEOPLE = some_people()
 

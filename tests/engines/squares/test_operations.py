@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
-from federank.engines.ratings.operations import rating_cost
-from federank.engines.squares.operations import fcf_cost, fcf_of_paper
-from federank.protocol.squares.codec import encode_squares_update
-from federank.protocol.squares.messages import SquaresUpdate
+from federank.methods.fedrec.communication import rating_cost
+from federank.methods.frugal.communication import fcf_cost, fcf_of_paper
+from federank.methods.frugal.method import SquaresUpdate
+from federank.methods.frugal.wire import encode_squares_update
 
 DATA = rated_world(users=12, items=200, ratings=150)
 

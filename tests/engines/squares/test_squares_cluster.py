@@ -5,11 +5,11 @@ import pytest
 from tests.squares_worlds import squares_federation
 from tests.worlds import random_world
 
-from federank.engines.cluster.machines import connected
-from federank.engines.federated import Machines
-from federank.engines.squares import compiled
-from federank.engines.squares.engines import ENGINES
 from federank.errors import SettingError
+from federank.methods.frugal import simulation as compiled
+from federank.methods.frugal.reference import ENGINES
+from federank.simulation.cluster import connected
+from federank.simulation.federated import Machines
 
 pytestmark = pytest.mark.slow
 

@@ -6,17 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import federank as fr
-from federank.data.categories import Categories
-from federank.data.interactions import Interactions
-from federank.data.statistics.statistics import statistics
+from federank.data.interactions import Categories, Interactions
+from federank.data.statistics import statistics
 from federank.errors import BadFile, DataError
-from federank.evaluation.categories import (
+from federank.evaluation.evaluate import (
     foursquare_categories,
     items_without_category,
     read_categories,
     top_categories,
 )
-from federank.evaluation.metrics.bias import bias, bias_disparity, bias_table
+from federank.evaluation.metrics import bias, bias_disparity, bias_table
 
 NINE = {
     "Arts & Entertainment",

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federank.data.interactions import Profiles
-from federank.evaluation.metrics import exposure
+from federank.evaluation import metrics as exposure
 
 counts_of_items = st.lists(st.integers(0, 50), min_size=2, max_size=40).map(np.array).filter(np.any)
 

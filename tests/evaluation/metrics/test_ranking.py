@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from federank.data.interactions import Profiles
-from federank.evaluation.metrics.ranking import RANKING, find_hits
+from federank.evaluation.metrics import RANKING, find_hits
 
 THEIRS = {"precision": "P", "recall": "R", "ndcg": "nDCG", "map": "AP", "mrr": "RR", "hit_rate": "Success"}
 """Our names and those of ir-measures."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federank.errors import DataError, SettingError
-from federank.evaluation.metrics.rating import mae, mean_difference, rmse, standard_deviation_range
+from federank.evaluation.metrics import mae, mean_difference, rmse, standard_deviation_range
 
 pairs = st.lists(st.tuples(st.floats(-10, 10), st.floats(1, 5)), min_size=1, max_size=50).map(np.array)
 

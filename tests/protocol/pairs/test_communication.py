@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federank.protocol.pairs.communication import communication_cost, conversations, freshness, normalised_freshness
+from federank.methods.fpl.communication import communication_cost, conversations, freshness, normalised_freshness
 
 BRAZIL = {"users": 17_473, "items": 47_270, "interactions": 599_958}
 

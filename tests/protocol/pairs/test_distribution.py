@@ -5,8 +5,8 @@ import pytest
 import scipy
 from tests.worlds import federation, random_world
 
-from federank.compiling import compiled
-from federank.protocol.pairs.distribution import choose_clients
+from federank._numerics.compiling import compiled
+from federank.methods.fpl.method import choose_clients
 
 DATA = random_world()
 

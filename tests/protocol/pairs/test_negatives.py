@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, draw_pair
+from federank.federation.rng import words_wrap_around
+from federank.methods.fpl.method import NO_BITS, Draw, Profile, draw_pair
 
 
 def negatives(items, n_items, draws):

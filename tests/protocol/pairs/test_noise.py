@@ -7,15 +7,14 @@ import pytest
 import scipy
 from tests.worlds import federation, random_world
 
-from federank.engines.conduct import Conduct
-from federank.engines.pairs.replay import participations
 from federank.errors import SettingError
-from federank.protocol.accountant import epsilon_of
-from federank.protocol.messages import Update, check_update
-from federank.protocol.pairs.noise import clipped, disguise
-from federank.protocol.pairs.privacy import privacy_figure
-from federank.protocol.pairs.recipes import FPLSettings
-from federank.recommenders.methods.fpl import FPL
+from federank.federation.wire import Update, check_update
+from federank.methods.fpl.communication import participations
+from federank.methods.fpl.privacy import clipped, disguise, privacy_figure
+from federank.methods.fpl.recommender import FPL
+from federank.methods.fpl.settings import FPLSettings
+from federank.privacy.accountant import epsilon_of
+from federank.simulation.options import Conduct
 
 DATA = random_world()
 LARGE = Update(

@@ -5,7 +5,7 @@ import pytest
 from tests.worlds import federation, two_tastes
 
 from federank.errors import SettingError
-from federank.protocol.pairs.recipes import PRESETS, FPLSettings, recipe_for
+from federank.methods.fpl.settings import PRESETS, FPLSettings, recipe_for
 
 SIZES = np.array([3, 5, 10, 2])
 

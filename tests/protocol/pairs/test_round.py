@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world, two_tastes
 
-from federank.engines.pairs.reference import FleetInMemory
 from federank.errors import BadMessage
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.messages import Broadcast, Update
-from federank.protocol.pairs.aggregation import Shared
-from federank.protocol.pairs.computation import compute
-from federank.protocol.pairs.transmission import share
-from federank.protocol.round import play_round
+from federank.federation.rng import words_wrap_around
+from federank.federation.round import play_round
+from federank.federation.wire import Broadcast, Update
+from federank.methods.fpl.method import Shared, compute, share
+from federank.methods.fpl.reference import FleetInMemory
 
 
 class Recorder:

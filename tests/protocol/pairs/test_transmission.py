@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from tests.worlds import federation, random_world
 
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.messages import Private
-from federank.protocol.pairs.computation import Gradients
-from federank.protocol.pairs.transmission import share
+from federank.federation.rng import words_wrap_around
+from federank.federation.wire import Private
+from federank.methods.fpl.method import Gradients, share
 
 PROFILE = np.int32([2, 5, 7])
 HEADS, TAILS = np.uint32(0), np.uint32(2**32 - 1)  # a coin's word below pi sends

@@ -5,8 +5,8 @@ import pytest
 from tests.worlds import random_world
 
 from federank.errors import SettingError
-from federank.protocol.policies.choices import AS_HISTORIES_ARE, Choices, everyones_outward, outward_of
-from federank.protocol.policies.policy import Policy, outward
+from federank.privacy.policy import Policy, outward
+from federank.privacy.population import AS_HISTORIES_ARE, Choices, everyones_outward, outward_of
 
 DATA = random_world(users=40, items=60, interactions=500)
 NEVER = frozenset({3, 4, 5, 17, 40})

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federank.errors import SettingError
-from federank.protocol.policies.policy import Policy, decoy_rate, most_allowed, outward
+from federank.privacy.policy import Policy, decoy_rate, most_allowed, outward
 
 HISTORY = np.array([1, 4, 5, 9, 12, 20, 21, 22, 30, 39], dtype=np.int32)
 N_ITEMS = 40

@@ -5,8 +5,7 @@ import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank.errors import BadMessage
-from federank.protocol.ratings.aggregation import SharedFactors
-from federank.protocol.ratings.messages import RatingUpdate
+from federank.methods.fedrec.wire import RatingUpdate, SharedFactors
 
 NOTHING = np.empty(0, np.int32), np.empty((0, 1), np.float32)
 

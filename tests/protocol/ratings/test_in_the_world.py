@@ -6,31 +6,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rated_worlds import rated_world, rating_federation
 
-from federank.engines.ratings import reference
-from federank.engines.ratings.federation import RatingFederation
 from federank.errors import BadMessage, SettingError
-from federank.protocol.draws import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, words_wrap_around
-from federank.protocol.ratings.codec import (
-    RatingRows,
-    decode_rating_rows,
-    decode_rating_update,
-    encode_rating_rows,
-    rating_rows_bytes,
+from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS, USER_FACTORS, words_wrap_around
+from federank.methods.fedrec import reference
+from federank.methods.fedrec.method import (
+    beside_of,
+    compute_ratings,
+    share_ratings,
+    solved_taste,
+    uniform_rows,
+    virtual_items,
 )
-from federank.protocol.ratings.computation import compute_ratings
-from federank.protocol.ratings.federations import (
+from federank.methods.fedrec.settings import (
     RatingFederationSettings,
     Scale,
     SVDPlusPlusFederationSettings,
+    rating_recipe,
     step_of,
 )
-from federank.protocol.ratings.first_values import uniform_rows
-from federank.protocol.ratings.home import beside_of, solved_taste
-from federank.protocol.ratings.messages import RatingBroadcast, RatingUpdate, encode_rating_message
-from federank.protocol.ratings.plausibility import why_implausible_ratings
-from federank.protocol.ratings.recipes import rating_recipe
-from federank.protocol.ratings.transmission import share_ratings
-from federank.protocol.ratings.virtual import virtual_items
+from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.fedrec.wire import (
+    RatingBroadcast,
+    RatingRows,
+    RatingUpdate,
+    decode_rating_rows,
+    decode_rating_update,
+    encode_rating_message,
+    encode_rating_rows,
+    rating_rows_bytes,
+    why_implausible_ratings,
+)
 
 FACTORS, ITEMS = 4, 30
 

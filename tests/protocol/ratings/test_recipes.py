@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from federank.errors import SettingError
-from federank.protocol.ratings.recipes import PMFSettings, SVDPlusPlusSettings, predicts, rate_after, rating_recipe
+from federank.methods.fedrec.settings import PMFSettings, SVDPlusPlusSettings, predicts, rate_after, rating_recipe
 
 SIZES = np.array([2, 9, 10, 0])
 

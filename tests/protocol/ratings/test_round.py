@@ -5,17 +5,16 @@ import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
 from federank.data.interactions import Interactions
-from federank.engines.ratings import reference as rating_reference
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.ratings.aggregation import SharedFactors
-from federank.protocol.ratings.computation import compute_ratings
-from federank.protocol.ratings.distribution import choose_raters
-from federank.protocol.ratings.messages import (
+from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec import reference as rating_reference
+from federank.methods.fedrec.method import compute_ratings, share_ratings
+from federank.methods.fedrec.wire import (
+    SharedFactors,
+    choose_raters,
     encode_rating_message,
     rating_broadcast_bytes,
     rating_update_bytes,
 )
-from federank.protocol.ratings.transmission import share_ratings
 
 
 def one_person(**settings):

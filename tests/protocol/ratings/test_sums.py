@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from tests.rated_worlds import rated_world, rating_federation
 
-from federank.engines.ratings.reference import RatersInMemory
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.ratings.aggregation import SharedFactors
-from federank.protocol.ratings.messages import RatingUpdate
-from federank.protocol.ratings.sums import (
+from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.reference import RatersInMemory
+from federank.methods.fedrec.wire import (
     STANDS_OUT,
+    RatingUpdate,
+    SharedFactors,
     columns_of_gradients,
     dense_gradients,
     summed_gradients,
 )
-from federank.protocol.sums.rounding import C_INT, round_message
+from federank.secagg.ring import C_INT, round_message
 
 CLIP = 64.0
 ITEMS, FACTORS = 30, 4

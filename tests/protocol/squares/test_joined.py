@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from federank.protocol.accountant import mu_for
-from federank.protocol.squares.private.joined import Heard, heard_also, heard_from, sketch_of_heard
-from federank.protocol.squares.private.plan import PrivatePlan, planned
+from federank.methods.frugal.private_plan import PrivatePlan, planned
+from federank.methods.frugal.private_server import Heard, heard_also, heard_from, sketch_of_heard
+from federank.privacy.accountant import mu_for
 
 ITEMS, DIRECTIONS = 60, 4
 NOTHING = Heard(np.zeros((ITEMS, 0)), np.zeros((ITEMS, 0)))

@@ -9,18 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
 
-from federank.engines.squares import compiled, reference
-from federank.engines.squares.noisy import sum_in_ring
 from federank.errors import BadMessage, SettingError
-from federank.protocol.accountant import mu_for
-from federank.protocol.draws import HELPER, ROUNDING, SERVER, words, words_wrap_around
-from federank.protocol.frugal import FrugalSettings
-from federank.protocol.policies.policy import Policy
-from federank.protocol.squares.messages import PrivateUpdate, check_private_update
-from federank.protocol.squares.private.fold import noise_of, with_both_noises
-from federank.protocol.squares.private.message import directions_of, new_scratch, private_message
-from federank.protocol.squares.private.plan import planned, promise_of
-from federank.protocol.sums.rounding import C_INT, centred, round_message
+from federank.federation.rng import HELPER, ROUNDING, SERVER, words, words_wrap_around
+from federank.methods.frugal import reference
+from federank.methods.frugal import simulation as compiled
+from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.method import PrivateUpdate, check_private_update
+from federank.methods.frugal.private import directions_of, new_scratch, private_message
+from federank.methods.frugal.private_plan import planned, promise_of
+from federank.methods.frugal.private_server import noise_of, with_both_noises
+from federank.methods.frugal.simulation import sum_in_ring
+from federank.privacy.accountant import mu_for
+from federank.privacy.policy import Policy
+from federank.secagg.ring import C_INT, centred, round_message
 
 PEOPLE = some_people()
 EVERYBODY = np.arange(PEOPLE.n_users, dtype=np.int32)

@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 
 from federank.errors import BadMessage
-from federank.protocol.squares.private.cohorts import PrivateModel, fold_of_cohort
-from federank.protocol.squares.private.fold import fold_histories, fold_popularity
-from federank.protocol.squares.private.joined import heard_from
-from federank.protocol.squares.private.message import directions_of, new_scratch, private_message
-from federank.protocol.squares.private.plan import PrivatePlan
-from federank.protocol.squares.private.single import directions_at_home, one_message
-from federank.protocol.sums.rounding import C_INT
+from federank.methods.frugal.private import directions_at_home, directions_of, new_scratch, one_message, private_message
+from federank.methods.frugal.private_plan import PrivatePlan
+from federank.methods.frugal.private_server import (
+    PrivateModel,
+    fold_histories,
+    fold_of_cohort,
+    fold_popularity,
+    heard_from,
+)
+from federank.secagg.ring import C_INT
 
 ITEMS, FACTORS, STAGES = 30, 5, 3
 PLAN = PrivatePlan((0,) * STAGES, FACTORS, 0.3)

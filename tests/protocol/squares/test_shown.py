@@ -7,10 +7,10 @@ import pytest
 
 import federank as fr
 from federank.errors import SettingError
-from federank.protocol.frugal import FrugalSettings
-from federank.protocol.squares.shown import LEAST_ITEMS, Tastes, hold_back, private_tastes, spectral_tastes
+from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.server_steps import LEAST_ITEMS, Tastes, hold_back, private_tastes, spectral_tastes
 from federank.service.server.families.squares import SQUARES
-from federank.service.server.sums.agreeing import settings_from, settings_text
+from federank.service.server.secure_config import settings_from, settings_text
 
 PEOPLE, ITEMS, FACTORS = 2000, 400, 5
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from federank.errors import BadMessage
-from federank.protocol.policies.policy import Outward
-from federank.protocol.squares.codec import (
+from federank.methods.frugal.method import SquaresBroadcast, SquaresPrivate, SquaresUpdate, rounded, rows_of
+from federank.methods.frugal.wire import (
     decode_squares_broadcast,
     decode_squares_update,
     dense_bytes,
@@ -19,7 +19,7 @@ from federank.protocol.squares.codec import (
     squares_broadcast_bytes,
     squares_update_bytes,
 )
-from federank.protocol.squares.messages import SquaresBroadcast, SquaresPrivate, SquaresUpdate, rounded, rows_of
+from federank.privacy.policy import Outward
 
 ITEMS, FACTORS = 7, 3
 

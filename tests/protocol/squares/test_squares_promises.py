@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.squares_worlds import devices_of, people_with, some_people, squares_federation
 
-from federank.engines.squares import compiled, reference
-from federank.engines.squares.reference import SquaresFleetInMemory
-from federank.protocol.policies.policy import Policy
-from federank.protocol.squares.messages import SquaresUpdate, dense
-from federank.protocol.squares.transmission import message_norm, send
+from federank.methods.frugal import reference
+from federank.methods.frugal import simulation as compiled
+from federank.methods.frugal.method import SquaresUpdate, dense, message_norm, send
+from federank.methods.frugal.reference import SquaresFleetInMemory
+from federank.privacy.policy import Policy
 
 PEOPLE = some_people()
 OWN_BUDGETS = np.arange(PEOPLE.n_users) % 4

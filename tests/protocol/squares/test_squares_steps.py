@@ -9,16 +9,26 @@ from tests.squares_worlds import devices_of, people_with, some_people, squares_f
 from tests.worlds import two_tastes
 
 import federank as fr
-from federank.engines.squares import compiled, reference
-from federank.engines.squares.reference import SquaresFleetInMemory
 from federank.errors import BadMessage, Diverged, SettingError
-from federank.protocol.squares.aggregation import fold
-from federank.protocol.squares.computation import compute_squares, own_vector
-from federank.protocol.squares.distribution import make_squares_broadcast, published
-from federank.protocol.squares.messages import LEVELS, SquaresUpdate, dense, restored, rounded, rows_of
-from federank.protocol.squares.recipes import SquaresSettings, factors_for
-from federank.protocol.squares.server_steps import solved
-from federank.protocol.squares.transmission import send
+from federank.methods.frugal import reference
+from federank.methods.frugal import simulation as compiled
+from federank.methods.frugal.method import (
+    LEVELS,
+    SquaresUpdate,
+    compute_squares,
+    dense,
+    make_squares_broadcast,
+    own_vector,
+    published,
+    restored,
+    rounded,
+    rows_of,
+    send,
+)
+from federank.methods.frugal.reference import SquaresFleetInMemory
+from federank.methods.frugal.server_steps import solved
+from federank.methods.frugal.server_update import fold
+from federank.methods.frugal.settings import SquaresSettings, factors_for
 
 PEOPLE = some_people()
 FACTORS = 5

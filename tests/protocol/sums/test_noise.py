@@ -5,9 +5,8 @@ import pytest
 import scipy
 
 from federank.errors import SettingError
-from federank.protocol.sums.answer import draw_noise, with_noise
-from federank.protocol.sums.noise import NoiseTable, noise_table, rounded_noise
-from federank.protocol.sums.rounding import centred
+from federank.secagg.exchange import draw_noise, with_noise
+from federank.secagg.ring import NoiseTable, centred, noise_table, rounded_noise
 
 
 def bits(*sizes, sign=0):

@@ -5,11 +5,10 @@ import pytest
 from tests.protocol.sums.worlds import LENGTH, bytes_from, messages, offer, sealed_with, uploads
 
 from federank.errors import BadMessage
-from federank.protocol.sums.answer import check_set, draw_noise, set_digest, standing, sum_of_masks, with_noise
-from federank.protocol.sums.identities import new_private_key
-from federank.protocol.sums.masks import mask
-from federank.protocol.sums.rounding import C_INT, centred
-from federank.protocol.sums.upload import (
+from federank.secagg.exchange import check_set, draw_noise, set_digest, standing, sum_of_masks, with_noise
+from federank.secagg.keys import new_private_key
+from federank.secagg.ring import C_INT, centred, mask
+from federank.secagg.upload import (
     HEADER_BYTES,
     SEALED_BYTES,
     Secrets,

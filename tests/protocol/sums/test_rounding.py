@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from federank.errors import BadMessage
-from federank.protocol.sums.rounding import C_INT, centred, in_ring, in_units, round_message
+from federank.secagg.ring import C_INT, centred, in_ring, in_units, round_message
 
 MESSAGES = arrays(np.float64, st.integers(0, 50), elements=st.floats(-1e6, 1e6))
 

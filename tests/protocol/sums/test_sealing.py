@@ -6,8 +6,7 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from tests.protocol.sums.worlds import RFC_9180, sealed_with
 
 from federank.errors import BadMessage
-from federank.protocol.sums.identities import new_private_key, private_key, public_key_of
-from federank.protocol.sums.sealing import OVERHEAD, open_with, seal
+from federank.secagg.keys import OVERHEAD, new_private_key, open_with, private_key, public_key_of, seal
 
 VECTOR = {name: bytes.fromhex(text) for name, text in RFC_9180.items()}
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as some
 from tests.protocol.sums.worlds import HELPER, LEADER, MODEL, charter, offer
 
 from federank.errors import BadMessage, SettingError
-from federank.protocol.sums.canonical import canonical, digest, read_canonical
-from federank.protocol.sums.charter import charter_from, fields_of_check
-from federank.protocol.sums.identities import (
+from federank.secagg.canonical import canonical, digest, read_canonical
+from federank.secagg.config import charter_from, fields_of_check
+from federank.secagg.exchange import FOLDED, RoundRecord, read_record, same_round, sign_record
+from federank.secagg.keys import (
     fingerprint,
     new_private_key,
     public_key_of,
@@ -21,9 +22,8 @@ from federank.protocol.sums.identities import (
     verify,
     verify_successor,
 )
-from federank.protocol.sums.norm_check.parameters import Parameters
-from federank.protocol.sums.offer import CLOCKS_APART, check_offer, model_digest, read_offer, sign_offer
-from federank.protocol.sums.records import FOLDED, RoundRecord, read_record, same_round, sign_record
+from federank.secagg.proof.parameters import Parameters
+from federank.secagg.round_config import CLOCKS_APART, check_offer, model_digest, read_offer, sign_offer
 
 TEXTS = some.text(some.characters(min_codepoint=32, max_codepoint=126), max_size=9)
 VALUES = some.recursive(

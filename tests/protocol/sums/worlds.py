@@ -8,10 +8,10 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
-from federank.protocol.sums.charter import SumsCharter
-from federank.protocol.sums.identities import new_private_key, private_key, public_key, public_key_of
-from federank.protocol.sums.offer import Offer, model_digest
-from federank.protocol.sums.upload import make_upload, new_secrets
+from federank.secagg.config import SumsCharter
+from federank.secagg.keys import new_private_key, private_key, public_key, public_key_of
+from federank.secagg.round_config import Offer, model_digest
+from federank.secagg.upload import make_upload, new_secrets
 
 HELPER, LEADER = bytes([7]) * 32, bytes([9]) * 32
 COLUMNS = 3

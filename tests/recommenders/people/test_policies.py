@@ -5,8 +5,8 @@ import pytest
 
 from federank.data.interactions import Interactions
 from federank.errors import BadFile
-from federank.protocol.policies.policy import Policy
-from federank.recommenders.people.policies import read_choices
+from federank.methods.sharing import read_choices
+from federank.privacy.policy import Policy
 
 SETTINGS = {"sharing": "as-published", "epsilon": None, "basis": "default", "budget": None}
 GENRES = {0: ["comedy"], 1: ["horror"], 2: ["horror", "comedy"], 3: ["drama"], 4: []}

@@ -14,8 +14,9 @@ from tests.service.server.sums.federations import LEAST, establish_sums
 
 from federank.cli import federank
 from federank.errors import HelperAway
-from federank.service.device.life import WAITS_FOR_HELPER
-from federank.service.device.requests import federation, sums
+from federank.service.client import federation
+from federank.service.client import secure as sums
+from federank.service.client.client import WAITS_FOR_HELPER
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 from tests.service.device.worlds import scripted_federation
 
 from federank.errors import BadAnswer, NoAnswer, Refused, SettingError, Withdrawn
-from federank.service.device.requests.client import LONGEST_BACKOFF, Client, checked_address
+from federank.service.client.http import LONGEST_BACKOFF, Client, checked_address
 
 
 @pytest.fixture

@@ -14,22 +14,20 @@ import pytest
 from tests.service.device.worlds import FACTORS, ITEMS, packed, rows, scripted_federation
 
 from federank.errors import BadAnswer, BadState, NoAnswer, Refused, SettingError
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.messages import Broadcast, Private, decode_update
-from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, compute, draw_pair
-from federank.protocol.pairs.transmission import share
-from federank.protocol.policies.policy import Policy, outward
-from federank.service.device import life as device_module
-from federank.service.device.enrolment import enrol, leave
-from federank.service.device.life import take_part
-from federank.service.device.methods.method import History
-from federank.service.device.methods.pairs import recipe_of
-from federank.service.device.owner.export import exported
-from federank.service.device.owner.recommending import recommend
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import read_catalogue, read_facts
-from federank.service.device.state import ChosenPolicy, suggested_policy
-from federank.service.device.store.store import DeviceStore
+from federank.federation.rng import words_wrap_around
+from federank.federation.wire import Broadcast, Private, decode_update
+from federank.methods.fpl.method import NO_BITS, Draw, Profile, compute, draw_pair, share
+from federank.privacy.policy import Policy, outward
+from federank.service.client import client as device_module
+from federank.service.client.client import take_part
+from federank.service.client.enrolment import enrol, leave
+from federank.service.client.federation import read_catalogue, read_facts
+from federank.service.client.http import Client
+from federank.service.client.methods.method import History
+from federank.service.client.methods.pairs import recipe_of
+from federank.service.client.owner import exported, recommend
+from federank.service.client.state import ChosenPolicy, suggested_policy
+from federank.service.client.store import DeviceStore
 
 HISTORY = [1, 4, 6, 9]
 ALL_OF_IT = Policy(sharing="as-published", pi=1.0, basis="history")
@@ -472,10 +470,10 @@ def test_a_full_disk_keeps_a_round_from_being_sent(home):
     program = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device.requests.client import Client\n"
-        "from federank.service.device.life import take_part\n"
+        "from federank.service.client.http import Client\n"
+        "from federank.service.client.client import take_part\n"
         "from federank.errors import BadState\n"
-        "from federank.service.device.store.store import DeviceStore\n"
+        "from federank.service.client.store import DeviceStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "client = Client(sys.argv[2], token='t1')\n"
@@ -512,9 +510,9 @@ def test_a_device_killed_while_it_sends_goes_on_with_the_same_bytes(home):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device.requests.client import Client\n"
-        "from federank.service.device.life import take_part\n"
-        "from federank.service.device.store.store import DeviceStore\n"
+        "from federank.service.client.http import Client\n"
+        "from federank.service.client.client import take_part\n"
+        "from federank.service.client.store import DeviceStore\n"
         "client = Client(sys.argv[2], token='t1', sleep=lambda _: os.kill(os.getpid(), signal.SIGKILL))\n"
         "take_part(DeviceStore(Path(sys.argv[1])), client, 1, print)\n"
     )

@@ -6,14 +6,13 @@ import pytest
 from tests.service.device.worlds import ITEMS, scripted_federation
 
 from federank.errors import SettingError
-from federank.protocol.policies.policy import Policy
-from federank.service.device import evaluating
-from federank.service.device.enrolment import enrol
-from federank.service.device.evaluating import MOST_ANSWERS, found, tell
-from federank.service.device.life import take_part
-from federank.service.device.requests.client import Client
-from federank.service.device.state import ChosenPolicy
-from federank.service.device.store.store import DeviceStore
+from federank.privacy.policy import Policy
+from federank.service.client import client as evaluating
+from federank.service.client.client import MOST_ANSWERS, found, take_part, tell
+from federank.service.client.enrolment import enrol
+from federank.service.client.http import Client
+from federank.service.client.state import ChosenPolicy
+from federank.service.client.store import DeviceStore
 
 HISTORY = [1, 4, 6, 9]
 POLICY = ChosenPolicy(Policy(sharing="sticky", pi=1.0, basis="shared"), "owner")

@@ -12,21 +12,18 @@ from tests.service.device.worlds import FACTORS, ITEMS, packed, scripted_federat
 
 from federank.cli import federank
 from federank.errors import BadAnswer, SettingError
-from federank.protocol.policies.policy import Outward, Policy, outward
-from federank.protocol.squares.codec import decode_squares_broadcast, decode_squares_update
-from federank.protocol.squares.computation import compute_squares, own_vector
-from federank.protocol.squares.messages import SquaresPrivate, rows_of
-from federank.protocol.squares.recipes import squares_recipe
-from federank.protocol.squares.transmission import send
-from federank.service.device import life
-from federank.service.device.enrolment import enrol
-from federank.service.device.life import take_part
-from federank.service.device.owner.export import exported
-from federank.service.device.owner.recommending import recommend
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import read_facts
-from federank.service.device.state import ChosenPolicy
-from federank.service.device.store.store import DeviceStore
+from federank.methods.frugal.method import SquaresPrivate, compute_squares, own_vector, rows_of, send
+from federank.methods.frugal.settings import squares_recipe
+from federank.methods.frugal.wire import decode_squares_broadcast, decode_squares_update
+from federank.privacy.policy import Outward, Policy, outward
+from federank.service.client import client as life
+from federank.service.client.client import take_part
+from federank.service.client.enrolment import enrol
+from federank.service.client.federation import read_facts
+from federank.service.client.http import Client
+from federank.service.client.owner import exported, recommend
+from federank.service.client.state import ChosenPolicy
+from federank.service.client.store import DeviceStore
 
 HISTORY = [1, 4, 6, 9]
 MESSAGES = 3

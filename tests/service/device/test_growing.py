@@ -10,15 +10,14 @@ from tests.service.device.worlds import FACTORS, ITEMS, rows, scripted_federatio
 from tests.service.federations import Served
 
 from federank.errors import BadAnswer
-from federank.protocol.policies.policy import Policy
-from federank.service.device.enrolment import enrol, settle
-from federank.service.device.growing import closed_to_new_items
-from federank.service.device.life import outward_profile, refresh_model, take_part
-from federank.service.device.owner.recommending import recommend
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import Catalogue, read_ticket
-from federank.service.device.state import ChosenPolicy
-from federank.service.device.store.store import DeviceStore
+from federank.privacy.policy import Policy
+from federank.service.client.client import outward_profile, refresh_model, take_part
+from federank.service.client.enrolment import closed_to_new_items, enrol, settle
+from federank.service.client.federation import Catalogue, read_ticket
+from federank.service.client.http import Client
+from federank.service.client.owner import recommend
+from federank.service.client.state import ChosenPolicy
+from federank.service.client.store import DeviceStore
 
 EVERYTHING = Policy(sharing="sticky", pi=1.0, basis="shared")
 

@@ -3,9 +3,9 @@
 import pytest
 
 from federank.errors import BadFile, SettingError
-from federank.service.device.owner.history import never_items, read_profile
-from federank.service.device.requests.answers import shown
-from federank.service.device.requests.federation import Catalogue
+from federank.service.client.federation import Catalogue
+from federank.service.client.http import shown
+from federank.service.client.owner import never_items, read_profile
 
 CATALOGUE = Catalogue(
     ["10", "20", "30", "40"],

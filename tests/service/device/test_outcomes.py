@@ -11,18 +11,17 @@ from tests.service.device.test_sums import Home, outcomes_of, two_servers
 from tests.service.device.worlds import scripted_federation
 
 from federank.cli import federank
-from federank.protocol.sums.identities import new_private_key
-from federank.protocol.sums.records import ABANDONED, FOLDED, RoundRecord, sign_record
-from federank.service.device import outcomes
-from federank.service.device.life import take_part
-from federank.service.device.outcomes import wait_after
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import Outcome
-from federank.service.device.rules import FIRST_WAIT, LONGEST_WAIT
-from federank.service.device.state import Upload
-from federank.service.device.store.store import DeviceStore
+from federank.secagg.exchange import ABANDONED, FOLDED, RoundRecord, sign_record
+from federank.secagg.keys import new_private_key
+from federank.service.client import client as outcomes
+from federank.service.client.client import take_part, wait_after
+from federank.service.client.federation import Outcome
+from federank.service.client.http import Client
+from federank.service.client.rules import FIRST_WAIT, LONGEST_WAIT
+from federank.service.client.state import Upload
+from federank.service.client.store import DeviceStore
 from federank.service.server.store.database import Database
-from federank.service.server.store.statements.facts import put_fact
+from federank.service.server.store.queries import put_fact
 
 
 class Clock:

@@ -10,18 +10,16 @@ import pytest
 from tests.service.device.owner import complaint, told
 from tests.service.device.worlds import FACTORS, ITEMS, rating_rows, scripted_federation
 
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.randomised_response import answered
-from federank.protocol.ratings.codec import decode_rating_update
-from federank.protocol.ratings.computation import compute_ratings
-from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, encode_rating_message
-from federank.protocol.ratings.transmission import share_ratings
-from federank.service.device.evaluating import near, tell
-from federank.service.device.methods.method import History
-from federank.service.device.methods.ratings import read_rows, recipe_of, starting_vector
-from federank.service.device.store.store import DeviceStore
-from federank.service.server.store.hits import Judged
-from federank.service.server.store.hits import told as told_of
+from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.method import compute_ratings, share_ratings
+from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, decode_rating_update, encode_rating_message
+from federank.privacy.accountant import answered
+from federank.service.client.client import near, tell
+from federank.service.client.methods.method import History
+from federank.service.client.methods.ratings import read_rows, recipe_of, starting_vector
+from federank.service.client.store import DeviceStore
+from federank.service.server.store.evaluation import Judged
+from federank.service.server.store.evaluation import told as told_of
 
 STARS = {1: 5, 4: 2, 6: 4}
 SUGGESTED = {"sharing": "sticky", "pi": 1.0, "basis": "shared", "filling": "average", "rho": 1.0, "sampling": "fixed"}

@@ -13,26 +13,23 @@ from tests.service.helper.helpers import ThreadedHelper
 
 from federank.cli import federank
 from federank.errors import FedeRankError
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.ratings.computation import compute_ratings
-from federank.protocol.ratings.federations import RatingFederationSettings
-from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate
-from federank.protocol.ratings.recipes import rating_recipe
-from federank.protocol.ratings.sums import dense_gradients
-from federank.protocol.ratings.transmission import share_ratings
-from federank.protocol.sums.rounding import C_INT, centred
-from federank.service.device.methods.method import History
-from federank.service.device.methods.ratings import starting_vector
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import fetch_facts, fetch_model
-from federank.service.device.store.store import DeviceStore
+from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.method import compute_ratings, share_ratings
+from federank.methods.fedrec.settings import RatingFederationSettings, rating_recipe
+from federank.methods.fedrec.wire import RatingBroadcast, RatingPrivate, dense_gradients
+from federank.secagg.ring import C_INT, centred
+from federank.service.client.federation import fetch_facts, fetch_model
+from federank.service.client.http import Client
+from federank.service.client.methods.method import History
+from federank.service.client.methods.ratings import starting_vector
+from federank.service.client.store import DeviceStore
+from federank.service.server.bootstrap import establish
 from federank.service.server.families.ratings import PMF
-from federank.service.server.federation.establishing import establish
+from federank.service.server.secure_config import SumsDemand
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.schema import create_tables
-from federank.service.server.sums.agreeing import SumsDemand
-from federank.service.verifying import Servers, verify
+from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
 

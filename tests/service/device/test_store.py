@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from federank.errors import BadState
-from federank.service.device.methods.method import History, Model
-from federank.service.device.store.file_format import FORMAT
-from federank.service.device.store.store import DeviceStore, created, taking_part
+from federank.service.client.methods.method import History, Model
+from federank.service.client.store import FORMAT, DeviceStore, created, taking_part
 
 
 @pytest.fixture
@@ -86,8 +85,8 @@ def test_a_process_killed_inside_a_transaction_changes_nothing(path):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device.methods.method import History\n"
-        "from federank.service.device.store.store import DeviceStore\n"
+        "from federank.service.client.methods.method import History\n"
+        "from federank.service.client.store import DeviceStore\n"
         "import numpy as np\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "with store.transaction():\n"
@@ -143,7 +142,7 @@ def test_a_second_process_cannot_take_part_with_the_same_file(path):
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from federank.service.device.store.store import taking_part\n"
+        "from federank.service.client.store import taking_part\n"
         "with taking_part(Path(sys.argv[1])):\n"
         "    print('in', flush=True)\n"
         "    sys.stdin.read()\n"
@@ -179,8 +178,8 @@ def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(path):
         "from pathlib import Path\n"
         "import numpy as np\n"
         "from federank.errors import BadState\n"
-        "from federank.service.device.methods.method import Model\n"
-        "from federank.service.device.store.store import DeviceStore\n"
+        "from federank.service.client.methods.method import Model\n"
+        "from federank.service.client.store import DeviceStore\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "store = DeviceStore(Path(sys.argv[1]))\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"

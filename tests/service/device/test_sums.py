@@ -20,32 +20,32 @@ from tests.service.server.sums.federations import LEAST, about_zero, establish_s
 
 import federank as fr
 from federank.cli import federank
-from federank.cli.device.looks import _bound
+from federank.cli.device_views import _bound
 from federank.errors import BadAnswer, NoAnswer
-from federank.protocol.policies.policy import Policy
-from federank.protocol.squares.shown import USUAL_PRIVATE
-from federank.protocol.sums.charter import charter_from
-from federank.protocol.sums.norm_check.parameters import FULL
-from federank.protocol.sums.norm_check.upload import decode_checked, encode_checked
-from federank.service.device import enrolment, life
-from federank.service.device.enrolment import enrol
-from federank.service.device.life import take_part
-from federank.service.device.methods import summed
-from federank.service.device.methods.summed import can_afford, cost_of, epsilon_promised, epsilon_so_far
-from federank.service.device.requests import sums
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import fetch_facts, fetch_model
-from federank.service.device.state import ChosenPolicy
-from federank.service.device.store.store import DeviceStore
-from federank.service.fleet.processes import Rehearsal, rehearse
-from federank.service.fleet.rehearsal import Plan
+from federank.methods.frugal.server_steps import USUAL_PRIVATE
+from federank.privacy.policy import Policy
+from federank.secagg.config import charter_from
+from federank.secagg.proof.parameters import FULL
+from federank.secagg.proof.upload import decode_checked, encode_checked
+from federank.service.client import client as life
+from federank.service.client import enrolment
+from federank.service.client import secure as sums
+from federank.service.client.client import take_part
+from federank.service.client.enrolment import enrol
+from federank.service.client.federation import fetch_facts, fetch_model
+from federank.service.client.http import Client
+from federank.service.client.methods import summed
+from federank.service.client.methods.summed import can_afford, cost_of, epsilon_promised, epsilon_so_far
+from federank.service.client.state import ChosenPolicy
+from federank.service.client.store import DeviceStore
 from federank.service.server.http.app import public_app
-from federank.service.server.http.connections import ConnectionLimits
-from federank.service.server.http.listening import bind, uvicorn_server
+from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
-from federank.service.verifying import Servers, verify
+from federank.service.simulated_clients.processes import Rehearsal, rehearse
+from federank.service.simulated_clients.rehearsal import Plan
+from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
 
@@ -207,7 +207,7 @@ def test_attack_another_key_in_the_helpers_place(servers, tmp_path):
 
 
 def _other_key():
-    from federank.protocol.sums.identities import new_private_key, public_key_of
+    from federank.secagg.keys import new_private_key, public_key_of
 
     return public_key_of(new_private_key()).hex()
 

@@ -13,27 +13,25 @@ from tests.service.device.worlds import FACTORS, ITEMS, rows, scripted_federatio
 
 import federank as fr
 from federank.data.interactions import Interactions
-from federank.engines.pairs import compiled
 from federank.errors import BadAnswer, DataError, NoAnswer
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.messages import Broadcast, Private
-from federank.protocol.pairs.computation import compute
-from federank.protocol.pairs.transmission import share
-from federank.protocol.policies.policy import outward
-from federank.service.device.methods.method import Model
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import fetch_model, read_facts, read_rows
-from federank.service.fleet import rehearsal as fleet_module
-from federank.service.fleet.accuracy import recommendations
-from federank.service.fleet.connection import Connection
-from federank.service.fleet.devices import Models, VirtualDevices
-from federank.service.fleet.processes import (
+from federank.federation.rng import words_wrap_around
+from federank.federation.wire import Broadcast, Private
+from federank.methods.fpl import simulation as compiled
+from federank.methods.fpl.method import compute, share
+from federank.privacy.policy import outward
+from federank.service.client.federation import fetch_model, read_facts, read_rows
+from federank.service.client.http import Client
+from federank.service.client.methods.method import Model
+from federank.service.simulated_clients import rehearsal as fleet_module
+from federank.service.simulated_clients.clients import Models, Tally, VirtualDevices
+from federank.service.simulated_clients.connection import Connection
+from federank.service.simulated_clients.processes import (
     Rehearsal,
     fetch_federation,
+    recommendations,
     rehearse,
 )
-from federank.service.fleet.rehearsal import Fleet, Plan
-from federank.service.fleet.tally import Tally
+from federank.service.simulated_clients.rehearsal import Fleet, Plan
 
 # Engines and server add the same numbers in another order; factors are of size one.
 TOLERANCE = 2e-5

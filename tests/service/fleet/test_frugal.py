@@ -11,17 +11,14 @@ from tests.service.device.worlds import FACTORS, ITEMS, scripted_federation, ser
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.protocol.squares.codec import decode_squares_broadcast, decode_squares_update
-from federank.protocol.squares.computation import compute_squares
-from federank.protocol.squares.messages import SquaresPrivate
-from federank.protocol.squares.transmission import send
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import fetch_model, read_facts, read_rows
-from federank.service.fleet.accuracy import accuracy
-from federank.service.fleet.devices import Models
-from federank.service.fleet.frugal import FrugalDevices
-from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
-from federank.service.fleet.rehearsal import Fleet, Plan
+from federank.methods.frugal.method import SquaresPrivate, compute_squares, send
+from federank.methods.frugal.wire import decode_squares_broadcast, decode_squares_update
+from federank.service.client.federation import fetch_model, read_facts, read_rows
+from federank.service.client.http import Client
+from federank.service.simulated_clients.clients import Models
+from federank.service.simulated_clients.methods import FrugalDevices
+from federank.service.simulated_clients.processes import Rehearsal, accuracy, fetch_federation, rehearse
+from federank.service.simulated_clients.rehearsal import Fleet, Plan
 
 MESSAGES = 2
 

@@ -9,10 +9,10 @@ import pytest
 from tests.service.federations import Served
 
 import federank as fr
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import fetch_model
-from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
-from federank.service.fleet.rehearsal import Plan
+from federank.service.client.federation import fetch_model
+from federank.service.client.http import Client
+from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
+from federank.service.simulated_clients.rehearsal import Plan
 
 
 @pytest.mark.slow

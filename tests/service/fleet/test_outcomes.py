@@ -8,10 +8,10 @@ from tests.service.device.worlds import scripted_federation
 from tests.service.federations import small_world, stored
 from tests.service.fleet.test_frugal import MESSAGES, devices_of
 
-from federank.service.fleet import rehearsal
-from federank.service.fleet.devices import Models
-from federank.service.fleet.processes import Rehearsal, rehearse
-from federank.service.fleet.rehearsal import MOST_RELEASED, Fleet, Plan
+from federank.service.simulated_clients import rehearsal
+from federank.service.simulated_clients.clients import Models
+from federank.service.simulated_clients.processes import Rehearsal, rehearse
+from federank.service.simulated_clients.rehearsal import MOST_RELEASED, Fleet, Plan
 
 
 def play(federation):

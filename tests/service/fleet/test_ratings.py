@@ -7,16 +7,16 @@ import pytest
 from tests.rated_worlds import two_opinions
 from tests.service.device.worlds import served
 
-from federank.engines.ratings import reference
-from federank.engines.ratings.federation import RatingFederation
 from federank.errors import SettingError
-from federank.protocol.ratings.federations import RatingFederationSettings, SVDPlusPlusFederationSettings
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import fetch_model, read_facts
-from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
-from federank.service.fleet.ratings import RatingDevices
-from federank.service.fleet.rehearsal import Plan
+from federank.methods.fedrec import reference
+from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
+from federank.methods.fedrec.simulation import RatingFederation
+from federank.service.client.federation import fetch_model, read_facts
+from federank.service.client.http import Client
 from federank.service.server.families.ratings import DEVICE_SETTINGS, suggests
+from federank.service.simulated_clients.methods import RatingDevices
+from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
+from federank.service.simulated_clients.rehearsal import Plan
 
 # Engines and server add the same numbers in another order; factors are of size one.
 TOLERANCE = 2e-5

@@ -7,18 +7,18 @@ from tests.service.device.worlds import served
 from tests.service.fleet.test_ratings import AS_PUBLISHED, ITEMS, PEOPLE, RATES, ROUND, flags, people, play, written
 from tests.service.helper.helpers import ThreadedHelper
 
-from federank.cli.serve.command import _tell_of_promise
-from federank.engines.ratings import reference
-from federank.engines.ratings.federation import RatingFederation
+from federank.cli.serve import _tell_of_promise
 from federank.errors import SettingError
-from federank.protocol.ratings.federations import RatingFederationSettings, SVDPlusPlusFederationSettings
-from federank.service.device.requests.client import Client
-from federank.service.device.requests.federation import fetch_model
-from federank.service.fleet.processes import Rehearsal, fetch_federation, rehearse
-from federank.service.fleet.rehearsal import Plan
-from federank.service.server.federation.opening import Demand, open_store
-from federank.service.server.sums.agreeing import SumsDemand
-from federank.service.verifying import Servers, verify
+from federank.methods.fedrec import reference
+from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings
+from federank.methods.fedrec.simulation import RatingFederation
+from federank.service.client.federation import fetch_model
+from federank.service.client.http import Client
+from federank.service.server.bootstrap import Demand, open_store
+from federank.service.server.secure_config import SumsDemand
+from federank.service.simulated_clients.processes import Rehearsal, fetch_federation, rehearse
+from federank.service.simulated_clients.rehearsal import Plan
+from federank.service.verification import Servers, verify
 
 SETTINGS = {"factors": 4, "initial_range": 0.5, "seed": 3} | AS_PUBLISHED
 ROUNDS = 4

@@ -12,15 +12,14 @@ import numpy as np
 from tests.forked import typed
 from tests.protocol.sums.worlds import LEADER, LENGTH, MODEL, STAGE, charter, messages, uploads
 
-from federank.protocol.sums.asking import SIGNATURE_HEADER, Terms, encode_reports, sign_request
-from federank.protocol.sums.identities import public_key_of
-from federank.protocol.sums.offer import read_offer
-from federank.protocol.sums.upload import report_of
-from federank.service.helper.app import HelperApp
+from federank.secagg.exchange import SIGNATURE_HEADER, Terms, encode_reports, sign_request
+from federank.secagg.keys import public_key_of
+from federank.secagg.round_config import read_offer
+from federank.secagg.upload import report_of
+from federank.service.helper.process import HelperApp
+from federank.service.helper.rounds import HelperSettings
 from federank.service.helper.service import open_helper
-from federank.service.helper.settings import HelperSettings
-from federank.service.server.http.connections import ConnectionLimits
-from federank.service.server.http.listening import bind, uvicorn_server
+from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server
 from federank.service.server.logs import Log
 
 ORIGIN = "https://helper.example"

@@ -14,12 +14,12 @@ from tests.service.federations import in_a_loop
 from tests.service.helper.helpers import HelperProcess, Leader, Played, helping
 
 from federank.errors import SettingError
-from federank.protocol.sums.asking import decode_answer
-from federank.protocol.sums.identities import new_private_key, public_key_of
-from federank.protocol.sums.offer import read_offer
-from federank.protocol.sums.rounding import centred
+from federank.secagg.exchange import decode_answer
+from federank.secagg.keys import new_private_key, public_key_of
+from federank.secagg.ring import centred
+from federank.secagg.round_config import read_offer
 from federank.service.helper import rounds, store
-from federank.service.helper.round_keys import RoundKeys, refuse_a_disk
+from federank.service.helper.store import RoundKeys, refuse_a_disk
 
 
 class Crash(BaseException):

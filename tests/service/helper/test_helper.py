@@ -9,14 +9,12 @@ from tests.protocol.sums.worlds import LENGTH
 from tests.service.federations import in_a_loop
 from tests.service.helper.helpers import ORIGIN, Leader, Played, helping
 
-from federank.protocol.sums.answer import set_digest
-from federank.protocol.sums.asking import decode_answer
-from federank.protocol.sums.identities import fingerprint, follow, new_private_key, public_key_of
-from federank.protocol.sums.offer import read_offer
-from federank.protocol.sums.records import read_record, sum_digest
-from federank.protocol.sums.rounding import centred
+from federank.secagg.exchange import decode_answer, read_record, set_digest, sum_digest
+from federank.secagg.keys import fingerprint, follow, new_private_key, public_key_of
+from federank.secagg.ring import centred
+from federank.secagg.round_config import read_offer
+from federank.service.helper.rounds import HelperSettings
 from federank.service.helper.service import open_helper
-from federank.service.helper.settings import HelperSettings
 from federank.service.server.logs import Log
 
 
@@ -165,7 +163,7 @@ async def test_a_stranger_cannot_ask_for_a_leader(sqlite_store, tmp_path):
 
 
 async def _signature(leader, path):
-    from federank.protocol.sums.asking import sign_request
+    from federank.secagg.exchange import sign_request
 
     return sign_request(leader.private, path, b"")
 
@@ -197,7 +195,7 @@ async def test_a_charter_of_another_helper_is_refused(sqlite_store, tmp_path):
 
 def spoilt_requests(leader, played):
     """Requests that are not of the protocol, with what is answered."""
-    from federank.protocol.sums.asking import encode_reports
+    from federank.secagg.exchange import encode_reports
 
     reports = encode_reports(played.reports)
     good = json.loads(terms_bytes())

@@ -7,12 +7,12 @@ from tests.protocol.sums.worlds import LENGTH, bytes_from, messages
 from tests.service.federations import in_a_loop
 from tests.service.helper.helpers import Leader, Played, helping
 
-from federank.protocol.sums.asking import decode_answer
-from federank.protocol.sums.charter import fields_of_check
-from federank.protocol.sums.norm_check.parameters import LIGHT
-from federank.protocol.sums.norm_check.preparing import accepts, decode_looks
-from federank.protocol.sums.norm_check.upload import checked_report, send_checked
-from federank.protocol.sums.rounding import centred
+from federank.secagg.config import fields_of_check
+from federank.secagg.exchange import decode_answer
+from federank.secagg.proof.parameters import LIGHT
+from federank.secagg.proof.preparing import accepts, decode_looks
+from federank.secagg.proof.upload import checked_report, send_checked
+from federank.secagg.ring import centred
 
 
 class Checked:

@@ -2,8 +2,8 @@
 
 import sys
 
-from federank.data.city.city import city
-from federank.service.neighbourhood import live
+from federank.data.synthetic import city
+from federank.service.demo import live
 
 if __name__ == "__main__":
     address, people, rounds, *rate = sys.argv[1:]

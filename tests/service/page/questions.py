@@ -6,15 +6,12 @@ sum of products once, Python after every step, so that a vector that moved 132 t
 
 import numpy as np
 
-from federank.protocol.draws import USER_FACTORS, words_wrap_around
-from federank.protocol.initial import normal_rows
-from federank.protocol.ledger import Ledger
-from federank.protocol.messages import Broadcast, Private
-from federank.protocol.pairs.computation import compute
-from federank.protocol.pairs.home import home_vector
-from federank.protocol.pairs.recipes import FPLSettings, own_triples, recipe_for
-from federank.protocol.pairs.transmission import share
-from federank.protocol.policies.policy import Policy, outward
+from federank.federation.rng import USER_FACTORS, normal_rows, words_wrap_around
+from federank.federation.wire import Broadcast, Private
+from federank.methods.fpl.method import compute, home_vector, share
+from federank.methods.fpl.settings import FPLSettings, own_triples, recipe_for
+from federank.privacy.ledger import Ledger
+from federank.privacy.policy import Policy, outward
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 ITEMS, SEED, USER = 60, 11, 2_000_000_123

@@ -7,21 +7,21 @@ its addresses and the operator's token, and serves until it is told to stop.
 import json
 from pathlib import Path
 
-from federank.data.city.city import city
 from federank.data.films.films import films
 from federank.data.interactions import Interactions
-from federank.recommenders.methods.fpl import FPL
-from federank.recommenders.methods.frugal import Frugal
-from federank.service.joining import joining_facts
+from federank.data.synthetic import city
+from federank.methods.fpl.recommender import FPL
+from federank.methods.frugal.recommender import Frugal
+from federank.service.demo import joining_facts
+from federank.service.server.bootstrap import establish
 from federank.service.server.families.registry import FAMILIES
-from federank.service.server.federation.establishing import establish
 from federank.service.server.http import app
 from federank.service.server.processes import Serving, bind, serve
+from federank.service.server.secure_config import SumsDemand
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store.database import Database
+from federank.service.server.store.queries import put_fact
 from federank.service.server.store.schema import create_tables
-from federank.service.server.store.statements.facts import put_fact
-from federank.service.server.sums.agreeing import SumsDemand
 
 
 def world(options):

@@ -14,10 +14,10 @@ from tests.service.page.browsing import PATIENCE, Visitor, serving
 from tests.service.page.conftest import LANGUAGES
 from tests.service.page.questions import POLICIES, assert_same_rounds, question_of_rounds
 
-from federank.protocol.messages import Broadcast
-from federank.protocol.pairs.home import home_vector
-from federank.protocol.pairs.recipes import FPLSettings, recipe_for
-from federank.protocol.policies.policy import Policy, outward
+from federank.federation.wire import Broadcast
+from federank.methods.fpl.method import home_vector
+from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.privacy.policy import Policy, outward
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.service.page.browsing import ARRIVED, PATIENCE, serving
 
-from federank.protocol.messages import Broadcast, encode
+from federank.federation.wire import Broadcast, encode
 
 pytestmark = pytest.mark.slow
 

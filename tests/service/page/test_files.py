@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from federank.service.server.http.assets import read_assets
+from federank.service.server.http.app import read_assets
 
 PAGE = Path(__file__).parents[3] / "src" / "federank" / "service" / "page"
 SCRIPTS = sorted(PAGE.rglob("*.js"))

@@ -7,9 +7,9 @@ from tests.service.page.browsing import PATIENCE, serving
 from tests.service.page.questions import CLOSE
 from tests.service.page.test_faults import assert_told_once
 
-from federank.models.squares import Objective, gram_matrix, pulls, solve_person
-from federank.protocol.squares.codec import decode_squares_broadcast, decode_squares_update
-from federank.protocol.squares.messages import rows_of
+from federank.methods.frugal.method import rows_of
+from federank.methods.frugal.objective import Objective, gram_matrix, pulls, solve_person
+from federank.methods.frugal.wire import decode_squares_broadcast, decode_squares_update
 
 pytestmark = pytest.mark.slow
 

@@ -24,8 +24,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.service.page.browsing import Visitor, browsing
 
-from federank.service.joining import code_lines, code_rows
-from federank.service.neighbourhood import CLIENTS
+from federank.service.demo import CLIENTS, code_lines, code_rows
 from federank.service.server.tickets import use_of
 
 ROOT = Path(__file__).parents[3]
@@ -61,7 +60,7 @@ class Demo:
         [found] = [
             int(process)
             for process, parent, arguments in rows
-            if int(parent) == self.process.pid and "federank.service.neighbourhood" in arguments
+            if int(parent) == self.process.pid and "federank.service.demo" in arguments
         ]
         return found
 

@@ -10,13 +10,12 @@ from tests.protocol.sums.norm_check.vectors import FILE
 from tests.protocol.sums.worlds import LENGTH, bytes_from, messages, offer, sealed_with
 from tests.service.page.test_sums import ask, pair  # noqa: F401
 
-from federank.protocol.sums.identities import new_private_key
-from federank.protocol.sums.masks import KeyStream
-from federank.protocol.sums.norm_check.field import MODULUS
-from federank.protocol.sums.norm_check.parameters import Parameters
-from federank.protocol.sums.norm_check.upload import decode_checked, encode_checked, make_checked_upload
-from federank.protocol.sums.rounding import C_INT
-from federank.protocol.sums.upload import new_secrets
+from federank.secagg.keys import new_private_key
+from federank.secagg.proof.field import MODULUS
+from federank.secagg.proof.parameters import Parameters
+from federank.secagg.proof.upload import decode_checked, encode_checked, make_checked_upload
+from federank.secagg.ring import C_INT, KeyStream
+from federank.secagg.upload import new_secrets
 
 
 def in_hex(number):

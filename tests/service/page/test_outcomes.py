@@ -9,8 +9,8 @@ from tests.service.page.browsing import PATIENCE, serving
 from tests.service.page.conftest import PAGE
 from tests.service.page.conversing import conversing
 
-from federank.service.device.outcomes import wait_after
-from federank.service.device.state import Upload
+from federank.service.client.client import wait_after
+from federank.service.client.state import Upload
 
 FEW = {"target": 2, "minimum": 2, "over_selection": 1.0}
 SHORT, LONG = FEW | {"deadline": 1.0}, FEW | {"deadline": 600.0}

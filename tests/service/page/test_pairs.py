@@ -27,13 +27,13 @@ from tests.service.page.questions import (
 )
 from tests.service.page.test_faults import rest
 
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.ledger import Ledger
-from federank.protocol.messages import decode_update
-from federank.protocol.pairs.computation import NO_BITS, Draw, Profile, draw_pair
-from federank.protocol.policies.policy import Policy, outward
-from federank.service.device.methods.method import Model, Person, RoundVector
-from federank.service.device.methods.pairs import PAIRS, settings_of
+from federank.federation.rng import words_wrap_around
+from federank.federation.wire import decode_update
+from federank.methods.fpl.method import NO_BITS, Draw, Profile, draw_pair
+from federank.privacy.ledger import Ledger
+from federank.privacy.policy import Policy, outward
+from federank.service.client.methods.method import Model, Person, RoundVector
+from federank.service.client.methods.pairs import PAIRS, settings_of
 
 FACTORS = 3
 FEW, USUAL, MOST = 1, 12, 20

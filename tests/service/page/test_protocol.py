@@ -20,10 +20,9 @@ from tests.service.page.questions import (
 )
 
 from federank.errors import BadMessage
-from federank.models.bpr import slope
-from federank.protocol.draws import USER_FACTORS, absent_item, below, words, words_wrap_around
-from federank.protocol.initial import normal_rows
-from federank.protocol.messages import Broadcast, Update, decode_broadcast, encode
+from federank.federation.rng import USER_FACTORS, absent_item, below, normal_rows, words, words_wrap_around
+from federank.federation.wire import Broadcast, Update, decode_broadcast, encode
+from federank.methods.fpl.bpr import slope
 
 
 def test_the_generator_gives_the_same_words(ask):

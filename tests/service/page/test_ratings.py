@@ -10,17 +10,27 @@ import pytest
 from tests.service.page.questions import CLOSE
 
 from federank.errors import BadMessage
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.ratings.codec import RatingRows, decode_rating_rows, encode_rating_rows
-from federank.protocol.ratings.computation import compute_ratings
-from federank.protocol.ratings.federations import RatingFederationSettings, SVDPlusPlusFederationSettings
-from federank.protocol.ratings.home import HOME_PULL, beside_of, solved_taste
-from federank.protocol.ratings.messages import RatingBroadcast, RatingPrivate, RatingUpdate, encode_rating_message
-from federank.protocol.ratings.recipes import rating_recipe
-from federank.protocol.ratings.sums import dense_gradients
-from federank.protocol.ratings.transmission import share_ratings
-from federank.protocol.ratings.virtual import virtual_items
-from federank.service.device.methods.ratings import first_vector
+from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.method import (
+    HOME_PULL,
+    beside_of,
+    compute_ratings,
+    share_ratings,
+    solved_taste,
+    virtual_items,
+)
+from federank.methods.fedrec.settings import RatingFederationSettings, SVDPlusPlusFederationSettings, rating_recipe
+from federank.methods.fedrec.wire import (
+    RatingBroadcast,
+    RatingPrivate,
+    RatingRows,
+    RatingUpdate,
+    decode_rating_rows,
+    dense_gradients,
+    encode_rating_message,
+    encode_rating_rows,
+)
+from federank.service.client.methods.ratings import first_vector
 
 ITEMS, FACTORS, SEED, USER = 60, 5, 11, 2_000_000_123
 STARS = {2: 5, 3: 1, 8: 4, 21: 3, 34: 5, 55: 2, 58: 4}

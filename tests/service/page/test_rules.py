@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from federank.protocol.pairs.home import HOME_STEPS
-from federank.service.device import rules
+from federank.methods.fpl.method import HOME_STEPS
+from federank.service.client import rules
 
 PAGE = Path(rules.__file__).parents[1] / "page"
 

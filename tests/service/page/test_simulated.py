@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.service.page.browsing import PATIENCE
 
 from federank.service.server.store.database import Database
-from federank.service.server.store.statements.facts import put_fact
+from federank.service.server.store.queries import put_fact
 
 pytestmark = pytest.mark.slow
 

@@ -9,19 +9,24 @@ import pytest
 from tests.service.page.questions import CLOSE
 
 from federank.errors import BadMessage
-from federank.models.squares import Objective, gram_matrix
-from federank.protocol.policies.policy import Outward
-from federank.protocol.squares.codec import (
+from federank.methods.frugal.method import (
+    SquaresPrivate,
+    SquaresUpdate,
+    compute_squares,
+    dense,
+    make_squares_broadcast,
+    rows_of,
+    send,
+)
+from federank.methods.frugal.objective import Objective, gram_matrix
+from federank.methods.frugal.settings import SquaresSettings, squares_recipe
+from federank.methods.frugal.wire import (
     decode_squares_broadcast,
     decode_squares_update,
     encode_squares_broadcast,
     encode_squares_update,
 )
-from federank.protocol.squares.computation import compute_squares
-from federank.protocol.squares.distribution import make_squares_broadcast
-from federank.protocol.squares.messages import SquaresPrivate, SquaresUpdate, dense, rows_of
-from federank.protocol.squares.recipes import SquaresSettings, squares_recipe
-from federank.protocol.squares.transmission import send
+from federank.privacy.policy import Outward
 
 ITEMS, FACTORS = 90, 12
 PROFILE = np.array([0, 3, 4, 17, 40, 41, 77, 89], dtype=np.int32)

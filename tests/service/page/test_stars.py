@@ -9,10 +9,10 @@ from playwright.sync_api import expect
 from tests.rated_worlds import two_opinions
 from tests.service.page.browsing import PATIENCE, Visitor, serving
 
-from federank.protocol.ratings.codec import decode_rating_update
-from federank.protocol.ratings.home import HOME_PULL, beside_of, solved_taste
-from federank.service.fleet.processes import Rehearsal, rehearse
-from federank.service.fleet.rehearsal import Plan
+from federank.methods.fedrec.method import HOME_PULL, beside_of, solved_taste
+from federank.methods.fedrec.wire import decode_rating_update
+from federank.service.simulated_clients.processes import Rehearsal, rehearse
+from federank.service.simulated_clients.rehearsal import Plan
 
 pytestmark = pytest.mark.slow
 

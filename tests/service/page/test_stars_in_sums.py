@@ -8,9 +8,9 @@ from tests.service.helper.helpers import HelperProcess
 from tests.service.page.browsing import PATIENCE, Visitor, serving
 from tests.service.page.test_stars import FACTORS, FILMS, NOUN, rate
 
-from federank.protocol.sums.norm_check.parameters import FULL
-from federank.protocol.sums.norm_check.upload import checked_bytes
-from federank.service.verifying import Servers, verify
+from federank.secagg.proof.parameters import FULL
+from federank.secagg.proof.upload import checked_bytes
+from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
 

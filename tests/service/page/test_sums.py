@@ -22,22 +22,23 @@ from tests.service.page.conftest import PAGE
 from tests.service.page.conversing import conversing
 
 from federank.errors import BadMessage
-from federank.protocol.accountant import epsilon_of_mu, mu_of_noise
-from federank.protocol.squares.private.single import directions_at_home, one_message
-from federank.protocol.sums.answer import standing, sum_of_masks
-from federank.protocol.sums.canonical import canonical, digest, read_canonical
-from federank.protocol.sums.charter import charter_from, fields_of_check
-from federank.protocol.sums.identities import (
+from federank.methods.frugal.private import directions_at_home, one_message
+from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
+from federank.secagg.canonical import canonical, digest, read_canonical
+from federank.secagg.config import charter_from, fields_of_check
+from federank.secagg.exchange import ABANDONED, RoundRecord, read_record, sign_record, standing, sum_of_masks
+from federank.secagg.keys import (
     fingerprint,
     new_private_key,
+    open_with,
     private_key,
     public_key_of,
     sign,
     sign_successor,
     verify,
 )
-from federank.protocol.sums.masks import mask
-from federank.protocol.sums.offer import (
+from federank.secagg.ring import C_INT, centred, mask, round_message
+from federank.secagg.round_config import (
     CLOCKS_APART,
     check_offer,
     model_digest,
@@ -45,10 +46,7 @@ from federank.protocol.sums.offer import (
     read_offer,
     sign_offer,
 )
-from federank.protocol.sums.records import ABANDONED, RoundRecord, read_record, sign_record
-from federank.protocol.sums.rounding import C_INT, centred, round_message
-from federank.protocol.sums.sealing import open_with
-from federank.protocol.sums.upload import decode_upload, encode_upload, make_upload, new_secrets, report_of
+from federank.secagg.upload import decode_upload, encode_upload, make_upload, new_secrets, report_of
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from tests.service.helper.helpers import HelperProcess
 from tests.service.page.browsing import PATIENCE, Visitor, serving
 from tests.service.page.conftest import LANGUAGES
 
-from federank.protocol.accountant import epsilon_of_mu, mu_of_noise
-from federank.protocol.sums.norm_check.parameters import FULL
-from federank.protocol.sums.norm_check.upload import HEADER_BYTES, checked_bytes
-from federank.service.verifying import Servers, verify
+from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
+from federank.secagg.proof.parameters import FULL
+from federank.secagg.proof.upload import HEADER_BYTES, checked_bytes
+from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.service.page.browsing import PATIENCE, Server, Visitor
 from tests.service.page.conftest import PAGE
 
-from federank.service.server.http.assets import read_assets
+from federank.service.server.http.app import read_assets
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import time
 import httpx
 from tests.service.federations import some_update
 
-from federank.protocol.messages import encode
+from federank.federation.wire import encode
 
 
 class Persistent(threading.Thread):

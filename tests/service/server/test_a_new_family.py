@@ -13,20 +13,18 @@ import pytest
 from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_world, stored
 
 from federank.errors import BadMessage, ModelError, StoreError
-from federank.protocol.wire import check_values, decode_parts, encode_parts
+from federank.federation.wire import check_values, decode_parts, encode_parts
+from federank.service.server.bootstrap import Demand, establish, open_store
+from federank.service.server.config import read_charter
 from federank.service.server.families.family import Family, Form, Kind
 from federank.service.server.families.registry import FAMILIES
-from federank.service.server.federation.charter import read_charter
-from federank.service.server.federation.establishing import establish
-from federank.service.server.federation.opening import Demand, open_store
-from federank.service.server.federation.published import Content
 from federank.service.server.logs import Log
+from federank.service.server.model_versions import Content
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store import versions
 from federank.service.server.store.database import Database
-from federank.service.server.store.restoring import jump_ahead
 from federank.service.server.store.schema import create_tables
-from federank.service.server.store.versions import model_to_fold, newest_model
+from federank.service.server.store.versions import jump_ahead, model_to_fold, newest_model
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@ import pytest
 from tests.service.federations import FACTORS, PATIENT, in_a_loop, same_bits, serving
 
 from federank.data.interactions import Interactions
-from federank.protocol.defences import PAIRS_DEFENCES, Rows, defend
-from federank.protocol.messages import Update
+from federank.federation.defences import PAIRS_DEFENCES, Rows, defend
+from federank.federation.wire import Update
 from federank.service.server.families.registry import FAMILIES
 from federank.service.server.service import defences_of
 from federank.service.server.settings import TrustSettings

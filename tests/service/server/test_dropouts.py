@@ -6,7 +6,7 @@ import pytest
 from tests.service.federations import PATIENT, in_a_loop, serving, some_update
 from tests.service.server.test_few_messages import few
 
-from federank.service.server import dispatcher
+from federank.service.server import selection as dispatcher
 
 pytestmark = pytest.mark.slow
 

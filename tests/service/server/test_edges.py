@@ -16,8 +16,7 @@ import pytest
 from tests.service.federations import PATIENT, Served, establish_small, in_a_loop, serving
 from tests.service.server.test_limits import exchange, on_a_socket, told
 
-from federank.service.server.http.connections import MOST_HEAD, MOST_URL, proxies_of
-from federank.service.server.http.tls import self_signed
+from federank.service.server.http.listening import MOST_HEAD, MOST_URL, proxies_of, self_signed
 from federank.service.server.logs import Log
 from federank.service.server.processes import Serving, _plain, serving_from
 from federank.service.server.settings import TrustSettings

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 from tests.service.federations import PATIENT, in_a_loop, serving, stored
 
 from federank.cli import federank
-from federank.service.server.http.rate_limits import TokenBuckets
+from federank.service.server.http.limits import TokenBuckets
 
 ADMIN = "/admin/api/v1"
 
@@ -59,8 +59,8 @@ def test_the_commands_ask_for_what_they_need():
 def test_a_device_brings_its_invitation():
     from tests.service.device.worlds import scripted_federation
 
-    from federank.service.device.requests.client import Client
-    from federank.service.device.requests.federation import register
+    from federank.service.client.federation import register
+    from federank.service.client.http import Client
 
     bodies = []
     with scripted_federation() as federation:

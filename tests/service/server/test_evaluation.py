@@ -2,9 +2,9 @@
 
 from tests.service.federations import PATIENT, in_a_loop, same_bits, serving, some_update, stored
 
-from federank.service.server.store import hits
+from federank.service.server.store import evaluation as hits
 from federank.service.server.store.database import Database
-from federank.service.server.store.hits import Judged, fallen, judged_versions, keep_hit, pooled, told
+from federank.service.server.store.evaluation import Judged, fallen, judged_versions, keep_hit, pooled, told
 
 ONE = {"target": 1} | PATIENT
 

@@ -9,28 +9,21 @@ from tests.service.federations import ITEMS, PATIENT, in_a_loop, serving, small_
 import federank as fr
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
-from federank.protocol.frugal import FrugalSettings
-from federank.protocol.policies.policy import Outward
-from federank.protocol.squares.aggregation import SquaresShared, first_shared
-from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update
-from federank.protocol.squares.computation import compute_squares
-from federank.protocol.squares.distribution import published
-from federank.protocol.squares.messages import SquaresPrivate, SquaresUpdate
-from federank.protocol.squares.recipes import squares_recipe
-from federank.protocol.squares.transmission import message_norm, send
+from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.method import SquaresPrivate, SquaresUpdate, compute_squares, message_norm, published, send
+from federank.methods.frugal.server_update import SquaresShared, first_shared
+from federank.methods.frugal.settings import squares_recipe
+from federank.methods.frugal.wire import decode_squares_broadcast, encode_squares_update
+from federank.privacy.policy import Outward
+from federank.service.server.bootstrap import Demand, establish, open_store, renew_admin_token
 from federank.service.server.families import squares
 from federank.service.server.families.squares import SQUARES
-from federank.service.server.federation.establishing import establish, renew_admin_token
-from federank.service.server.federation.opening import Demand, open_store
-from federank.service.server.federation.published import first_model
+from federank.service.server.model_versions import first_model
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.restoring import jump_ahead
+from federank.service.server.store.queries import close_round, enrol, grant, open_round
 from federank.service.server.store.schema import create_tables
-from federank.service.server.store.statements.devices import enrol
-from federank.service.server.store.statements.grants import grant
-from federank.service.server.store.statements.rounds import close_round, open_round
-from federank.service.server.store.versions import model_to_fold
+from federank.service.server.store.versions import jump_ahead, model_to_fold
 from federank.service.server.tickets import make_ticket
 
 FACTORS = 4
@@ -370,8 +363,8 @@ async def test_an_exported_federation_of_few_messages_is_a_model_that_recommends
 
     from safetensors.numpy import load
 
-    from federank.recommenders.stored.model_folder import load_model
-    from federank.service.operator.export import recommender_of
+    from federank.methods.model_folder import load_model
+    from federank.service.operator import recommender_of
 
     few(store, {"target": 2})
     database = Database(store)

@@ -23,24 +23,21 @@ from tests.service.server.test_operating import ask, play
 
 from federank.data.interactions import Interactions
 from federank.errors import SettingError
-from federank.protocol.messages import decode_broadcast
-from federank.protocol.policies.policy import Outward
-from federank.protocol.squares.codec import decode_squares_broadcast, encode_squares_update
-from federank.protocol.squares.computation import compute_squares
-from federank.protocol.squares.messages import SquaresPrivate
-from federank.protocol.squares.recipes import squares_recipe
-from federank.protocol.squares.transmission import send
-from federank.service.operator.export import recommender_of
+from federank.federation.wire import decode_broadcast
+from federank.methods.frugal.method import SquaresPrivate, compute_squares, send
+from federank.methods.frugal.settings import squares_recipe
+from federank.methods.frugal.wire import decode_squares_broadcast, encode_squares_update
+from federank.privacy.policy import Outward
+from federank.service.operator import recommender_of
+from federank.service.server.bootstrap import Demand, open_store, renew_admin_token
 from federank.service.server.families.squares import SQUARES
-from federank.service.server.federation.establishing import renew_admin_token
-from federank.service.server.federation.growing import begins_with, checked_items
-from federank.service.server.federation.opening import Demand, open_store
+from federank.service.server.growing import begins_with, checked_items
 from federank.service.server.logs import Log
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
-from federank.service.server.store.actions import all_actions, is_unbroken
 from federank.service.server.store.database import Database
 from federank.service.server.store.versions import model_to_fold
+from federank.service.server.store.writer import all_actions, is_unbroken
 
 NEW = [
     {"id": "new-0", "title": "The first new one", "categories": ["Museum"]},

@@ -8,15 +8,15 @@ from tests.service.federations import PATIENT, in_a_loop, serving, some_update, 
 from tests.service.server.sums.federations import HISTORIES, LEAST, federation, prepared_upload
 
 from federank.data.interactions import Interactions
+from federank.service.server.bootstrap import establish
 from federank.service.server.families.registry import FAMILIES
-from federank.service.server.federation.establishing import establish
-from federank.service.server.federation.signals import Extent, extent_of
 from federank.service.server.health import ATTENTION, FAILING, LEVELS, OK, HealthInputs, health_of
+from federank.service.server.model_versions import Extent, extent_of
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.recent import RECENT, RecentRounds, note_refused_aggregate, recent_rounds
+from federank.service.server.store.evaluation import RECENT, RecentRounds, note_refused_aggregate, recent_rounds
+from federank.service.server.store.queries import close_round, open_round
 from federank.service.server.store.schema import create_tables
-from federank.service.server.store.statements.rounds import close_round, open_round
 from federank.service.server.store.versions import model_to_fold, publish
 
 FOLDED, DISCARDED = False, True

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from tests.service.federations import FACTORS, PATIENT, in_a_loop, serving
 
-from federank.audit.poisoning.pairs import LIES, Lie
 from federank.data.interactions import Interactions
-from federank.protocol.draws import words_wrap_around
-from federank.protocol.messages import Broadcast, Private
-from federank.protocol.pairs.computation import compute
-from federank.protocol.pairs.recipes import FPLSettings, recipe_for
-from federank.protocol.pairs.transmission import share
+from federank.federation.rng import words_wrap_around
+from federank.federation.wire import Broadcast, Private
+from federank.methods.fpl.method import compute, share
+from federank.methods.fpl.poisoning import LIES, Lie
+from federank.methods.fpl.settings import FPLSettings, recipe_for
 
 ITEMS, HONEST, LIARS, ROUNDS, TRIPLES = 120, 12, 2, 6, 20
 TARGET = ITEMS - 1  # in nobody's history

@@ -4,9 +4,7 @@ import pytest
 from tests.service.federations import PATIENT, establish_small, in_a_loop, serving, some_update
 
 from federank.service.server.store.database import Database
-from federank.service.server.store.statements.devices import enrol, leave, tallies
-from federank.service.server.store.statements.grants import grant
-from federank.service.server.store.statements.rounds import close_round, open_round
+from federank.service.server.store.queries import close_round, enrol, grant, leave, open_round, tallies
 from federank.service.server.tickets import make_ticket
 
 

@@ -21,15 +21,14 @@ from tests.service.federations import (
 )
 
 from federank.cli import federank
-from federank.recommenders.stored.model_folder import load_model
+from federank.methods.model_folder import load_model
 from federank.service.server.families.pairs import PAIRS
-from federank.service.server.federation.published import first_model, lowest_rows
+from federank.service.server.model_versions import first_model, lowest_rows
 from federank.service.server.store import versions as store_versions
-from federank.service.server.store.actions import all_actions, is_unbroken, note_action
 from federank.service.server.store.database import Database
-from federank.service.server.store.rollback import kept_versions, roll_back
-from federank.service.server.store.statements.rounds import close_round, open_round
-from federank.service.server.store.versions import model_at, model_to_fold, publish
+from federank.service.server.store.queries import close_round, open_round
+from federank.service.server.store.versions import kept_versions, model_at, model_to_fold, publish, roll_back
+from federank.service.server.store.writer import all_actions, is_unbroken, note_action
 
 ADMIN = "/admin/api/v1"
 ONE = {"target": 1} | PATIENT
@@ -264,7 +263,7 @@ def test_the_commands_of_an_operator_work_on_a_running_federation(tmp_path):
 async def test_an_exported_model_starts_a_new_federation_and_is_judged_as_devices_would_be(sqlite_store, tmp_path):
     from federank.data.splits import split_random
     from federank.evaluation.evaluate import evaluate
-    from federank.service.operator.export import recommender_of
+    from federank.service.operator import recommender_of
 
     async with serving(sqlite_store, ONE) as running:
         await play(running, 3)
@@ -322,7 +321,7 @@ async def test_the_overview_tells_when_rounds_ended_and_how_many_devices_there_w
 
 
 def test_addresses_are_counted_by_what_one_network_gives_out():
-    from federank.service.server.http.rate_limits import Ranges, range_of
+    from federank.service.server.http.limits import Ranges, range_of
 
     assert range_of("203.0.113.7") == range_of("203.0.113.250") != range_of("203.0.114.7")
     assert range_of("2001:db8:1:2::3") == range_of("2001:db8:1:ff::1") != range_of("2001:db8:2::1")

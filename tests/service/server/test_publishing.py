@@ -5,10 +5,10 @@ import pytest
 
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage
-from federank.service.device.methods.registry import METHOD_OF
+from federank.service.client.methods.registry import METHOD_OF
+from federank.service.server.config import why_unreadable
 from federank.service.server.families.registry import FAMILIES
-from federank.service.server.federation.charter import why_unreadable
-from federank.service.server.federation.published import first_model
+from federank.service.server.model_versions import first_model
 
 ITEMS = 30
 

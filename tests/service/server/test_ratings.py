@@ -11,19 +11,17 @@ from tests.service.federations import PATIENT, Device, in_a_loop, serving
 
 import federank as fr
 from federank.errors import DataError, ModelError, SettingError
-from federank.protocol.ratings.codec import decode_rating_rows
-from federank.protocol.ratings.federations import RatingFederationSettings
-from federank.protocol.ratings.home import solved_taste
-from federank.protocol.ratings.messages import RatingUpdate, encode_rating_message
+from federank.methods.fedrec.method import solved_taste
+from federank.methods.fedrec.settings import RatingFederationSettings
+from federank.methods.fedrec.wire import RatingUpdate, decode_rating_rows, encode_rating_message
+from federank.service.server.bootstrap import Demand, establish, open_store
 from federank.service.server.families.family import Promise
 from federank.service.server.families.ratings import PMF, SVDPP, first_content, iteration_of, judge, settle, summand
-from federank.service.server.federation.establishing import establish
-from federank.service.server.federation.opening import Demand, open_store
-from federank.service.server.federation.published import first_model
 from federank.service.server.logs import Log
+from federank.service.server.model_versions import first_model
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.hits import Judged, judged_versions
+from federank.service.server.store.evaluation import Judged, judged_versions
 from federank.service.server.store.schema import create_tables
 
 FACTORS, ITEMS = 3, 24

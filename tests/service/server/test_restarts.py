@@ -12,7 +12,7 @@ from tests.service.federations import Served, stored
 from tests.service.helper.helpers import HelperProcess, ThreadedHelper
 
 from federank.cli.helper import helper as helper_command
-from federank.cli.serve.command import serve as serve_command
+from federank.cli.serve import serve as serve_command
 
 DATA = "--data table.csv --users user --items item --ratings rating --times time --header --delimiter , --repeats first"
 DATA += " --item-file titles.csv --min-interactions 2 --k-core 2"

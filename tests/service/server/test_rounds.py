@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load
 from tests.service.federations import KEEP, PATIENT, in_a_loop, recomputed, same_bits, serving, some_update, stored
 
-from federank.protocol.messages import Update, encode
+from federank.federation.wire import Update, encode
 from federank.service.server import rounds
 
 
@@ -259,7 +259,7 @@ async def test_rounds_go_on_where_they_were_after_a_restart(store):
 @in_a_loop
 async def test_a_round_that_was_closed_but_not_folded_is_folded_by_whoever_comes_next(store):
     from federank.service.server.store.database import Database
-    from federank.service.server.store.statements.rounds import close_round
+    from federank.service.server.store.queries import close_round
 
     rounds = {"target": 9} | PATIENT
     async with serving(store, rounds, KEEP) as running:
@@ -277,7 +277,7 @@ async def test_a_round_that_was_closed_but_not_folded_is_folded_by_whoever_comes
 @in_a_loop
 async def test_a_restored_backup_gives_out_no_number_twice(store):
     from federank.service.server.store.database import Database
-    from federank.service.server.store.restoring import LEAP, jump_ahead
+    from federank.service.server.store.versions import LEAP, jump_ahead
 
     async with serving(store, {"target": 1} | PATIENT) as running:
         device = await running.device()

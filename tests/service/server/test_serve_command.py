@@ -17,7 +17,7 @@ from tests.service.federations import PATIENT, Device, Served, establish_small, 
 
 from federank.cli import federank
 from federank.errors import FedeRankError
-from federank.service.server.http.tls import TLSError, self_signed, server_context
+from federank.service.server.http.listening import TLSError, self_signed, server_context
 
 
 def refused(*flags):
@@ -167,7 +167,7 @@ def test_a_made_certificate_is_for_its_owner_alone_and_used_again(tmp_path):
 
 
 def test_a_made_certificate_whose_time_is_over_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("federank.service.server.http.tls.VALID_DAYS", -0.5)
+    monkeypatch.setattr("federank.service.server.http.listening.VALID_DAYS", -0.5)
     self_signed(tmp_path, ("localhost",))
     with pytest.raises(TLSError, match="was valid until"):
         self_signed(tmp_path, ("localhost",))

@@ -13,21 +13,26 @@ from hypothesis import strategies as st
 from tests.service.federations import ITEMS, establish_small, small_world, some_update
 
 from federank.errors import ModelError, SettingError
-from federank.protocol.messages import Update, encode
-from federank.protocol.pairs.recipes import FPLSettings, recipe_for
+from federank.federation.wire import Update, encode
+from federank.methods.fpl.settings import FPLSettings, recipe_for
+from federank.service.server.bootstrap import establish, renew_admin_token
+from federank.service.server.config import read_charter
 from federank.service.server.families.pairs import PAIRS, shortened
-from federank.service.server.federation.charter import read_charter
-from federank.service.server.federation.establishing import establish, renew_admin_token
-from federank.service.server.federation.published import Content, EncodedRows, Published, first_model
+from federank.service.server.model_versions import Content, EncodedRows, Published, first_model
 from federank.service.server.settings import RoundSettings, TrustSettings
 from federank.service.server.store import versions
-from federank.service.server.store.address import without_password
-from federank.service.server.store.database import Database, StoreAway, StoreError
+from federank.service.server.store.database import Database, StoreAway, StoreError, without_password
+from federank.service.server.store.queries import (
+    Upload,
+    bodies_in_order,
+    close_round,
+    count_reports,
+    enrol,
+    keep_upload,
+    open_round,
+    put_fact,
+)
 from federank.service.server.store.schema import SCHEMA, create_tables
-from federank.service.server.store.statements.devices import enrol
-from federank.service.server.store.statements.facts import put_fact
-from federank.service.server.store.statements.rounds import close_round, count_reports, open_round
-from federank.service.server.store.statements.uploads import Upload, bodies_in_order, keep_upload
 from federank.service.server.tickets import TICKET_BYTES, make_ticket, read_ticket
 
 KEY = b"k" * 32
@@ -251,7 +256,7 @@ def test_encoded_rows_are_made_once_and_kept_within_their_room():
 
 @pytest.mark.slow
 def test_the_first_model_is_the_one_of_a_simulation():
-    from federank.engines.pairs.federation import Federation
+    from federank.methods.fpl.simulation import Federation
 
     for biases in ("normal", "zero"):
         settings = FPLSettings(factors=5, seed=9, initial_biases=biases)
@@ -289,7 +294,7 @@ def test_a_server_cannot_follow_sizes_of_histories_it_does_not_know(sqlite_store
 
 @pytest.mark.slow
 def test_a_federation_starts_from_a_trained_model_by_the_ids_of_its_items(sqlite_store):
-    from federank.recommenders.methods.fpl import FPL
+    from federank.methods.fpl.recommender import FPL
 
     data = small_world()
     trained = FPL(factors=2, epochs=1).fit(data.take(data.items != 3).compact())

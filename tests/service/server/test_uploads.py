@@ -5,8 +5,8 @@ import pytest
 from tests.service.federations import ITEMS, KEEP, PATIENT, in_a_loop, serving, some_update
 
 from federank.errors import BadMessage
-from federank.protocol import messages
-from federank.protocol.messages import CheckedUpdate, Update, encode
+from federank.federation import wire as messages
+from federank.federation.wire import CheckedUpdate, Update, encode
 from federank.service.server.families.family import Form
 from federank.service.server.families.pairs import PAIRS, shortened
 

@@ -7,14 +7,13 @@ import pytest
 from tests.studies.small_results import all_lines, line
 
 from federank.errors import SettingError
-from federank.studies.figures.convergence import shared_beginning
-from federank.studies.figures.cost import pareto_front
-from federank.studies.figures.draw import draw_figures
-from federank.studies.figures.kinds import KINDS
+from federank.studies.figures.curves import shared_beginning
+from federank.studies.figures.draw import KINDS, draw_figures
 from federank.studies.figures.style import BLUE, THEME, themed
-from federank.studies.plan.wishes import wishes_of
-from federank.studies.results.line import read_line
-from federank.studies.results.rows import gather
+from federank.studies.figures.sweep import pareto_front
+from federank.studies.report_spec import wishes_of
+from federank.studies.results import read_line
+from federank.studies.rows import gather
 
 
 def pictures(*figures, lines=None, **wishes):

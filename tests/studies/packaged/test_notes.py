@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from federank.studies.plan.shelf import packaged
-from federank.studies.plan.wishes import wishes_of
+from federank.studies.report_spec import wishes_of
+from federank.studies.spec import packaged
 
 ROOT = Path(__file__).parents[3]
 NOTES = [

@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import poisson
 
 import federank as fr
-from federank.data.known.sets import KNOWN
+from federank.data.datasets import KNOWN
 from federank.data.splits import mirrored, split_temporal
 from federank.errors import DataError
-from federank.studies.plan.shelf import packaged
+from federank.studies.spec import packaged
 
 
 def as_in_the_papers(path):

@@ -4,8 +4,7 @@ import pytest
 from tests.studies.worlds import small_study
 
 from federank.errors import SettingError
-from federank.studies.plan.halving import rungs, within_chance
-from federank.studies.plan.plan import plan_study
+from federank.studies.plan import plan_study, rungs, within_chance
 
 HALVING = {"metric": "precision@5", "epochs": 9, "search": "halving"}
 

@@ -2,10 +2,10 @@ import pytest
 from tests.studies.worlds import small_data, small_study
 
 from federank.errors import BadSplit, DataError, SettingError
-from federank.studies.plan.plan import plan_study, run_that_tests
-from federank.studies.plan.study_file import as_study
-from federank.studies.results.line import Line
-from federank.studies.run.estimate import case_seconds
+from federank.studies.estimate import case_seconds
+from federank.studies.plan import plan_study, run_that_tests
+from federank.studies.results import Line
+from federank.studies.spec import as_study
 
 
 def identities(study):
@@ -170,8 +170,8 @@ def test_an_estimate_learns_from_runs_that_are_there(tmp_path):
 
 
 def test_every_packaged_study_can_be_read_and_planned_on_its_quick_form():
-    from federank.studies.plan.overrides import quick
-    from federank.studies.plan.shelf import packaged
+    from federank.studies.overrides import quick
+    from federank.studies.spec import packaged
 
     assert {"federank-table2", "fpl-table2", "fpl-table3", "fedrec-table2", "fedrec-cost"} <= set(packaged())
     for name, document in packaged().items():

@@ -1,11 +1,10 @@
 import pytest
 
-from federank.data.ways import Division
+from federank.data.splits import Division
 from federank.errors import BadFile, SettingError
-from federank.studies.plan.overrides import changed, quick, read_change, saying_what_changed
-from federank.studies.plan.ranges import crossed, points, several
-from federank.studies.plan.study_file import as_study, read_document
-from federank.studies.plan.toml_text import toml_text
+from federank.studies.overrides import changed, quick, read_change, saying_what_changed, toml_text
+from federank.studies.spec import as_study, read_document
+from federank.studies.vocabulary import crossed, points, several
 
 SMALL = {"data": ["city"], "model": [{"method": "popular"}]}
 

@@ -3,11 +3,11 @@
 import pytest
 from tests.studies.small_results import line
 
-from federank.studies.plan.wishes import Note, Published, Wishes
-from federank.studies.report.explanations import explanations
-from federank.studies.report.tables import Difference
-from federank.studies.results.line import read_line
-from federank.studies.results.rows import gather
+from federank.studies.report_spec import Note, Published, Wishes
+from federank.studies.results import read_line
+from federank.studies.rows import gather
+from federank.studies.run_tables import explanations
+from federank.studies.tables import Difference
 
 METRIC = "precision@10"
 

@@ -4,7 +4,7 @@ import pytest
 from tests.studies.small_results import line, results_folder
 
 from federank.errors import SettingError
-from federank.studies.report.report import make_report
+from federank.studies.report import make_report
 
 WISHES = """
 title = "What a round costs"

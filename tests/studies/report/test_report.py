@@ -8,9 +8,8 @@ import pytest
 from tests.studies.small_results import WISHES, all_lines, line, results_folder
 
 from federank.errors import BadFile, SettingError
-from federank.studies.report.report import make_report, write_report
-from federank.studies.results.line import Label
-from federank.studies.results.results import Results
+from federank.studies.report import make_report, write_report
+from federank.studies.results import Label, Results
 
 TABLES = WISHES.replace('[[figure]]\nkind = "f1-against-pi"\n', "")
 """The same wishes without the figure: drawing is most of a report's time."""

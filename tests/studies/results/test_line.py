@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.studies.small_results import line as told
 
-from federank.studies.results.line import (
+from federank.studies.results import (
     Label,
     Line,
     Point,

@@ -8,15 +8,14 @@ from tests.studies.small_results import results_folder
 
 from federank.errors import SettingError
 from federank.studies.figures.draw import draw_figures
-from federank.studies.figures.privacy.price import apart as moved_apart
-from federank.studies.figures.privacy.price import shapes_of
+from federank.studies.figures.privacy import apart as moved_apart
+from federank.studies.figures.privacy import shapes_of
 from federank.studies.figures.style import BLUE, PAPER
-from federank.studies.plan.wishes import FigureWish, Wishes
-from federank.studies.report.report import make_report, write_report
-from federank.studies.results.line import read_line
-from federank.studies.results.metric_words import words_of
-from federank.studies.results.priced import best_attack, seen_rows, with_losses
-from federank.studies.results.rows import gather
+from federank.studies.metric_words import words_of
+from federank.studies.report import make_report, write_report
+from federank.studies.report_spec import FigureWish, Wishes
+from federank.studies.results import read_line
+from federank.studies.rows import best_attack, gather, seen_rows, with_losses
 
 PRICES = """
 title = "Prices"

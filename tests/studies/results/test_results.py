@@ -5,8 +5,7 @@ import polars as pl
 import pytest
 
 from federank.errors import BadFile
-from federank.studies.results.line import Label, Line
-from federank.studies.results.results import Results
+from federank.studies.results import Label, Line, Results
 
 
 def line(identity, **facts):

@@ -5,10 +5,10 @@ from tests.studies.worlds import carried_out, small_study
 
 from federank.audit.audit import audit_model
 from federank.errors import SettingError
-from federank.recommenders.registry import audited_names, recommender_class
-from federank.studies.plan.audit import read_audit
-from federank.studies.plan.plan import plan_study, run_that_tests
-from federank.studies.plan.sources import part_of
+from federank.methods.registry import audited_names, recommender_class
+from federank.studies.plan import plan_study, run_that_tests
+from federank.studies.sources import part_of
+from federank.studies.vocabulary import read_audit
 
 ONCE = {"seeds": [1], "choose": {"best_epoch": False, "epochs": 2}}
 STICKY = {"factors": 4, "sharing": "sticky", "pi": 0.5}

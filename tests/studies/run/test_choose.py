@@ -1,9 +1,9 @@
 import pytest
 from tests.studies.worlds import small_study
 
-from federank.studies.plan.plan import plan_study
-from federank.studies.results.line import Line, Point
-from federank.studies.run.choose import Choice, NoChoice, best_of_sweep, choose, standing
+from federank.studies.plan import plan_study
+from federank.studies.results import Line, Point
+from federank.studies.run import Choice, NoChoice, best_of_sweep, choose, standing
 
 
 def told(case, curves, metric="precision@5"):

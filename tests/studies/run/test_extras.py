@@ -6,10 +6,9 @@ from tests.rated_worlds import rated_world
 
 import federank as fr
 from federank.errors import SettingError
-from federank.studies.figures.kinds import KINDS
-from federank.studies.plan.wishes import NEEDS, wanted_extras, wishes_of
-from federank.studies.run.extras import extras, largest_shares
-from federank.studies.run.item_updates import count_item_updates
+from federank.studies.figures.draw import KINDS
+from federank.studies.report_spec import NEEDS, wanted_extras, wishes_of
+from federank.studies.task import count_item_updates, extras, largest_shares
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ from tests.studies.worlds import carried_out, small_study
 
 from federank.errors import SettingError
 from federank.studies.figures.draw import draw_figures
-from federank.studies.plan.study_file import as_study
-from federank.studies.plan.wishes import wishes_of
-from federank.studies.report.finding import finding
-from federank.studies.results.line import read_line
-from federank.studies.results.metric_words import KNOWN
-from federank.studies.results.rows import gather
+from federank.studies.metric_words import KNOWN
+from federank.studies.report import finding
+from federank.studies.report_spec import wishes_of
+from federank.studies.results import read_line
+from federank.studies.rows import gather
+from federank.studies.spec import as_study
 
 ONCE = {"seeds": [1], "choose": {"best_epoch": False, "epochs": 2}}
 LIARS = {"attack": "loud", "aim": "push", "shares": [0.05, 0.1], "rounds": 4, "reports": 20}

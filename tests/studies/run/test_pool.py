@@ -10,10 +10,10 @@ import time
 import pytest
 from tests.studies.worlds import carried_out, content, small_data, small_study, with_pool
 
-from federank.studies.plan.plan import plan_study, run_that_tests
-from federank.studies.plan.toml_text import toml_text
-from federank.studies.results.results import Results
-from federank.studies.run.pool import Pool
+from federank.studies.overrides import toml_text
+from federank.studies.plan import plan_study, run_that_tests
+from federank.studies.pool import Pool
+from federank.studies.results import Results
 
 pytestmark = pytest.mark.slow
 

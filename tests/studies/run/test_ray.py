@@ -13,9 +13,9 @@ import pytest
 from tests.studies.worlds import carried_out, content, small_data, small_study
 from tests.two_nodes import TwoNodes
 
-from federank.engines.cluster.machines import LOCAL
 from federank.errors import SettingError
-from federank.studies.run.ray_executor import RayExecutor, environment
+from federank.simulation.cluster import LOCAL
+from federank.studies.ray_executor import RayExecutor, environment
 
 ROOT = Path(__file__).parents[3]
 
@@ -144,11 +144,11 @@ from tests.studies.run.test_ray import MODELS
 from tests.studies.worlds import Silent, small_study
 from tests.two_nodes import STORE
 
-from federank.engines.cluster.machines import LOCAL, ray_module
+from federank.simulation.cluster import LOCAL, ray_module
 from federank.errors import ClusterGone
-from federank.studies.run.ray_executor import RayExecutor
-from federank.studies.results.results import Results
-from federank.studies.run.run import carry_out_study
+from federank.studies.ray_executor import RayExecutor
+from federank.studies.results import Results
+from federank.studies.run import carry_out_study
 
 class Unlucky(Silent):
     def finished(self, line, *, ours):

@@ -9,11 +9,10 @@ from federank.data.loading import load
 from federank.data.splits import split_temporal
 from federank.errors import BadFile
 from federank.evaluation.evaluate import evaluate
-from federank.recommenders.methods.fpl import FPL
-from federank.studies.plan.halving import rungs, within_chance
-from federank.studies.results.line import line_as_json, read_line
-from federank.studies.results.results import Results
-from federank.studies.run.run import carry_out_study
+from federank.methods.fpl.recommender import FPL
+from federank.studies.plan import rungs, within_chance
+from federank.studies.results import Results, line_as_json, read_line
+from federank.studies.run import carry_out_study
 
 
 @pytest.fixture(scope="module")
@@ -200,8 +199,8 @@ def test_a_folder_of_another_study_is_refused(tmp_path):
 
 
 def test_data_that_changes_under_a_study_fails_its_runs(tmp_path):
-    from federank.studies.plan.plan import plan_study, run_that_tests
-    from federank.studies.run.task import carry_out
+    from federank.studies.plan import plan_study, run_that_tests
+    from federank.studies.task import carry_out
 
     case = plan_study(small_study(tmp_path)).cases[0]
     found = carry_out(replace(run_that_tests(case, {}, None, 1), fingerprint="0" * 32))
@@ -217,8 +216,8 @@ def test_lines_are_json_without_anything_that_is_no_number(done):
 
 
 def test_the_study_is_kept_as_it_was_run(tmp_path):
-    from federank.studies.plan.plan import plan_study
-    from federank.studies.plan.study_file import as_study, read_document
+    from federank.studies.plan import plan_study
+    from federank.studies.spec import as_study, read_document
 
     study = small_study(tmp_path)
     carried_out(study, tmp_path / "r")

@@ -7,8 +7,8 @@ from tests.cli.program import program as run
 from tests.studies.worlds import small_data
 
 from federank.errors import SettingError
-from federank.studies.results.line import Line, Point
-from federank.studies.tracking.tracked import open_tracker, tracked_line
+from federank.studies.results import Line, Point
+from federank.studies.tracking import open_tracker, tracked_line
 
 LINE = Line(
     id="4f2a",

@@ -12,27 +12,70 @@ A round whose key is lost is abandoned.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from federank.checks import positive, whole, within
 from federank.errors import BadMessage
-from federank.protocol.sums.answer import check_set, draw_noise, set_digest, standing, sum_of_masks, with_noise
-from federank.protocol.sums.asking import Terms, encode_answer, terms_from
-from federank.protocol.sums.charter import SumsCharter, charter_from
-from federank.protocol.sums.identities import new_private_key, public_key_of, sign_successor
-from federank.protocol.sums.masks import ring_bytes, ring_from
-from federank.protocol.sums.norm_check.parameters import Parameters
-from federank.protocol.sums.norm_check.preparing import prepare as look_at
-from federank.protocol.sums.offer import Offer, read_offer, sign_offer
-from federank.protocol.sums.records import ABANDONED, FOLDED, RoundRecord, sign_record, sum_digest
-from federank.protocol.sums.upload import Report
+from federank.secagg.config import SumsCharter, charter_from
+from federank.secagg.exchange import (
+    ABANDONED,
+    FOLDED,
+    RoundRecord,
+    Terms,
+    check_set,
+    draw_noise,
+    encode_answer,
+    set_digest,
+    sign_record,
+    standing,
+    sum_digest,
+    sum_of_masks,
+    terms_from,
+    with_noise,
+)
+from federank.secagg.keys import new_private_key, public_key_of, sign_successor
+from federank.secagg.proof.parameters import Parameters
+from federank.secagg.proof.preparing import prepare as look_at
+from federank.secagg.ring import ring_bytes, ring_from
+from federank.secagg.round_config import Offer, read_offer, sign_offer
+from federank.secagg.upload import Report
 from federank.service.helper import store
-from federank.service.helper.round_keys import RoundKeys
-from federank.service.helper.settings import HelperSettings
-from federank.service.helper.store import Identity, Round
+from federank.service.helper.store import Identity, Round, RoundKeys
 from federank.service.server.store.database import Connection
+
+# What an operator chooses about a helper.
+
+
+@dataclass(frozen=True, kw_only=True)
+class HelperSettings:
+    """How much leaders and strangers may ask of a helper."""
+
+    most_federations: int = 16
+    """Federations that it serves at most."""
+    most_length: int = 4_000_000
+    """Numbers that a message may have."""
+    address_rate: float = 100.0
+    """Requests a second from one address, over time (0: no limit)."""
+    address_connections: int = 100
+    """Connections that one address may hold at a time (0: no limit)."""
+    body_seconds: float = 30.0
+    """Seconds in which a request's body must have arrived."""
+    header_seconds: float = 10.0
+    """Seconds in which a request's headers must have arrived."""
+
+    def __post_init__(self) -> None:
+        whole("most_federations", self.most_federations, 1)
+        whole("most_length", self.most_length, 1, 2**26)
+        within("address_rate", self.address_rate, 0, math.inf)
+        whole("address_connections", self.address_connections, 0)
+        positive("body_seconds", self.body_seconds)
+        positive("header_seconds", self.header_seconds)
+
 
 LONGEST_LIFE = 7 * 86_400
 """Seconds after an offer's expiry when its round is abandoned, whatever the leader does."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from federank.service.server.federation.signals import Extent
-from federank.service.server.store.recent import RecentRounds
+from federank.service.server.model_versions import Extent
+from federank.service.server.store.evaluation import RecentRounds
 
 OK, ATTENTION, FAILING = "ok", "attention", "failing"
 LEVELS = {OK: 0, ATTENTION: 1, FAILING: 2}

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from federank.service.server.health import LEVELS, Health
-from federank.service.server.latest import Latest
+from federank.service.server.worker_cache import Latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 REMEMBERED = 1000

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from federank.errors import TLSError
-from federank.service.server.http.connections import ConnectionLimits, proxies_of
-from federank.service.server.http.listening import allow_many_connections, uvicorn_server
+from federank.service.server.http.listening import ConnectionLimits, allow_many_connections, proxies_of, uvicorn_server
 from federank.service.server.http.listening import bind as bind
 from federank.service.server.logs import Log
 from federank.service.server.settings import TrustSettings
@@ -107,7 +106,7 @@ def use_one_blas_thread() -> int:
 
 def _read_certificate_again(serving: Serving, servers: list[Any], log: Log) -> None:
     """Take a renewed certificate for new connections; one that cannot be used is told, and the old one stays."""
-    from federank.service.server.http.tls import server_context
+    from federank.service.server.http.listening import server_context
 
     if serving.certificate is None or serving.key is None:
         return

@@ -18,35 +18,35 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from federank.protocol.defences import NO_DEFENCES, Defences, Rows, defend
-from federank.protocol.round import play_round
+from federank.federation.defences import NO_DEFENCES, Defences, Rows, defend
+from federank.federation.round import play_round
+from federank.service.server.config import Charter, read_charter
 from federank.service.server.families.family import Family, Form
-from federank.service.server.federation.charter import Charter, read_charter
-from federank.service.server.federation.growing import grow, waiting_items
-from federank.service.server.federation.published import Content, Published
-from federank.service.server.federation.signals import signals_of
+from federank.service.server.growing import grow, waiting_items
 from federank.service.server.logs import Log
+from federank.service.server.model_versions import Content, Published, signals_of
+from federank.service.server.secure_config import Agreement
+from federank.service.server.secure_rounds import HelperLine, RoundOfSums, Unfit
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
-from federank.service.server.store.hits import undo_fall
+from federank.service.server.store.evaluation import undo_fall
 from federank.service.server.store.leader_lock import LeaderLock
-from federank.service.server.store.statements.devices import tallies
-from federank.service.server.store.statements.facts import get_fact, note_helper_away, put_fact
-from federank.service.server.store.statements.rounds import (
+from federank.service.server.store.queries import (
     abandon_closed,
+    bodies_in_order,
     close_round,
     count_reports,
+    get_fact,
     newest_round,
     next_round,
+    note_helper_away,
     note_rejected,
     open_round,
+    put_fact,
     state_of_round,
+    tallies,
 )
-from federank.service.server.store.statements.uploads import bodies_in_order
 from federank.service.server.store.versions import Overtaken, model_to_fold, publish
-from federank.service.server.sums.agreeing import Agreement
-from federank.service.server.sums.helper_line import HelperLine
-from federank.service.server.sums.rounds import RoundOfSums, Unfit
 
 LOOK_SECONDS = 0.05
 """How often the store is asked for news that came by other workers."""

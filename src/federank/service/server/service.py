@@ -8,23 +8,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from federank.errors import SettingError
-from federank.protocol.defences import Defences
-from federank.protocol.sums.forms import bytes_needed
-from federank.service.server.dispatcher import Dispatcher
+from federank.federation.defences import Defences
+from federank.secagg.forms import bytes_needed
+from federank.service.server.config import Charter, read_charter
 from federank.service.server.families.family import Form
-from federank.service.server.federation.charter import Charter, read_charter
-from federank.service.server.federation.published import EncodedRows
 from federank.service.server.health import Health, HealthInputs, health_of
-from federank.service.server.http.rate_limits import Ranges, TokenBuckets
-from federank.service.server.latest import Latest
+from federank.service.server.http.limits import Ranges, TokenBuckets
 from federank.service.server.logs import Log
 from federank.service.server.metrics import Metrics
+from federank.service.server.model_versions import EncodedRows
 from federank.service.server.rounds import Leader
+from federank.service.server.selection import Dispatcher
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
-from federank.service.server.store.statements.devices import Owner, device_of
-from federank.service.server.store.statements.uploads import count_refusals
+from federank.service.server.store.queries import Owner, count_refusals, device_of
 from federank.service.server.store.writer import REFUSALS, Writer
+from federank.service.server.worker_cache import Latest
 
 MOST_KNOWN = 200_000
 REFUSALS_SECONDS = 0.5

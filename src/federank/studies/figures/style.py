@@ -11,13 +11,18 @@ import io
 import re
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from federank.studies.report_spec import FigureWish, Wishes
+from federank.studies.results import Line
+from federank.studies.rows import Row
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 WIDTH, HEIGHT = 4.8, 3.5
 INK, FAINT, GRID, PAPER = "#1b1f24", "#5c636b", "#d9dde2", "#ffffff"
@@ -186,3 +191,30 @@ def themed(svg: str, prefix: str) -> str:
 def legible(name: str) -> str:
     """A name without control characters, which no SVG file may have."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+# What a panel is to show: handed to the function that draws its kind of figure (kinds.py).
+
+
+class Shown(NamedTuple):
+    """One panel's material."""
+
+    panel: str
+    """What it is called: a data set, or a method on one."""
+    rows: Sequence[Row]
+    metric: str
+    """What the study wishes to see, or what this kind of figure shows; empty where the runs themselves tell."""
+    sweep: str
+    """The setting whose values are drawn."""
+    wish: FigureWish
+    wishes: Wishes
+    lines: Sequence[Line]
+    """Every run of the study, also those that chose and those that audits kept."""
+
+
+class Drawn(NamedTuple):
+    """A panel that has been drawn."""
+
+    figure: Figure
+    seen: str
+    """What it shows, in a sentence made from the numbers."""

@@ -3,8 +3,8 @@
 import pytest
 
 import federank as fr
-from federank.data.known.sets import WORLDWIDE, find
-from federank.data.sources.formats.tist2015 import CHECK_INS, VENUES
+from federank.data.datasets import WORLDWIDE, find
+from federank.data.formats import CHECK_INS, VENUES
 from federank.errors import BadFile, DataError, SettingError
 
 POIS = """\

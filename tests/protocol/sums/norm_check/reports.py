@@ -3,15 +3,13 @@
 import numpy as np
 from tests.protocol.sums.worlds import bytes_from
 
-from federank.protocol.sums.masks import mask
-from federank.protocol.sums.norm_check.circuit import Parts, projection_key
-from federank.protocol.sums.norm_check.preparing import accepts, prepare
-from federank.protocol.sums.norm_check.projections import project
-from federank.protocol.sums.norm_check.proving import prove_wires, wires_of
-from federank.protocol.sums.norm_check.upload import CheckedUpload, checked_report
-from federank.protocol.sums.rounding import in_ring
-from federank.protocol.sums.sealing import seal
-from federank.protocol.sums.upload import context_of, helper_part, leader_part, new_secrets, seal_info
+from federank.secagg.keys import seal
+from federank.secagg.proof.circuit import Parts, project, projection_key
+from federank.secagg.proof.preparing import accepts, prepare
+from federank.secagg.proof.proof import prove_wires, wires_of
+from federank.secagg.proof.upload import CheckedUpload, checked_report
+from federank.secagg.ring import in_ring, mask
+from federank.secagg.upload import context_of, helper_part, leader_part, new_secrets, seal_info
 
 
 def accepted(parameters, terms, key, upload):

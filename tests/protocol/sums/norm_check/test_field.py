@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federank.protocol.sums.norm_check import field
-from federank.protocol.sums.norm_check.circuit import random_elements
-from federank.protocol.sums.norm_check.field import MODULUS
+from federank.secagg.proof import field
+from federank.secagg.proof.circuit import random_elements
+from federank.secagg.proof.field import MODULUS
 
 EDGES = [0, 1, 2**32 - 1, 2**32, 2**32 + 1, 2**63, MODULUS - 2**32, MODULUS - 2, MODULUS - 1]
 elements = st.one_of(st.sampled_from(EDGES), st.integers(0, MODULUS - 1))

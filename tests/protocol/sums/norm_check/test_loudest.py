@@ -8,10 +8,10 @@ from tests.protocol.sums.norm_check.reports import accepted, liars_upload
 from tests.protocol.sums.worlds import offer
 
 from federank.errors import SettingError
-from federank.protocol.sums.norm_check.parameters import FULL, LIGHT, PASSING_NORMS, RANGE_BITS, passing_norm
-from federank.protocol.sums.norm_check.projections import project
-from federank.protocol.sums.norm_check.proving import wires_of
-from federank.protocol.sums.rounding import C_INT, in_ring
+from federank.secagg.proof.circuit import project
+from federank.secagg.proof.parameters import FULL, LIGHT, PASSING_NORMS, RANGE_BITS, passing_norm
+from federank.secagg.proof.proof import wires_of
+from federank.secagg.ring import C_INT, in_ring
 
 SIZES = [LIGHT, FULL]
 LENGTH, SEEDS = 256, 600

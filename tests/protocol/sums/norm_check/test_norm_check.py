@@ -6,17 +6,16 @@ from tests.protocol.sums.norm_check.reports import accepted, liars_upload, no_li
 from tests.protocol.sums.worlds import LENGTH, bytes_from, messages, offer
 
 from federank.errors import BadMessage, SettingError
-from federank.protocol.sums.answer import standing, sum_of_masks
-from federank.protocol.sums.identities import new_private_key
-from federank.protocol.sums.masks import KeyStream, mask
-from federank.protocol.sums.norm_check import proving, querying
-from federank.protocol.sums.norm_check.circuit import Parts, drawn_coefficients
-from federank.protocol.sums.norm_check.field import MODULUS, sums
-from federank.protocol.sums.norm_check.parameters import FULL, LIGHT, RANGE_BITS, Parameters
-from federank.protocol.sums.norm_check.preparing import accepts, decode_looks, encode_looks, look_bytes, prepare
-from federank.protocol.sums.norm_check.projections import project
-from federank.protocol.sums.norm_check.querying import helper_look, leader_look, point_of
-from federank.protocol.sums.norm_check.upload import (
+from federank.secagg.exchange import standing, sum_of_masks
+from federank.secagg.keys import new_private_key
+from federank.secagg.proof import proof as proving
+from federank.secagg.proof import proof as querying
+from federank.secagg.proof.circuit import Parts, drawn_coefficients, project
+from federank.secagg.proof.field import MODULUS, sums
+from federank.secagg.proof.parameters import FULL, LIGHT, RANGE_BITS, Parameters
+from federank.secagg.proof.preparing import accepts, decode_looks, encode_looks, look_bytes, prepare
+from federank.secagg.proof.proof import helper_look, leader_look, point_of
+from federank.secagg.proof.upload import (
     HEADER_BYTES,
     SEALED_BYTES,
     checked_bytes,
@@ -26,8 +25,8 @@ from federank.protocol.sums.norm_check.upload import (
     make_checked_upload,
     send_checked,
 )
-from federank.protocol.sums.rounding import C_INT, centred, in_ring
-from federank.protocol.sums.upload import context_of, new_secrets
+from federank.secagg.ring import C_INT, KeyStream, centred, in_ring, mask
+from federank.secagg.upload import context_of, new_secrets
 
 SIZES = [LIGHT, FULL]
 

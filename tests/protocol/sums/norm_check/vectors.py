@@ -14,14 +14,13 @@ from pathlib import Path
 import numpy as np
 from tests.protocol.sums.worlds import offer, sealed_with
 
-from federank.protocol.sums.masks import mask
-from federank.protocol.sums.norm_check.circuit import Parts, projection_key
-from federank.protocol.sums.norm_check.parameters import Parameters
-from federank.protocol.sums.norm_check.preparing import accepts, prepare
-from federank.protocol.sums.norm_check.projections import project
-from federank.protocol.sums.norm_check.proving import wires_of
-from federank.protocol.sums.norm_check.upload import checked_report, encode_checked, make_checked_upload
-from federank.protocol.sums.upload import Secrets, context_of
+from federank.secagg.proof.circuit import Parts, project, projection_key
+from federank.secagg.proof.parameters import Parameters
+from federank.secagg.proof.preparing import accepts, prepare
+from federank.secagg.proof.proof import wires_of
+from federank.secagg.proof.upload import checked_report, encode_checked, make_checked_upload
+from federank.secagg.ring import mask
+from federank.secagg.upload import Secrets, context_of
 
 FILE = Path(__file__).with_name("vectors.json")
 ROUND_KEY, SENDER_KEY = bytes([3]) * 32, bytes([5]) * 32

@@ -10,27 +10,25 @@ from tests.service.federations import ITEMS, PATIENT, serving, small_world
 from tests.service.helper.helpers import ThreadedHelper
 
 from federank.errors import BadMessage
-from federank.protocol.frugal import FrugalSettings
-from federank.protocol.policies.policy import Outward
-from federank.protocol.squares.codec import decode_squares_broadcast
-from federank.protocol.squares.computation import compute_squares
-from federank.protocol.squares.messages import SquaresPrivate, dense, flat, rows_of
-from federank.protocol.squares.recipes import squares_recipe
-from federank.protocol.squares.transmission import send
-from federank.protocol.sums.charter import charter_from
-from federank.protocol.sums.forms import bytes_of_message
-from federank.protocol.sums.norm_check.proving import wires_of
-from federank.protocol.sums.norm_check.upload import encode_checked
-from federank.protocol.sums.offer import check_offer, model_digest, read_offer
-from federank.protocol.sums.rounding import round_message
-from federank.protocol.sums.upload import rounding_chances
-from federank.service.device.requests.sums import helper_key
+from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.method import SquaresPrivate, compute_squares, dense, flat, rows_of, send
+from federank.methods.frugal.settings import squares_recipe
+from federank.methods.frugal.wire import decode_squares_broadcast
+from federank.privacy.policy import Outward
+from federank.secagg.config import charter_from
+from federank.secagg.forms import bytes_of_message
+from federank.secagg.proof.proof import wires_of
+from federank.secagg.proof.upload import encode_checked
+from federank.secagg.ring import round_message
+from federank.secagg.round_config import check_offer, model_digest, read_offer
+from federank.secagg.upload import rounding_chances
+from federank.service.client.secure import helper_key
+from federank.service.server.bootstrap import establish
 from federank.service.server.families.squares import SQUARES
-from federank.service.server.federation.establishing import establish
+from federank.service.server.secure_config import SumsDemand
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.schema import create_tables
-from federank.service.server.sums.agreeing import SumsDemand
 
 FACTORS, LEAST = 4, 3
 HISTORIES = [[0, 1, 2], [0, 1, 3], [4, 5, 6], [4, 5, 7, 8], [1, 2, 9], [5, 6, 10]]

@@ -21,14 +21,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from federank.arrays import IntVector, RealVector
-from federank.protocol.sums.answer import seed_of
-from federank.protocol.sums.forms import upload_from
-from federank.protocol.sums.masks import RingVector, mask
-from federank.protocol.sums.norm_check.parameters import Parameters
-from federank.protocol.sums.offer import Offer
-from federank.protocol.sums.rounding import centred
-from federank.protocol.sums.upload import Report, context_of
+from federank._numerics.arrays import IntVector, RealVector
+from federank.secagg.exchange import seed_of
+from federank.secagg.forms import upload_from
+from federank.secagg.proof.parameters import Parameters
+from federank.secagg.ring import RingVector, centred, mask
+from federank.secagg.round_config import Offer
+from federank.secagg.upload import Report, context_of
 
 Records = dict[bytes, RingVector]
 """Numbers of the ring by the id of their report."""

@@ -13,12 +13,13 @@ from tests.service.server.sums.federations import HISTORIES, establish_sums, fed
 from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
 
 from federank.errors import BadMessage, SettingError
-from federank.protocol.sums.charter import GRADIENTS
-from federank.protocol.sums.offer import CLOCKS_APART, read_offer
+from federank.secagg.config import GRADIENTS
+from federank.secagg.round_config import CLOCKS_APART, read_offer
+from federank.service.server import secure_rounds as rounds
+from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.families.family import SumsPlan
-from federank.service.server.federation.opening import Demand, open_store
-from federank.service.server.sums import rounds, store
-from federank.service.server.sums.agreeing import SumsDemand, agree
+from federank.service.server.secure_config import SumsDemand, agree
+from federank.service.server.store import secure as store
 
 
 async def signed_by(running, key):

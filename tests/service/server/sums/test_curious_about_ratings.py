@@ -14,26 +14,23 @@ from tests.service.device.test_sums import Leader
 from tests.service.federations import stored
 from tests.service.helper.helpers import ThreadedHelper
 
-from federank.audit.ratings.attacks.named import intersection
-from federank.audit.ratings.attacks.two_steps import two_steps
-from federank.audit.ratings.view import Answer, RatingView
 from federank.audit.scoring import judge
-from federank.protocol.ratings.codec import decode_rating_update
-from federank.protocol.ratings.federations import RatingFederationSettings
-from federank.protocol.ratings.messages import RatingUpdate
-from federank.protocol.sums.norm_check.parameters import FULL
-from federank.protocol.sums.norm_check.upload import decode_checked
-from federank.protocol.sums.rounding import C_INT, centred
-from federank.service.fleet.processes import Rehearsal, rehearse
-from federank.service.fleet.ratings import RatingDevices
-from federank.service.fleet.rehearsal import Plan
-from federank.service.server.endpoints import devices
+from federank.methods.fedrec.audit import Answer, RatingView, intersection, two_steps
+from federank.methods.fedrec.settings import RatingFederationSettings
+from federank.methods.fedrec.wire import RatingUpdate, decode_rating_update
+from federank.secagg.proof.parameters import FULL
+from federank.secagg.proof.upload import decode_checked
+from federank.secagg.ring import C_INT, centred
+from federank.service.server.bootstrap import establish
 from federank.service.server.families.ratings import PMF
-from federank.service.server.federation.establishing import establish
+from federank.service.server.http import client_api as devices
+from federank.service.server.secure_config import SumsDemand
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.schema import create_tables
-from federank.service.server.sums.agreeing import SumsDemand
+from federank.service.simulated_clients.methods import RatingDevices
+from federank.service.simulated_clients.processes import Rehearsal, rehearse
+from federank.service.simulated_clients.rehearsal import Plan
 
 pytestmark = pytest.mark.slow
 

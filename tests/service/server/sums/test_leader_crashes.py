@@ -16,10 +16,9 @@ from tests.service.server.sums.federations import HISTORIES, federation, loud_up
 from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
 
 from federank.service.server import rounds as leading
-from federank.service.server.sums import rounds as preparing
-from federank.service.server.sums import store as sums_store
-from federank.service.server.sums.helper_line import HelperLine
-from federank.service.server.sums.rounds import RoundOfSums
+from federank.service.server import secure_rounds as preparing
+from federank.service.server.secure_rounds import HelperLine, RoundOfSums
+from federank.service.server.store import secure as sums_store
 
 STEPS = {
     "before the offer is kept": (sums_store, "put_offer", "before"),

@@ -17,12 +17,12 @@ from tests.service.server.sums.federations import (
 from tests.service.server.sums.test_rounds_of_sums import kept_model, simulated
 
 from federank.errors import SettingError
-from federank.protocol.sums.charter import charter_from
-from federank.protocol.sums.norm_check.parameters import FULL, LIGHT
-from federank.protocol.sums.norm_check.upload import checked_bytes
-from federank.protocol.sums.upload import upload_bytes
-from federank.service.server.federation.opening import Demand, open_store
-from federank.service.server.sums.agreeing import SumsDemand
+from federank.secagg.config import charter_from
+from federank.secagg.proof.parameters import FULL, LIGHT
+from federank.secagg.proof.upload import checked_bytes
+from federank.secagg.upload import upload_bytes
+from federank.service.server.bootstrap import Demand, open_store
+from federank.service.server.secure_config import SumsDemand
 
 
 async def outcome(device, ticket):

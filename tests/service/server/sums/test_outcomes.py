@@ -7,11 +7,11 @@ from tests.service.federations import in_a_loop, stored
 from tests.service.server.sums.federations import HISTORIES, federation, prepared_upload
 from tests.service.server.sums.test_rounds_of_sums import lying_upload
 
-from federank.protocol.sums import upload as uploads
-from federank.protocol.sums.offer import read_offer
-from federank.protocol.sums.records import ABANDONED, FOLDED, read_record
-from federank.service.server.store.statements.facts import put_fact
-from federank.service.server.sums import rounds
+from federank.secagg import upload as uploads
+from federank.secagg.exchange import ABANDONED, FOLDED, read_record
+from federank.secagg.round_config import read_offer
+from federank.service.server import secure_rounds as rounds
+from federank.service.server.store.queries import put_fact
 
 pytestmark = pytest.mark.slow
 

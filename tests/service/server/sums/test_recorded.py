@@ -6,11 +6,11 @@ from tests.service.federations import in_a_loop
 from tests.service.server.sums.federations import federation, take_part
 from tests.service.server.sums.records import records_of_both, records_of_helper, records_of_leader, tell_apart
 
-from federank.protocol.sums.charter import charter_from
-from federank.protocol.sums.norm_check.parameters import FULL
-from federank.protocol.sums.offer import read_offer
+from federank.secagg.config import charter_from
+from federank.secagg.proof.parameters import FULL
+from federank.secagg.round_config import read_offer
 from federank.service.helper import rounds as helper_rounds
-from federank.service.server.sums import rounds as leader_rounds
+from federank.service.server import secure_rounds as leader_rounds
 
 pytestmark = pytest.mark.slow
 

@@ -20,22 +20,22 @@ from tests.service.server.sums.federations import (
 )
 
 from federank.errors import SettingError
-from federank.protocol.squares.aggregation import first_shared
-from federank.protocol.squares.aggregation import fold as fold_summed
-from federank.protocol.squares.private.forecast import affordable
-from federank.protocol.squares.server_steps import SummedMessages
-from federank.protocol.sums.records import read_record
-from federank.protocol.sums.rounding import in_units
-from federank.protocol.sums.upload import decode_upload
+from federank.methods.frugal.private_server import affordable
+from federank.methods.frugal.server_steps import SummedMessages
+from federank.methods.frugal.server_update import first_shared
+from federank.methods.frugal.server_update import fold as fold_summed
+from federank.secagg.exchange import read_record
+from federank.secagg.ring import in_units
+from federank.secagg.upload import decode_upload
+from federank.service.server.bootstrap import Demand, open_store
 from federank.service.server.families.squares import SQUARES
-from federank.service.server.federation.opening import Demand, open_store
 from federank.service.server.logs import Log
+from federank.service.server.plausibility import implausible
+from federank.service.server.secure_config import SumsDemand, get_agreement, settings_from, settings_text
 from federank.service.server.service import open_service
 from federank.service.server.settings import TrustSettings
 from federank.service.server.store.database import Database
 from federank.service.server.store.versions import model_to_fold
-from federank.service.server.sums.agreeing import SumsDemand, get_agreement, settings_from, settings_text
-from federank.service.server.sums.plausible import implausible
 
 
 def simulated(rounds, devices):
@@ -342,7 +342,7 @@ async def test_attack_a_sum_beyond_what_honest_messages_can_give_is_not_folded(s
     """Where norms are not checked, a message of a hundred times the bound: the round is abandoned, the log says why."""
     import io
 
-    from federank.protocol.sums import upload as uploads
+    from federank.secagg import upload as uploads
 
     log = io.StringIO()
     with ThreadedHelper(f"sqlite:///{tmp_path / 'helper.sqlite'}", tmp_path) as helper:
@@ -367,9 +367,9 @@ async def test_attack_a_sum_beyond_what_honest_messages_can_give_is_not_folded(s
 async def lying_upload(device):
     import os
 
-    from federank.protocol.sums.charter import charter_from
-    from federank.protocol.sums.offer import read_offer
-    from federank.protocol.sums.upload import encode_upload, make_upload, new_secrets
+    from federank.secagg.config import charter_from
+    from federank.secagg.round_config import read_offer
+    from federank.secagg.upload import encode_upload, make_upload, new_secrets
 
     charter = charter_from((await device.client.get("/api/v1/sums/charter")).content)
     terms = read_offer((await device.client.get("/api/v1/sums/offer")).content, charter.helper_public())

@@ -9,16 +9,15 @@ from tests.service.federations import in_a_loop
 from tests.service.server.sums.federations import HISTORIES, federation, take_part
 
 from federank.errors import BadMessage, NoAnswer
-from federank.protocol.sums.records import read_record, sign_record
-from federank.service import verifying
+from federank.secagg.exchange import read_record, sign_record
+from federank.service import verification as verifying
 from federank.service.helper.service import open_helper
 from federank.service.server.http.app import public_app
-from federank.service.server.http.connections import ConnectionLimits
-from federank.service.server.http.listening import bind, uvicorn_server
+from federank.service.server.http.listening import ConnectionLimits, bind, uvicorn_server
 from federank.service.server.logs import Log
+from federank.service.server.store import secure as store
 from federank.service.server.store.database import Database
-from federank.service.server.sums import store
-from federank.service.verifying import Servers, verify
+from federank.service.verification import Servers, verify
 
 pytestmark = pytest.mark.slow
 

@@ -14,17 +14,21 @@ the rounds, the endpoints and the workers stay as they are:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from federank.arrays import IntVector
+from federank._numerics.arrays import IntVector
 from federank.data.interactions import Interactions
-from federank.protocol.defences import NO_DEFENCES, Defences
-from federank.protocol.sums.charter import SumsCharter
-from federank.protocol.sums.norm_check.parameters import Parameters
-from federank.protocol.wire import Array
-from federank.service.server.federation.published import Content, Published, lowest_rows
+from federank.federation.defences import NO_DEFENCES, Defences
+from federank.federation.wire import Array
+from federank.privacy.accountant import mu_for
+from federank.secagg.config import SumsCharter
+from federank.secagg.forms import upload_from
+from federank.secagg.proof.parameters import Parameters
+from federank.secagg.ring import C_INT
+from federank.service.server.model_versions import Content, Published, lowest_rows
 
 
 class Form(NamedTuple):
@@ -194,3 +198,30 @@ class Family:
     """(settings) -> the policy that devices are suggested where the operator names none."""
     sums: SumsOf | None = None
     """Where messages may be sent as sums."""
+
+
+# Uploads that no single server can read, as every family that may be sent as sums takes them in.
+
+
+def one_noise(promise: Promise, messages: int) -> tuple[int, ...]:
+    """One server's noise on each of a life's messages where all of them are alike; where nothing is promised, none."""
+    each = promise.sigma or 0.0
+    if promise.epsilon is not None:
+        each = math.sqrt(messages) / mu_for(promise.epsilon, promise.delta)
+    return (math.ceil(each * C_INT),) * messages
+
+
+def judge_sealed(body: bytes, form: Form) -> int:
+    """Refuse an upload of sums that has not the one form of them; what is in it nobody can tell."""
+    if form.numbers:
+        upload_from(form.check, body, form.numbers)
+    return 0
+
+
+def _unread(body: bytes, form: Form) -> Any:
+    """An upload of sums adds nothing by itself: only with the helper's word does its share count."""
+    del body, form
+    raise AssertionError("uploads of sums are added up by service/server/sums")
+
+
+SEALED = Kind(judge_sealed, _unread)

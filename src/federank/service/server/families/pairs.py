@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from federank.arrays import IntVector
+from federank._numerics.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.errors import BadMessage, ModelError, SettingError
-from federank.protocol.defences import PAIRS_DEFENCES
-from federank.protocol.initial import first_items, normal_columns
-from federank.protocol.messages import (
+from federank.federation.defences import PAIRS_DEFENCES
+from federank.federation.rng import first_items, normal_columns
+from federank.federation.wire import (
     Broadcast,
     Update,
     decode_broadcast,
@@ -26,9 +26,9 @@ from federank.protocol.messages import (
     update_bytes,
     update_of_ours,
 )
-from federank.protocol.pairs.aggregation import Shared
-from federank.protocol.pairs.plausibility import why_implausible
-from federank.protocol.pairs.recipes import (
+from federank.methods.fpl.checks import is_short, shortened, squared_norms, why_implausible
+from federank.methods.fpl.method import Shared
+from federank.methods.fpl.settings import (
     DEVICE_SETTINGS,
     FEDERATION_SETTINGS,
     FPLSettings,
@@ -36,9 +36,8 @@ from federank.protocol.pairs.recipes import (
     most_pairs,
     recipe_for,
 )
-from federank.protocol.pairs.shortening import is_short, shortened, squared_norms
 from federank.service.server.families.family import Family, Form, Kind
-from federank.service.server.federation.published import Content, Published, lowest_rows
+from federank.service.server.model_versions import Content, Published, lowest_rows
 
 HEADER_ROOM = 1024
 """Bytes that a safetensors header may take beyond what ours takes: other writers order and pad it differently."""

@@ -18,35 +18,49 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from federank.arrays import IntVector
+from federank._numerics.arrays import IntVector
 from federank.data.interactions import Interactions
 from federank.errors import ModelError
-from federank.protocol.draws import IMPLICIT_FACTORS, ITEM_FACTORS
-from federank.protocol.ratings.aggregation import GradientSums, ReportCounts, SharedFactors
-from federank.protocol.ratings.codec import (
+from federank.federation.rng import IMPLICIT_FACTORS, ITEM_FACTORS
+from federank.methods.fedrec.method import uniform_rows
+from federank.methods.fedrec.settings import (
+    RatingFederationSettings,
+    RatingRecipe,
+    SVDPlusPlusFederationSettings,
+    rating_recipe,
+    step_of,
+)
+from federank.methods.fedrec.wire import (
+    GradientSums,
     RatingRows,
+    RatingUpdate,
+    ReportCounts,
+    SharedFactors,
+    columns_of_gradients,
     decode_rating_rows,
     decode_rating_update,
     encode_rating_rows,
+    rating_update_bytes,
     rating_update_of_ours,
+    summed_gradients,
+    why_implausible_ratings,
 )
-from federank.protocol.ratings.federations import (
-    RatingFederationSettings,
-    SVDPlusPlusFederationSettings,
-    step_of,
+from federank.methods.predicting import refuse_bad_ratings
+from federank.secagg.config import GRADIENTS, SumsCharter
+from federank.secagg.round_config import rating_model_digest
+from federank.service.server.families.family import (
+    SEALED,
+    Family,
+    Form,
+    Kind,
+    Promise,
+    SumsOf,
+    SumsPlan,
+    as_promised,
+    one_noise,
 )
-from federank.protocol.ratings.first_values import uniform_rows
-from federank.protocol.ratings.messages import RatingUpdate, rating_update_bytes
-from federank.protocol.ratings.plausibility import why_implausible_ratings
-from federank.protocol.ratings.recipes import RatingRecipe, rating_recipe
-from federank.protocol.ratings.sums import columns_of_gradients, summed_gradients
-from federank.protocol.sums.charter import GRADIENTS, SumsCharter
-from federank.protocol.sums.offer import rating_model_digest
-from federank.recommenders.predicting import refuse_bad_ratings
-from federank.service.server.families.family import Family, Form, Kind, Promise, SumsOf, SumsPlan, as_promised
 from federank.service.server.families.pairs import HEADER_ROOM, known_items
-from federank.service.server.families.sealed import SEALED, one_noise
-from federank.service.server.federation.published import Content, Published
+from federank.service.server.model_versions import Content, Published
 
 DEVICE_SETTINGS = (
     *("factors", "learning_rate", "decay", "regulariser", "initial_range", "t_predict", "t_local"),

@@ -18,36 +18,132 @@ from typing import Any
 
 import numpy as np
 
-from federank.arrays import FloatMatrix, IntVector, RealMatrix
+from federank._numerics.arrays import FloatMatrix, IntVector, RealMatrix
 from federank.data.interactions import Interactions
 from federank.errors import Diverged, ModelError, SettingError
-from federank.protocol.defences import SQUARES_DEFENCES
-from federank.protocol.frugal import FrugalSettings
-from federank.protocol.initial import normal_columns
-from federank.protocol.squares.aggregation import SquaresShared, first_shared
-from federank.protocol.squares.aggregation import fold as fold_summed
-from federank.protocol.squares.codec import (
+from federank.federation.defences import SQUARES_DEFENCES
+from federank.federation.rng import normal_columns
+from federank.federation.wire import Array
+from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.method import (
+    SquaresBroadcast,
+    SquaresUpdate,
+    make_squares_broadcast,
+    message_norm,
+    published,
+)
+from federank.methods.frugal.private_plan import PrivatePlan, planned
+from federank.methods.frugal.private_server import PULL, PrivateModel, affordable, fold_of_cohort, heard_from
+from federank.methods.frugal.server_steps import (
+    USUAL_JOINED,
+    USUAL_PRIVATE,
+    USUAL_SPECTRAL,
+    SummedMessages,
+    item_weights,
+)
+from federank.methods.frugal.server_update import SquaresShared, first_shared
+from federank.methods.frugal.server_update import fold as fold_summed
+from federank.methods.frugal.settings import SquaresRecipe, factors_for, shrinkage_for, squares_recipe, squares_step
+from federank.methods.frugal.wire import (
     decode_squares_broadcast,
     decode_squares_update,
     encode_squares_broadcast,
     squares_update_bytes,
+    why_implausible_squares,
 )
-from federank.protocol.squares.distribution import make_squares_broadcast, published
-from federank.protocol.squares.messages import SquaresBroadcast, SquaresUpdate
-from federank.protocol.squares.plausibility import why_implausible_squares
-from federank.protocol.squares.private.forecast import affordable
-from federank.protocol.squares.recipes import SquaresRecipe, factors_for, shrinkage_for, squares_recipe
-from federank.protocol.squares.server_steps import SummedMessages, item_weights
-from federank.protocol.squares.transmission import message_norm
-from federank.protocol.sums.charter import PRIVATE, SumsCharter
-from federank.protocol.sums.offer import model_digest
-from federank.protocol.sums.rounding import in_units
-from federank.protocol.wire import Array
-from federank.service.server.families.family import Family, Form, Kind, SumsOf, as_promised
+from federank.secagg.config import PRIVATE, SPECTRAL, SumsCharter
+from federank.secagg.ring import in_units
+from federank.secagg.round_config import model_digest
+from federank.service.server.families.family import (
+    SEALED,
+    Family,
+    Form,
+    Kind,
+    Promise,
+    SumsOf,
+    SumsPlan,
+    as_promised,
+    one_noise,
+)
 from federank.service.server.families.pairs import HEADER_ROOM, known_items
-from federank.service.server.families.private import first_private, fold_private, plan_of, promising, stage_of
-from federank.service.server.families.sealed import SEALED
-from federank.service.server.federation.published import Content, Published, lowest_rows
+from federank.service.server.model_versions import Content, Published, lowest_rows
+
+# Few messages as sums that no single server can open: what a server must know of both recipes of them.
+
+
+def promising(settings: FrugalSettings, promise: Promise) -> FrugalSettings:
+    """The settings with the promise among them; where a clip is named, its recipe knows of none."""
+    if settings.clip is not None:
+        return replace(settings, delta=promise.delta)
+    return replace(settings, **promise._asdict())
+
+
+def plan_of(settings: FrugalSettings, n_items: int, people: int, promise: Promise) -> SumsPlan:
+    """The plan of a new federation whose rounds are to be of so many people."""
+    if settings.clip is not None:
+        noises = one_noise(promise, settings.messages)
+        return SumsPlan(
+            SPECTRAL,
+            int(settings.factors or 0),
+            int(settings.factors or 0) + 1,
+            settings.clip,
+            noises,
+            0.0,
+            USUAL_SPECTRAL if squares_step(settings) == "spectral" else 1.0,
+        )
+    plan = planned(settings.mu, settings.messages, people, n_items, settings.factors)
+    most_shown = USUAL_JOINED if plan.joined else USUAL_PRIVATE
+    return SumsPlan(PRIVATE, plan.factors, plan.factors - 1, 1.0, plan.deviations, plan.power, most_shown)
+
+
+def stage_of(model: Published) -> int:
+    """Which of a life's messages a round on this model asks for."""
+    told = model.content.overall.get("stage")
+    return 0 if told is None else int(told[0])
+
+
+def first_private(content: Content) -> Content:
+    """What a federation of the private recipe begins with: nothing is remembered, and the first stage comes first."""
+    n_items = len(content.tables["vectors"])
+    none = np.zeros((n_items, 0))
+    state = {name: content.state[name] for name in ("counts", "heard", "folds", "before")}
+    state |= {"summed": np.zeros(n_items), "earlier": none, "newest": none, "joined": none}
+    return content._replace(overall={**content.overall, "stage": np.array([0])}, state=state)
+
+
+def fold_private(
+    settings: FrugalSettings, charter: SumsCharter, model: Published, told: FloatMatrix, total: IntVector, messages: int
+) -> Content:
+    """The next version, from the sum of a round's messages with the noise of both servers."""
+    tables, _, state = model.content
+    folds = int(state["folds"][0])
+    plan = PrivatePlan(charter.noises, charter.columns + 1, float(charter.power))
+    values = in_units(total, charter.length_of_clip()).reshape(-1, charter.columns_of(folds % charter.messages))
+    popularity, summed, earlier, newest = (state[name] for name in ("counts", "summed", "earlier", "newest"))
+    known = PrivateModel(
+        tables["vectors"], tables["weights"], popularity, summed, earlier, newest, heard_from(state["joined"])
+    )
+    most_shown = 1.0 if settings.most_shown is None else settings.most_shown
+    now = fold_of_cohort(plan, settings.seed, shrinkage_for(settings), folds, known, told, values, most_shown)
+    return Content(
+        {"vectors": now.vectors, "weights": now.weights},
+        {"regulariser": np.array([PULL]), "stage": np.array([(folds + 1) % charter.messages])},
+        _state(now, float(state["heard"][0]) + messages, folds + 1),
+    )
+
+
+def _state(now: PrivateModel, heard: float, folds: int) -> dict[str, Any]:
+    return {
+        "counts": now.popularity,
+        "summed": now.summed,
+        "earlier": np.ascontiguousarray(now.earlier),
+        "newest": np.ascontiguousarray(now.newest),
+        "joined": np.ascontiguousarray(now.heard.stored()),
+        "heard": np.array([heard]),
+        "folds": np.array([folds]),
+        "before": np.array([0]),
+    }
+
 
 DEVICE_SETTINGS = ("factors", "messages", "alpha", "unobserved_weight", "activity", "clip")
 """What a device must be told to follow the recipe; lambda and the items' weights come with each Broadcast."""

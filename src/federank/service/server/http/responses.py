@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Message, Scope, Send
 
 JSON = "application/json"
 TENSORS = "application/octet-stream"
@@ -41,3 +43,43 @@ def unavailable() -> Refusal:
     return Refusal(
         503, "away", "The server's store does not answer now; nothing was stored. Try again soon.", {"Retry-After": "2"}
     )
+
+
+# Answers leave with headers that keep browsers to what the service needs, and with a note of their status.
+
+
+Headers = list[tuple[bytes, bytes]]
+
+_ONLY_TLS = (b"strict-transport-security", b"max-age=31536000")
+
+
+class SafeSend:
+    """Sends one request's answer."""
+
+    def __init__(self, scope: Scope, send: Send, headers: Headers) -> None:
+        self._send = send
+        self._headers = [*headers, _ONLY_TLS] if scope.get("scheme") == "https" else headers
+        self.status = 0  # until the answer is under way
+
+    async def __call__(self, message: Message) -> None:
+        """Pass a part of the answer on; its first part gets the headers."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message["headers"], *self._headers]
+        await self._send(message)
+
+
+# What whoever asks can take, and has already: compressed answers, and answers that need not be sent again.
+
+
+def takes_gzip(request: Request) -> bool:
+    """Whether whoever asks can unpack an answer."""
+    offered = request.headers.get("accept-encoding", "").lower().split(",")
+    wishes = {part.split(";")[0].strip(): part.replace(" ", "") for part in offered}
+    return "gzip" in wishes and not wishes["gzip"].endswith((";q=0", ";q=0.0"))
+
+
+def has_already(request: Request, etag: str) -> bool:
+    """Whether whoever asks has this very version."""
+    named = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
+    return etag in named or "*" in named

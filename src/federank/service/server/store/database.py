@@ -19,11 +19,38 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from federank.errors import StoreAway as StoreAway
 from federank.errors import StoreError as StoreError
 from federank.extras import need
-from federank.service.server.store.address import may_be_misread, without_password
+
+# The address of a store as it may be shown: without a password.
+
+
+def without_password(address: str) -> str:
+    """The same address; a password in it becomes dots."""
+    if not address.startswith(("postgresql://", "postgres://")):
+        return address
+    scheme, _, rest = address.partition("//")
+    names, at, host = rest.rpartition("@")
+    if _has_password(names.partition("?")[2]):
+        return f"{scheme}//…"  # the `@` may be one of a password among the options
+    user, colon, _ = names.partition(":")
+    host, mark, options = host.partition("?")
+    shown = "" if _has_password(options) else mark + options
+    return f"{scheme}//{user}{':…' if colon else ''}{at}{host}{shown}"
+
+
+def may_be_misread(address: str) -> bool:
+    """Whether a database could take a part of the password for a host or a port, and complain of it by its name."""
+    names = address.partition("//")[2].rpartition("@")[0]
+    return "/" in names or "@" in names
+
+
+def _has_password(options: str) -> bool:
+    return "password" in unquote(options).lower()
+
 
 BUSY_TIMEOUT = 10.0
 CONNECT_TIMEOUT = 3

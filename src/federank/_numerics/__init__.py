@@ -1,0 +1,1 @@
+"""Private numerical tools: kernels kept between runs, threads, top-N, products."""

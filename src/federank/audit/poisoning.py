@@ -1,0 +1,208 @@
+"""A federation to be poisoned: honest people with a held-out part, liars beside them, and the item that is pushed.
+
+The target is cold: one of the least popular tenth, drawn by the seed, and taken out of everybody's history, so that
+whoever gets it in a list gets it from the liars. Liars are added to the population; nobody honest gives way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
+from federank._numerics.topn import top_n
+from federank.checks import one_of, positive, share, whole
+from federank.data.interactions import Interactions, Profiles
+from federank.data.splits import Split
+from federank.errors import SettingError
+from federank.evaluation.metrics import find_hits, precision
+
+ATTACKS = ("loud", "histories", "noise", "adaptive", "twin")
+Attack = Literal["loud", "histories", "noise", "adaptive", "twin"]
+Aim = Literal["push", "sabotage"]
+SHORT = 4
+"""What an adaptive liar of frugal likes beside the target."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoisonSettings:
+    """Who lies, how many they are, what they want, and how long the federation runs."""
+
+    method: Literal["fpl", "frugal"] = "fpl"
+    """What the federation learns by."""
+    attack: Attack = "adaptive"
+    """How the liars go about it: one row as loud as can be (loud), the protocol with made-up histories (histories),
+    noise at the largest norm (noise), what the defences let through (adaptive), or, for checked sums, what is true of
+    the most popular item (twin)."""
+    aim: Aim = "push"
+    """Show an item that nobody likes to everybody (push), or spoil everybody's lists (sabotage)."""
+    share: float = 0.05
+    """Share of the devices that lie."""
+    rounds: int = 200
+    """Rounds of fpl; frugal has as many as its messages take."""
+    reports: int = 100
+    """Reports in a round of fpl."""
+    sees: Literal["updates", "sums", "checked"] = "updates"
+    """What the server can read: single Updates, of which it refuses what no device can have sent; only sums; or only
+    sums of messages that were checked to be no louder than the norm check lets pass (frugal)."""
+    bounds: Literal["all", "rows", "caps"] = "all"
+    """Checked sums only: what else defends, bounds on rows of the sum (rows), caps on how many people an item is shown
+    to (caps), or both, as `federank serve --helper` has them."""
+    recipe: Literal["spectral", "private"] = "spectral"
+    """Checked sums only: Frugal's own recipe (spectral), or that of sums with noise (private), which has no rows to
+    bound."""
+    epsilon: float | None = None
+    """Recipe private only: the promise of noise.  [default: none]"""
+    clip: float = 1.0
+    """Checked sums only: the length that honest messages are scaled down to where they are longer; of the recipe
+    private all are of length 1."""
+    most_norm: float = 100.0
+    """Longest row, or message of frugal, that a server takes as it is."""
+    seed: int = 1
+    """Names the split, the target and all draws."""
+
+    def __post_init__(self) -> None:
+        one_of("method", self.method, ("fpl", "frugal"))
+        one_of("attack", self.attack, ATTACKS)
+        one_of("aim", self.aim, ("push", "sabotage"))
+        one_of("sees", self.sees, ("updates", "sums", "checked"))
+        one_of("bounds", self.bounds, ("all", "rows", "caps"))
+        one_of("recipe", self.recipe, ("spectral", "private"))
+        positive("clip", self.clip)
+        self._refuse_of_other_sums()
+        if self.sees == "checked" and self.method != "frugal":
+            raise SettingError("Messages of frugal are checked where only sums are read; fpl has none. Say sees sums.")
+        if self.sees != "checked" and self.bounds != "all":
+            raise SettingError(
+                f"bounds is {self.bounds}, which is for checked sums; leave it out, or say sees checked."
+            )
+        if self.attack == "twin" and (self.sees, self.aim) != ("checked", "push"):
+            raise SettingError("A twin is pushed where sums are checked; say sees checked and aim push.")
+        share("share", self.share)
+        whole("rounds", self.rounds, 1)
+        whole("reports", self.reports, 1)
+        whole("seed", self.seed, 0, 2**32 - 1)
+
+    def _refuse_of_other_sums(self) -> None:
+        """Refuse what belongs to sums of another kind."""
+        if self.epsilon is not None:
+            positive("epsilon", self.epsilon)
+            if self.recipe != "private":
+                raise SettingError(
+                    f"epsilon is {self.epsilon:g}, but Frugal's own recipe has no noise; say recipe private."
+                )
+        if self.recipe == "private" and (self.sees, self.bounds) != ("checked", "all"):
+            raise SettingError(
+                "The recipe private is of checked sums, with one bound; say sees checked, and no bounds."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Honest people first, liars after them, over one catalogue."""
+
+    profiles: Profiles  # of everybody; those of liars are made up
+    test: Profiles  # of honest people
+    honest: int
+    liars: int
+    n_items: int
+    target: int
+    popularity: LongVector  # how many honest people have each item in training
+
+    @property
+    def people(self) -> int:
+        """Everybody who takes part."""
+        return self.honest + self.liars
+
+
+def make_world(split: Split, settings: PoisonSettings, *, liars: bool = True) -> World:
+    """Honest people with their training part, and liars with made-up histories where there are any."""
+    data = split.train
+    popularity = np.bincount(data.items, minlength=data.n_items)
+    rng = np.random.default_rng([settings.seed, 17])
+    known = np.flatnonzero(popularity)
+    if len(known) < 20:
+        raise SettingError(f"{data.name} has {len(known)} items in training; a rehearsal needs at least 20.")
+    cold = known[popularity[known] <= np.quantile(popularity[known], 0.1)]
+    target = int(rng.choice(cold))
+    kept = data.items != target
+    users, items = data.users[kept], data.items[kept]
+    popularity[target] = 0
+    mean = max(1, len(items) // data.n_users)
+    count = max(1, round(data.n_users * settings.share / (1 - settings.share))) if liars and settings.share else 0
+    made_up = [_history(settings, popularity, target, mean, rng) for _ in range(count)]
+    everybody = np.concatenate(
+        [users, *(np.full(len(history), data.n_users + n) for n, history in enumerate(made_up))]
+    ).astype(np.int32)
+    chosen = np.concatenate([items, *made_up]).astype(np.int32)
+    return World(
+        _profiles(everybody, chosen, data.n_users + count),
+        _without(split.test, target),
+        data.n_users,
+        count,
+        data.n_items,
+        target,
+        popularity,
+    )
+
+
+def _history(
+    settings: PoisonSettings, popularity: LongVector, target: int, mean: int, rng: np.random.Generator
+) -> IntVector:
+    """A liar's made-up history: the target alone, or beside what many like; for sabotage, what nobody likes."""
+    if settings.aim == "sabotage":
+        dull = np.argsort(popularity, kind="stable")[: max(2 * mean, 20)]
+        return np.sort(rng.choice(dull, min(mean, len(dull)), replace=False)).astype(np.int32)
+    if settings.method == "fpl":  # every pair that such a device draws has the target on its liked side
+        return np.array([target], dtype=np.int32)
+    liked = np.argsort(-popularity, kind="stable")[: max(4 * mean, 20)]
+    size = min(mean, len(liked)) - 1
+    if settings.attack == "adaptive":  # the fewer items a history has, the more its message counts
+        size = min(size, SHORT)
+    return np.unique(np.append(rng.choice(liked, max(size, 0), replace=False), target)).astype(np.int32)
+
+
+def _profiles(users: IntVector, items: IntVector, n_users: int) -> Profiles:
+    order = np.lexsort((items, users))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(users, minlength=n_users)))).astype(np.int64)
+    return Profiles(starts, items[order])
+
+
+def _without(test: Interactions, target: int) -> Profiles:
+    kept = test.items != target
+    return _profiles(test.users[kept], test.items[kept], test.n_users)
+
+
+# What honest people get from a model: how many see the target, where it stands, and how good the lists are.
+
+
+N = 10
+
+
+class Measured(NamedTuple):
+    """A model as honest people see it."""
+
+    exposure: float  # share of honest people who have the target among their first ten
+    median_rank: float  # of the target among what a person does not have; 1 is first
+    precision: float  # P@10 over honest people with something held out
+
+
+def measured(world: World, scores: FloatMatrix) -> Measured:
+    """Judge the scores that honest people's devices give the catalogue, a row for each person."""
+    people = np.arange(world.honest, dtype=np.int32)
+    can_be_shown = world.popularity > 0
+    can_be_shown[world.target] = True
+    scores = np.where(can_be_shown, scores[: world.honest], -np.inf).astype(np.float32)
+    for person in people:
+        scores[person, world.profiles.of(int(person))] = -np.inf
+    items, _ = top_n(scores, people, world.profiles, N)
+    tested = np.flatnonzero(world.test.sizes).astype(np.int32)
+    hits = find_hits(items[tested], tested, world.test)
+    ranks = 1 + (scores > scores[:, [world.target]]).sum(axis=1)
+    return Measured(
+        exposure=float((items == world.target).any(axis=1).mean()),
+        median_rank=float(np.median(ranks)),
+        precision=float(precision(hits, world.test.sizes[tested], N).mean()),
+    )

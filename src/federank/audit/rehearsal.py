@@ -1,0 +1,63 @@
+"""A rehearsal: one federation three times. Honest, attacked without defences, attacked with them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from federank.audit.poisoning import Measured, PoisonSettings, World, make_world
+from federank.data.splits import Split
+from federank.federation.defences import PAIRS_DEFENCES, SQUARES_DEFENCES, Defences
+from federank.methods.fpl.poisoning import play_pairs
+from federank.methods.frugal.poisoning import play_squares
+
+
+class Rehearsed(NamedTuple):
+    """What honest people got."""
+
+    honest: Measured  # nobody lies, no defences
+    honest_defended: Measured  # nobody lies, and the defences are on: what they cost
+    undefended: Measured
+    defended: Measured
+    liars: int
+    target: str
+
+    def figures(self) -> dict[str, float | int | str]:
+        """As they are printed and kept."""
+        return {
+            "exposure": self.defended.exposure,
+            "exposure_undefended": self.undefended.exposure,
+            "precision@10": self.defended.precision,
+            "precision@10_undefended": self.undefended.precision,
+            "precision@10_honest": self.honest.precision,
+            "precision@10_honest_defended": self.honest_defended.precision,
+            "median_rank": self.defended.median_rank,
+            "median_rank_undefended": self.undefended.median_rank,
+            "liars": self.liars,
+            "target": self.target,
+        }
+
+
+DEFENCES = {"fpl": PAIRS_DEFENCES, "frugal": SQUARES_DEFENCES}
+"""As a server has them by default."""
+
+
+def rehearse_poisoning(split: Split, settings: PoisonSettings, defences: Defences | None = None) -> Rehearsed:
+    """Play the federation honest, and attacked with the defences and without."""
+    bounds = DEFENCES[settings.method] if defences is None else defences
+    data = split.train
+    calm, attacked = make_world(split, settings, liars=False), make_world(split, settings)
+    title = data.item_ids[attacked.target] if data.titles is None else data.titles[attacked.target]
+    return Rehearsed(
+        honest=play(calm, settings, None),
+        honest_defended=play(calm, settings, bounds),
+        undefended=play(attacked, settings, None),
+        defended=play(attacked, settings, bounds),
+        liars=attacked.liars,
+        target=str(title),
+    )
+
+
+def play(world: World, settings: PoisonSettings, defences: Defences | None) -> Measured:
+    """One federation of the method."""
+    played = play_pairs if settings.method == "fpl" else play_squares
+    return played(world, settings, defences)

@@ -1,1 +1,0 @@
-"""`federank data`: known sets, statistics, splits, the city. Calls data/; reads no file itself."""

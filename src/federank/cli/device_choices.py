@@ -1,0 +1,258 @@
+"""What an owner chooses for a device: options of a policy, and the commands that change it, pause, and leave."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from federank.errors import SettingError
+
+if TYPE_CHECKING:
+    from federank.privacy.policy import Policy
+    from federank.service.client.federation import Catalogue, Facts
+    from federank.service.client.state import ChosenPolicy
+    from federank.service.client.store import DeviceStore
+
+
+_POLICY_OPTIONS = (
+    click.option("--pi", type=float, metavar="X", help="How much of what you like may be sent: 0 nothing, 1 all."),
+    click.option(
+        "--sharing",
+        type=click.Choice(["as-published", "sticky", "deniable"]),
+        help="Decide every time anew, once for life, or once for life with decoys.  [default: sticky]",
+    ),
+    click.option("--epsilon", type=float, metavar="X", help="Deniable sharing: smaller hides more."),
+    click.option(
+        "--basis",
+        type=click.Choice(["history", "shared"]),
+        help="Compute Updates from the whole history, or from what is shared alone.",
+    ),
+    click.option("--budget", type=int, metavar="N", help="At most N of your items are ever sent."),
+    click.option("--messages", type=int, metavar="N", help="Few messages: at most N ever leave, if that is fewer."),
+    click.option(
+        "--filling",
+        type=click.Choice(["hybrid", "average", "none"]),
+        help="Ratings: virtual ones among yours are your mean, later predictions (hybrid), your mean, or none.",
+    ),
+    click.option("--rho", type=float, metavar="X", help="Ratings: how many virtual ones go with each of yours."),
+    click.option(
+        "--sampling",
+        type=click.Choice(["fixed", "fresh"]),
+        help="Ratings: virtual ones are of the same items for life, or drawn anew in every round, which hides little.",
+    ),
+    click.option(
+        "--triples",
+        type=int,
+        metavar="N",
+        help="Pairs to train on in a round; the federation says how many are allowed.",
+    ),
+    click.option("--never-items", metavar="ITEM", multiple=True, help="Never send this one as liked; repeat for more."),
+    click.option("--never-categories", metavar="NAME", multiple=True, help="Never send any of this category."),
+)
+STATE = click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The device's file.  [default: in your data folder]",
+)
+
+
+def policy_options(command: Any) -> Any:
+    """Give a command the options of a policy."""
+    for option in reversed(_POLICY_OPTIONS):
+        command = option(command)
+    return command
+
+
+def state_path(state: Path | None) -> Path:
+    """The device's file: the one that was named, or the one in the user's data folder."""
+    if state is not None:
+        return state
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("federank")) / "device.sqlite"
+
+
+def note(text: str) -> None:
+    """Progress, on stderr."""
+    click.echo(text, err=True)
+
+
+def opened(state: Path | None) -> DeviceStore:
+    """The device's file, open until the command ends."""
+    from federank.service.client.store import DeviceStore
+
+    store = DeviceStore(state_path(state))
+    click.get_current_context().call_on_close(store.close)
+    return store
+
+
+def chosen_policy(facts: Facts, catalogue: Catalogue, wishes: dict[str, Any]) -> ChosenPolicy:
+    """The owner's policy where one is named, and otherwise the federation's suggestion as it is."""
+    from federank.service.client.state import ChosenPolicy, suggested_policy
+
+    if not any_wish(wishes):
+        return suggested_policy(facts)
+    _refuse_what_is_not_for(facts, wishes)
+    if facts.scale is not None:
+        return ChosenPolicy(wished(suggested_policy(facts).policy, catalogue, wishes), "owner")
+    if wishes["pi"] is None:
+        raise SettingError("A policy needs --pi: how much of what you like may be sent, from 0 to 1.")
+    return ChosenPolicy(wished(None, catalogue, wishes), "owner")
+
+
+def wished(before: Policy | None, catalogue: Catalogue, wishes: dict[str, Any]) -> Policy:
+    """The policy that was wished for; what was not named stays as it was."""
+    from federank.service.client.owner import never_items
+    from federank.service.client.state import policy_from_values
+
+    names = ("pi", "sharing", "epsilon", "basis", "budget", "messages", "triples", "filling", "rho", "sampling")
+    given: dict[str, Any] = {name: wishes[name] for name in names if wishes[name] is not None}
+    if given.get("filling") == "none":
+        given = {"rho": 0.0} | given  # none are wanted, whatever was suggested
+    never = never_items(catalogue, list(wishes["never_items"]), list(wishes["never_categories"]))
+    if before is None:
+        return policy_from_values({"sharing": "sticky"} | given | {"never_items": never})
+    if given.get("sharing", before.sharing) != before.sharing:
+        # Another kind of sharing has its own epsilon, basis and budget.
+        kept: dict[str, Any] = {
+            "pi": before.pi,
+            "paused": before.paused,
+            "messages": before.messages,
+            "triples": before.triples,
+        }
+        return policy_from_values(kept | given | {"never_items": before.never_items | never})
+    return replace(before, **given, never_items=before.never_items | never)
+
+
+def _refuse_what_is_not_for(facts: Facts, wishes: dict[str, Any]) -> None:
+    """Wishes that this federation would not hear, or would cut, are refused and not kept as if it did."""
+    from federank.methods.fpl.settings import FPLSettings, most_own_triples
+
+    named = [f"--{name}" for name in ("filling", "rho", "sampling") if wishes.get(name) is not None]
+    if named and facts.scale is None:
+        raise SettingError(
+            f"{', '.join(named)} is about virtual ratings, and this federation is of likes; leave it out."
+        )
+    wish = wishes["triples"]
+    if wish is None:
+        return
+    if not isinstance(facts.settings, FPLSettings):
+        raise SettingError("--triples is about pairs, and this federation does not learn from pairs; leave it out.")
+    most = most_own_triples(facts.settings)
+    if not 1 <= wish <= most:
+        raise SettingError(f"--triples is {wish}; this federation allows whole numbers from 1 to {most}.")
+
+
+def any_wish(wishes: dict[str, Any]) -> bool:
+    """Whether any part of a policy was named."""
+    return any(value is not None and value != () for value in wishes.values())
+
+
+def policy_line(policy: Policy) -> str:
+    """A policy in words."""
+    parts = [f"{policy.sharing} sharing, pi {policy.pi:g}, computed from the {policy.basis}"]
+    parts[0] += " profile" if policy.basis == "shared" else ""
+    if policy.epsilon is not None:
+        parts.append(f"epsilon {policy.epsilon:g}")
+    if policy.filling is not None:
+        parts = [f"{policy.pi:.0%} of your ratings, for life", _virtual_line(policy)]
+    if policy.budget is not None:
+        parts.append(f"at most {policy.budget} {_items(policy.budget)} ever")
+    if policy.messages is not None:
+        parts.append(f"at most {policy.messages} {'message' if policy.messages == 1 else 'messages'} ever")
+    if policy.triples is not None:
+        parts.append(f"{policy.triples} {'pair' if policy.triples == 1 else 'pairs'} a round at most")
+    if policy.never_items:
+        how = "never, or only as decoys" if policy.sharing == "deniable" else "never"
+        parts.append(f"{len(policy.never_items)} {_items(len(policy.never_items))} {how}")
+    return ", ".join(parts) + (", paused" if policy.paused else "")
+
+
+def _virtual_line(policy: Policy) -> str:
+    """Virtual ratings in words."""
+    if policy.filling == "none" or not policy.rho:
+        return "no virtual ratings among them"
+    how = "your mean" if policy.filling == "average" else "your mean, later predictions"
+    when = "the same items for life" if policy.sampling == "fixed" else "other items in every round"
+    virtual = "virtual rating" if policy.rho == 1 else "virtual ratings"
+    return f"{policy.rho:g} {virtual} with each of them ({how}; {when})"
+
+
+def _items(n: int) -> str:
+    return "item" if n == 1 else "items"
+
+
+@click.command()
+@policy_options
+@STATE
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def policy(state: Path | None, as_json: bool, **wishes: Any) -> None:
+    """What may leave this device; with options, change it. A running device follows from its next round.
+
+    What has left already stays in the ledger and cannot be taken back. Never-lists only grow.
+
+    \b
+    Examples:
+      federank device policy
+      federank device policy --sharing sticky --pi 0.1
+    """
+    from federank.service.client.owner import exported_policy
+
+    store = opened(state)
+    now, chosen_by = store.policy()
+    if any_wish(wishes):
+        _refuse_what_is_not_for(store.identity().facts, wishes)
+        now, chosen_by = wished(now, store.catalogue(), wishes), "owner"
+        store.identity().facts.rules.outward_policy(now)  # what the federation's method cannot keep is refused
+        store.write_policy(now)
+    if as_json:
+        click.echo(json.dumps(exported_policy(store)))
+    else:
+        click.echo(f"{policy_line(now)} ({'your choice' if chosen_by == 'owner' else 'as the federation suggested'})")
+
+
+@click.command()
+@STATE
+def pause(state: Path | None) -> None:
+    """Take no part for now; a running device begins no other round, and tries no message again."""
+    _set_paused(state, True)
+
+
+@click.command()
+@STATE
+def resume(state: Path | None) -> None:
+    """Take part again."""
+    _set_paused(state, False)
+
+
+def _set_paused(state: Path | None, paused: bool) -> None:
+    store = opened(state)
+    now, chosen_by = store.policy()
+    store.write_policy(replace(now, paused=paused), chosen_by)
+    click.echo(
+        "Paused: nothing more is sent until `federank device resume`. What is on the line this moment may still arrive."
+        if paused
+        else "Takes part again."
+    )
+
+
+@click.command()
+@STATE
+@click.option("--erase", is_flag=True, help="Also remove the device's file, with its history and ledger.")
+def leave(state: Path | None, erase: bool) -> None:
+    """Leave the federation: the server forgets the device's token. What was learnt from it cannot be unlearnt.
+
+    The file stays, for its ledger and for recommending, unless --erase is given.
+    """
+    from federank.service.client.enrolment import leave as leave_federation
+
+    path = state_path(state)
+    leave_federation(path, note)
+    if erase:
+        path.unlink()
+    click.echo(f"Left. {path} is {'removed' if erase else 'kept, for its ledger and for recommending'}.")

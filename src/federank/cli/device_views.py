@@ -1,0 +1,257 @@
+"""Looking into a device's file: the ledger, recommendations, and all of it as JSON. None of it needs the network."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from federank.cli.device_choices import STATE, opened
+from federank.files import PRIVATE, write_whole
+
+if TYPE_CHECKING:
+    from federank.privacy.ledger import Ledger
+    from federank.secagg.config import SumsCharter
+    from federank.service.client.store import DeviceStore
+
+
+@click.command()
+@STATE
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write it whole, as CSV or .json, for your eyes alone.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def ledger(state: Path | None, out: Path | None, as_json: bool) -> None:
+    """What has left this device: item by item, as liked or as compared with; and its messages, where they are counted.
+
+    \b
+    Example:
+      federank device ledger --out ledger.csv
+    """
+    from federank.cli.tables import new_table, plain, show
+    from federank.service.client.owner import exported_ledger, ledger_as_text
+
+    store = opened(state)
+    kept, history = store.ledger(), store.profile()
+    if out is not None:
+        write_whole(out, ledger_as_text(store, out.suffix == ".json"), mode=PRIVATE)
+        click.echo(f"{len(kept.entries):,} lines are in {out}.")
+        return
+    if as_json:
+        content = {"rounds": store.rounds(), "disclosed": kept.disclosed(history), "entries": exported_ledger(store)}
+        click.echo(json.dumps(content | ({"messages": kept.message_rows()} if kept.messages else {})))
+        return
+    if store.identity().facts.scale is not None:
+        _show_ratings(store, kept)
+        return
+    catalogue = store.catalogue()
+    liked = [entry for entry in kept.entries.values() if entry.times_liked]
+    rounds, share = store.rounds(), kept.disclosed(history)
+    left = f"Of your {len(history):,} items {share:.1%} have left as liked"
+    if store.identity().facts.rules.counts_messages:
+        click.echo(f"{messages_line(store)} {left}: they stood for your history.")
+    else:
+        click.echo(
+            f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {left}; {len(kept.entries) - len(liked):,} other "
+            "items were sent as compared with."
+        )
+    if liked:
+        shown = new_table("Item", "Title", "Times>", "First round>", "Last round>", "Yours")
+        for entry in sorted(liked, key=lambda entry: (-entry.times_liked, entry.item)):
+            names = plain(catalogue.ids[entry.item]), plain(catalogue.titles[entry.item])
+            counts = (str(entry.times_liked), str(entry.first_round), str(entry.last_round))
+            shown.add_row(*names, *counts, "yes" if entry.real else "a decoy")
+        show(shown)
+
+
+def _show_ratings(store: DeviceStore, ledger: Ledger) -> None:
+    """Which items have left because they were rated, and which were sampled to hide them among."""
+    from federank.cli.tables import new_table, plain, show
+
+    catalogue, history, rounds = store.catalogue(), store.profile(), store.rounds()
+    rated = {entry.item for entry in ledger.entries.values() if entry.real is True}
+    share = f"Of your {len(history):,} ratings {ledger.disclosed(history):.1%}"
+    if store.identity().facts.rules.counts_messages:
+        click.echo(f"{messages_line(store)} {share} are in what has left; every message names the whole catalogue.")
+    else:
+        click.echo(
+            f"{rounds:,} {'round' if rounds == 1 else 'rounds'}. {share} have left; "
+            f"{len(ledger.entries) - len(rated):,} other items were sampled, and left with virtual ratings. Only you "
+            "can see here which is which."
+        )
+    if not ledger.entries:
+        return
+    shown = new_table("Item", "Title", "Sent as", "Times>", "First round>", "Last round>")
+    for entry in sorted(ledger.entries.values(), key=lambda entry: (entry.item not in rated, entry.item)):
+        how = "rated" if entry.item in rated else "sampled"
+        times = str(entry.times_liked + entry.times_compared)
+        names = plain(catalogue.ids[entry.item]), plain(catalogue.titles[entry.item])
+        shown.add_row(*names, how, times, str(entry.first_round), str(entry.last_round))
+    show(shown)
+
+
+def messages_line(store: DeviceStore) -> str:
+    """How many messages have left, and how many still may."""
+    from federank.service.client.client import messages_left
+
+    ledger = store.ledger()
+    left = messages_left(store.identity(), store.policy().policy, ledger)
+    charged = "is charged to this device" if ledger.spent == 1 else "are charged to this device"
+    sent = f"{ledger.spent} {'message' if ledger.spent == 1 else 'messages'} {charged}"
+    return f"{sent}, and {left} more may be in its life." if left else f"{sent}, as many as may be in its life."
+
+
+LEFT_OUT = {
+    "too-loud": "its proof did not hold",
+    "unopened": "the helper could not open it",
+    "copied": "another had its id",
+    "malformed": "it had another form than its round's messages",
+}
+"""Why a message that has left is in no sum."""
+
+
+def outcome_lines(store: DeviceStore) -> list[str]:
+    """What became of the uploads that have left: how many are in the model, and a sentence for each that is not."""
+    from federank.service.client.client import line_of
+    from federank.service.client.state import ABANDONED, COUNTED, RELEASED, WAITING
+
+    identity, uploads = store.identity(), store.uploads()
+    words = [sent.outcome or WAITING for sent in uploads]
+    if not words:
+        return []
+    counts = {
+        "aggregated": words.count(COUNTED),
+        "waiting for their round to end": words.count(WAITING),
+        "discarded with their round": words.count(ABANDONED) + words.count(RELEASED),
+        "left out of their round": sum(word in LEFT_OUT for word in words),
+    }
+    counts["not taken, or not known"] = len(words) - sum(counts.values())
+    lines = ["Uploads: " + ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) + "."]
+    for sent, word in zip(uploads, words, strict=True):
+        if word in LEFT_OUT:
+            lines.append(f"Round {sent.round_number}: the message is in no sum, and stays charged: {LEFT_OUT[word]}.")
+        elif word in (ABANDONED, RELEASED) and identity.facts.rules.counts_messages:
+            lines.append(f"Round {sent.round_number}: {line_of(word, identity)}")
+    return lines
+
+
+def promise_line(charter: SumsCharter, ledger: Ledger) -> str:
+    """What the messages that have left may tell, and what all of a life may."""
+    from federank.service.client.methods.summed import epsilon_promised, epsilon_so_far
+
+    most, now = epsilon_promised(charter), epsilon_so_far(charter, ledger)
+    nobody = "No single server can read one."
+    if most is None or now is None:
+        return f"{nobody} What they tell together is not bounded: there is no noise on every one of them."
+    return (
+        f"{nobody} What they tell together is bounded: epsilon {_bound(now)} so far, {_bound(most)} in its whole life."
+    )
+
+
+def _bound(epsilon: float) -> str:
+    """Two digits, rounded up: a bound must still be one."""
+    step = 10.0 ** (math.floor(math.log10(max(epsilon, 1e-9))) - 1)
+    return f"{math.ceil(epsilon / step - 1e-9) * step:.2g}"
+
+
+@click.command()
+@STATE
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def status(state: Path | None, as_json: bool) -> None:
+    """Where this device takes part, with what method and policy, what it has sent, and which model it has.
+
+    \b
+    Example:
+      federank device status
+    """
+    from federank.cli.device_choices import policy_line
+    from federank.cli.tables import plain
+    from federank.service.client.client import messages_left
+    from federank.service.client.methods.summed import epsilon_promised, epsilon_so_far
+
+    store = opened(state)
+    identity, chosen, ledger = store.identity(), store.policy(), store.ledger()
+    facts, version, rounds = identity.facts, store.model_version(), store.rounds()
+    counted = facts.rules.counts_messages
+    if as_json:
+        content = {
+            "server": identity.server,
+            "federation": facts.name,
+            "method": facts.method,
+            "enrolled": bool(identity.token),
+            "paused": chosen.policy.paused,
+            "rounds": rounds,
+            "model_version": None if version < 0 else version,
+            "messages_sent": ledger.spent if counted else None,
+            "messages_left": messages_left(identity, chosen.policy, ledger) if counted else None,
+            "outcomes": [sent.outcome or "waiting" for sent in store.uploads()],
+        }
+        if identity.sums is not None:
+            content |= {
+                "epsilon": epsilon_so_far(identity.sums.charter, ledger),
+                "epsilon_promised": epsilon_promised(identity.sums.charter),
+                "delta": float(identity.sums.charter.delta),
+            }
+        click.echo(json.dumps(content))
+        return
+    where = f"{plain(facts.name or 'a federation')} ({facts.method}) at {identity.server}"
+    click.echo(f"Enrolled in {where}." if identity.token else f"Was enrolled in {where}, and has left.")
+    click.echo(f"Policy: {policy_line(chosen.policy)}.")
+    taken_part = f"This device has taken part in {rounds:,} {'round' if rounds == 1 else 'rounds'}."
+    click.echo(messages_line(store) if counted else taken_part)
+    if identity.sums is not None:
+        click.echo(promise_line(identity.sums.charter, ledger))
+    for line in outcome_lines(store):
+        click.echo(line)
+    click.echo("It has no model yet." if version < 0 else f"It recommends from version {version:,} of the model.")
+
+
+@click.command()
+@STATE
+@click.option("-n", "n", type=int, metavar="N", default=10, show_default=True, help="How many items.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def recommend(state: Path | None, n: int, as_json: bool) -> None:
+    """The best items that you do not have, from the model as last received; works offline.
+
+    \b
+    Example:
+      federank device recommend -n 5
+    """
+    from federank.checks import whole
+    from federank.cli.tables import new_table, plain, show
+    from federank.service.client.owner import recommend as recommended
+
+    whole("n", n, 1)
+    store = opened(state)
+    listed, is_rating = recommended(store, n), store.identity().facts.scale is not None
+    if as_json:
+        click.echo(json.dumps([suggestion._asdict() for suggestion in listed]))
+        return
+    if is_rating and not listed:
+        click.echo("Nobody has told this federation anything of an item that you have not rated; there is nothing yet.")
+        return
+    shown = new_table("Rank>", "Item", "Title", "You would give>" if is_rating else "Score>")
+    for rank, (item, title, score) in enumerate(listed, start=1):
+        shown.add_row(str(rank), plain(item), plain(title), f"{score:.2f}" if is_rating else f"{score:.3f}")
+    show(shown)
+
+
+@click.command()
+@STATE
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file that only you can read.")
+def export(state: Path | None, out: Path | None) -> None:
+    """All that the device's file knows, as JSON; all but the token, which would let others speak for you."""
+    from federank.service.client.owner import exported
+
+    text = json.dumps(exported(opened(state)), indent=1)
+    if out is None:
+        click.echo(text)
+    else:
+        write_whole(out, text, mode=PRIVATE)
+        click.echo(f"Everything but the token is in {out}.")

@@ -1,0 +1,289 @@
+"""`federank study`: a set of runs from one TOML file, carried out, kept in a folder, and told as a report."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from federank.cli.tables import new_table, show
+from federank.cli.train_options import TRACK_HELP
+from federank.errors import SettingError
+from federank.studies.estimate import case_seconds
+from federank.studies.plan import Plan
+from federank.studies.results import Results
+from federank.studies.run import changed_data
+
+if TYPE_CHECKING:
+    from federank.studies.pool import Executor
+    from federank.studies.report import Report
+
+
+@click.group()
+def study() -> None:
+    """The papers' tables and figures, or your own: describe runs in a TOML file, start it, come back to a report.
+
+    \b
+    Examples:
+      federank study list
+      federank study run federank-table2 --quick --out results/table2
+      federank study report results/table2 --html report.html
+    """
+
+
+@study.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+def list_studies(as_json: bool) -> None:
+    """The studies that come with the product.
+
+    \b
+    Example:
+      federank study list
+    """
+    from federank.cli.tables import new_table, show
+    from federank.studies.sources import missing
+    from federank.studies.spec import as_study, packaged
+
+    studies = {name: as_study(document, name) for name, document in packaged().items()}
+    if as_json:
+        content = {
+            name: {"title": one.title, "data": {data.name: missing(data) is None for data in one.data}}
+            for name, one in studies.items()
+        }
+        click.echo(json.dumps(content, indent=2))
+        return
+    table = new_table("Study", "What it makes", "Data")
+    for name, one in studies.items():
+        table.add_row(name, one.title, ", ".join(data.name + " (missing)" * bool(missing(data)) for data in one.data))
+    show(table)
+    click.echo("Start one with `federank study run NAME`, or write your own: docs/studies.md.")
+
+
+@study.command()
+@click.argument("name", metavar="NAME_OR_FILE")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The results folder.  [results/NAME]")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Runs at a time.  [one for each core]")
+@click.option("--seeds", metavar="LIST", help="Other seeds, such as 1,2,3.")
+@click.option("--quick", "quick_form", is_flag=True, help="A small form that takes a minute or two.")
+@click.option("--set", "changes", metavar="PATH.KEY=VALUE", multiple=True, help="Change the study for this time.")
+@click.option("--dry-run", is_flag=True, help="List the runs and about how long they take; do nothing.")
+@click.option("--cluster", metavar="ADDRESS", help="Carry runs out on Ray: `local`, or an address (ray://head:10001).")
+@click.option("--track", metavar="TRACKER", help=TRACK_HELP)
+@click.option("--quiet", is_flag=True, help="No progress.")
+def run(
+    name: str,
+    out: Path | None,
+    workers: int | None,
+    seeds: str | None,
+    quick_form: bool,
+    changes: tuple[str, ...],
+    dry_run: bool,
+    cluster: str | None,
+    track: str | None,
+    quiet: bool,
+) -> None:
+    """Carry out a study: a packaged one by its name, or a TOML file.
+
+    Started again, it does only what is missing, also after it was killed. The exit code is 1 where every run failed.
+
+    \b
+    Examples:
+      federank study run federank-table2 --workers 2
+      federank study run my.toml --set choose.epochs=5 --dry-run
+      federank study run my.toml --track mlflow:mlruns
+    """
+    from federank.studies.plan import plan_study
+    from federank.studies.progress import Bar
+    from federank.studies.run import carry_out_study, changed_data, open_results
+    from federank.studies.spec import as_study, find_study
+    from federank.studies.tracking import Tracking, open_tracker, track_all
+
+    found, document = find_study(name)
+    one = as_study(_changed(document, seeds, changes, quick_form=quick_form), found)
+    folder = out or Path("results") / (found + "-quick" * quick_form)
+    plan = plan_study(one)
+    kept = open_results(one, folder) if (folder / "VERSION").is_file() else None  # another study's folder is refused
+    if dry_run:
+        tell_plan(plan, folder, workers or _cores())
+        return
+    for sentence in changed_data(plan, kept) if kept is not None else ():
+        click.echo(sentence, err=True)
+    tracker = None if track is None else open_tracker(track, one.title)
+    executor = _executor(cluster, workers)
+    try:
+        with Bar(quiet=quiet) as bar:
+            watch = bar if tracker is None else Tracking(bar, tracker)
+            results = carry_out_study(one, folder, executor, watch, plan)
+        if tracker is not None:
+            track_all(results, tracker)
+    except KeyboardInterrupt:
+        click.echo(f"\nWhat is finished is in {folder}; the same command goes on from there.", err=True)
+        raise
+    finally:
+        executor.close()
+    for note in plan.notes:
+        click.echo(note)
+    tell(results)
+    runs = counts(results)
+    if runs["failed"] and not runs["done"]:
+        click.echo(f"federank: Every run failed; `federank study report {folder}` tells the reasons.", err=True)
+        raise SystemExit(1)
+    click.echo(f"Next: federank study report {folder} --html report.html")
+
+
+@study.command()
+@click.argument("folder", metavar="RESULTS", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def status(folder: Path, as_json: bool) -> None:
+    """How far a study has come: runs that are done, failed, under way, and missing.
+
+    \b
+    Example:
+      federank study status results/federank-table2
+    """
+    from federank.studies.results import Results
+
+    results = Results.open(folder)
+    if as_json:
+        content = counts(results)
+        failed = [line for line in results.lines() if not line.done]
+        reasons = [{"id": line.id, "group": line.group, "reason": line.reason} for line in failed]
+        click.echo(json.dumps({**content, "failures": reasons}, indent=2))
+        return
+    tell(results)
+
+
+@study.command()
+@click.argument("folder", metavar="RESULTS", type=click.Path(path_type=Path))
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="One page with tables and figures.")
+@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Markdown, figures beside it.")
+@click.option("--latex", type=click.Path(path_type=Path), metavar="FOLDER", help="Every table as LaTeX, a file each.")
+@click.option("--csv", type=click.Path(path_type=Path), metavar="FOLDER", help="Every table as CSV, a file each.")
+def report(folder: Path, html: Path | None, markdown: Path | None, latex: Path | None, csv: Path | None) -> None:
+    """Tables and figures of a study, ours beside the papers'; without a file to write, the tables here.
+
+    \b
+    Examples:
+      federank study report results/federank-table2
+      federank study report results/federank-table2 --html report.html
+    """
+    from federank.studies.report import make_report, write_report
+
+    if not any((html, markdown, latex, csv)):
+        show_report(make_report(folder))
+        return
+    write_report(folder, html=html, markdown=markdown, latex=latex, csv=csv)
+    for path in (html, markdown, latex, csv):
+        if path is not None:
+            click.echo(f"Written: {path}")
+
+
+def _changed(
+    document: dict[str, Any], seeds: str | None, changes: tuple[str, ...], *, quick_form: bool
+) -> dict[str, Any]:
+    """The study with what the command line changes about it."""
+    from federank.studies.overrides import changed, quick, read_change, saying_what_changed
+
+    if quick_form:
+        document = quick(document)
+    read = [read_change(change) for change in changes]
+    if seeds is not None:
+        try:
+            read.insert(0, {"seeds": [int(seed) for seed in seeds.split(",")]})
+        except ValueError:
+            raise SettingError(f"--seeds is {seeds!r}; whole numbers are needed, such as 1,2,3.") from None
+    for change in read:
+        document = changed(document, change)
+    return saying_what_changed(document, read)
+
+
+def _executor(cluster: str | None, workers: int | None) -> Executor:
+    if cluster is None:
+        from federank.studies.pool import Pool
+
+        return Pool(workers or _cores())
+    from federank.studies.ray_executor import RayExecutor
+
+    return RayExecutor(cluster, workers)
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# What `federank study` says: the plan before a study, how far it has come, and what has failed.
+
+
+def tell_plan(plan: Plan, folder: Path, workers: int) -> None:
+    """The runs of a plan, case by case, with about how long they take."""
+    results = Results.open(folder) if (folder / "VERSION").is_file() else None
+    known = results.lines(every=True) if results is not None else []
+    there = {line.id for line in known}
+    table = new_table("Data", "Group", "Values", "To choose>", "To test>", "About>")
+    total = 0.0
+    for case in plan.cases:
+        choosing = case.expected
+        seconds = case_seconds(case, known)
+        total += seconds
+        values = ", ".join(f"{name} {value}" for name, value in case.swept.items())
+        done = sum(run.id in there for run in choosing)
+        to_choose = f"{len(choosing)}" + (f" ({done} done)" if done else "")
+        name = case.data.name if case.fold is None else f"{case.data.name}, fold {case.fold}"
+        table.add_row(name, case.model.group, values, to_choose, str(len(case.seeds)), _duration(seconds))
+    show(table)
+    for note in (*plan.notes, *(changed_data(plan, results) if results is not None else ())):
+        click.echo(note)
+    click.echo(f"{plan.count:,} runs; about {_duration(total / workers)} with {workers} at a time.")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def counts(results: Results) -> dict[str, int]:
+    """How many runs a study has, and how many of them are done, failed, under way and missing.
+
+    A search by halving goes on with all that may still win, so it may come to more runs than its plan expects.
+    """
+    lines = {line.id: line for line in results.lines()}.values()
+    done = sum(line.done for line in lines)
+    under_way = len(results.under_way())
+    total = max(results.count(), len(lines) + under_way)
+    return {
+        "runs": total,
+        "done": done,
+        "failed": len(lines) - done,
+        "under_way": under_way,
+        "missing": max(0, total - len(lines) - under_way),
+    }
+
+
+def tell(results: Results) -> None:
+    """How far a study has come, in a line, and why runs have failed."""
+    seconds = sum(line.seconds or 0 for line in {line.id: line for line in results.lines()}.values())
+    content = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts(results).items())
+    click.echo(f"{results.folder}: {content}; {_duration(seconds)} of computing.")
+    told: set[str] = set()
+    for line in results.lines():
+        if not line.done and line.id not in told:  # rows may share a run
+            told.add(line.id)
+            values = ", ".join(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())
+            click.echo(f"  failed: {line.data}, {line.group} ({values}), {line.task}: {line.reason}")
+
+
+def show_report(report: Report) -> None:
+    """The tables of a report on the terminal, as Markdown; figures need a file."""
+    from federank.studies.writers import markdown_files
+
+    place = Path("report.md")
+    click.echo(markdown_files(replace(report, pictures=()), place)[place], nl=False)
+    if report.pictures:
+        figures = "1 figure" if len(report.pictures) == 1 else f"{len(report.pictures)} figures"
+        click.echo(f"\nAnd {figures}, with --html FILE or --markdown FILE.")

@@ -1,0 +1,110 @@
+"""What `federank train` tells when it is done: how much was learnt from, how fast, and what was sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from federank.data.interactions import Interactions
+    from federank.methods.recommender import Recommender
+
+
+_WAYS = {"up": "up", "down_changed": "down, changed rows only", "down_dense": "down, whole model"}
+
+
+def count_communication(model: Recommender, wanted: bool) -> None:
+    """Put into the report what the run has sent, where the method sends anything."""
+    if wanted and hasattr(model, "communication") and (sent := model.communication()):
+        model.report["communication"] = sent
+
+
+def warn_of_named_items(settings: Any) -> None:
+    """Say on stderr where nothing hides which items were rated."""
+    from federank.methods.fedrec.settings import RatingSettings
+
+    if not isinstance(settings, RatingSettings) or not settings.federated or settings.rho > 0:
+        return
+    remedy = (
+        "SVD++ does so with any rho"
+        if settings.implicit
+        else "--rho 1 hides them among as many virtual ratings of other items"
+    )
+    click.echo(f"rho is 0: each upload names exactly the items that its user has rated; {remedy}.", err=True)
+
+
+def tell(model: Recommender, out: Path, part: Interactions) -> None:
+    """Print the report, and what to do next."""
+    from federank.cli.tables import plain
+
+    report, learnt_from = model.report, model.learns_from
+    click.echo(f"{type(model).__name__} learnt from {len(part):,} interactions of {plain(part.name)}.")
+    if part.repeats_left_out:
+        click.echo(f"{part.repeats_left_out:,} rows of the source repeat a user's item and were left out.")
+    if learnt_from in report:
+        speed = report[learnt_from] / max(report["seconds"], 1e-9)
+        rate = f"{speed / 1e6:.1f} million" if speed >= 1e5 else f"{speed:,.0f}"
+        click.echo(
+            f"{report['rounds']:,} rounds with {report[learnt_from]:,} {learnt_from} in {report['seconds']:.2f} s "
+            f"({rate} a second)."
+        )
+    if report.get("skipped_users"):
+        who = "1 user takes" if report["skipped_users"] == 1 else f"{report['skipped_users']:,} users take"
+        click.echo(f"{who} no part: they share nothing, or have the whole catalogue, so no pair can be drawn.")
+    if "privacy" in report:
+        click.echo(_privacy(report["privacy"]))
+    if "adjacency" in report:
+        click.echo(fill(promise_told(report), 79))
+    if "communication" in report:
+        _tell_communication(report["communication"])
+    click.echo(f"\nKept in {out}. Next: federank recommend {out} --user {part.user_ids[part.users[0]]}")
+
+
+def promise_told(report: dict[str, Any]) -> str:
+    """What the noise of two servers is worth to a person, in a sentence."""
+    messages = report["messages"]
+    if report["epsilon"] is None:
+        return f"Sums of {messages} messages a person, without noise: nothing is promised about what they tell."
+    return (
+        f"A person's {messages} messages together: epsilon {report['epsilon']:.3g} at delta {report['delta']:g}, "
+        f"against {report['against']}. The noise of both servers is in the model."
+    )
+
+
+def _privacy(found: dict[str, Any]) -> str:
+    """What clipping and noise are worth, or why no figure is stated."""
+    if found["epsilon"] is None:
+        return f"No differential-privacy figure can be stated: {found['reason']}"
+    return (
+        f"Differential privacy against a server that sees {found['against']}: epsilon {found['epsilon']:.3g} at delta "
+        f"{found['delta']:g} for the person with the most rounds ({found['rounds']:,}), {found['epsilon_median']:.3g} "
+        "for the median."
+    )
+
+
+def _tell_communication(sent: dict[str, Any]) -> None:
+    from federank.cli.tables import new_table, show
+
+    click.echo(f"\nWhat was sent, in {sent['downloads']:,} downloads and {sent['uploads']:,} uploads:\n")
+    table = new_table("", "Rows>", "Rows a round>", "Megabytes>")
+    for key, name in _WAYS.items():
+        if key in sent:
+            way = sent[key]
+            table.add_row(name, f"{way['rows']:,}", f"{way['rows_per_round']:,.1f}", f"{way['bytes'] / 1e6:,.1f}")
+    show(table)
+    papers = sent.get("papers", {})
+    if not papers:
+        return
+    if "cce" in papers:
+        click.echo(
+            f"The papers' measures: CCE {papers['cce']:,.0f} rows an epoch, freshness {papers['freshness']:,} "
+            f"(normalised {papers['normalised_freshness']:.4g})."
+        )
+    else:
+        click.echo(
+            f"An iteration's traffic: {papers['counted_per_iteration'] / 1e6:,.1f} megabytes; by the paper's formula "
+            f"(PMF, bare numbers) {papers['bytes_per_iteration'] / 1e6:,.1f}."
+        )

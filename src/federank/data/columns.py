@@ -1,0 +1,320 @@
+"""What every reader answers with: columns of all interactions, and what is known of the items.
+
+Item facts are keyed by the item's id as text, because a file of items may be read before anybody knows whether
+the ids are numbers; here they meet the interactions and take their type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from federank.data.interactions import Interactions, Repeats
+from federank.errors import BadFile, SettingError
+
+
+class Columns(NamedTuple):
+    """Columns of equal length, one row per interaction, checked from first to last."""
+
+    users: pl.Series
+    items: pl.Series
+    ratings: pl.Series | None = None
+    times: pl.Series | None = None
+    titles: dict[str, str] | None = None
+    categories: dict[str, list[str]] | None = None
+
+
+def as_interactions(columns: Columns, *, name: str, repeats: Repeats = "latest") -> Interactions:
+    """The interactions in these columns, numbered, sorted and without repeats."""
+    return Interactions.from_columns(
+        columns.users,
+        columns.items,
+        columns.ratings,
+        columns.times,
+        titles=_by_id(columns.titles, columns.items),
+        categories=_by_id(columns.categories, columns.items),
+        repeats=repeats,
+        name=name,
+    )
+
+
+def categories_by_item(items: pl.Series, categories: pl.Series) -> dict[str, list[str]]:
+    """The different categories that each item's rows give it."""
+    pairs = pl.DataFrame({"item": items.cast(pl.String), "category": categories.cast(pl.String)})
+    known = pairs.filter(pl.col("category").fill_null("") != "").unique(maintain_order=True)
+    found: dict[str, list[str]] = {}
+    for item, category in known.iter_rows():
+        found.setdefault(item, []).append(category)
+    return found
+
+
+def _by_id(facts: dict[str, Any] | None, items: pl.Series) -> dict[Any, Any] | None:
+    if facts is None or not items.dtype.is_integer():
+        return facts
+    known = items.unique()
+    return {number: facts[text] for number, text in zip(known, known.cast(pl.String), strict=True) if text in facts}
+
+
+# What a caller says about how a source is to be read: which columns, which delimiter, whether there is a header.
+
+
+ColumnChoice = str | int | bool | None
+"""A column's name or its position from 0; None to look for it, False to leave it out."""
+
+
+class ColumnChoices(NamedTuple):
+    """The columns that were chosen."""
+
+    users: ColumnChoice = None
+    items: ColumnChoice = None
+    ratings: ColumnChoice = None
+    times: ColumnChoice = None
+
+    def named(self) -> bool:
+        """Whether a column was chosen by name, so that there must be a header."""
+        return any(isinstance(choice, str) for choice in self)
+
+    def given(self) -> list[str]:
+        """The roles that were chosen at all."""
+        return [role for role, choice in self._asdict().items() if choice is not None]
+
+
+class ReadingOptions(NamedTuple):
+    """All that was said of a source."""
+
+    columns: ColumnChoices = ColumnChoices()
+    header: bool | None = None
+    delimiter: str | None = None
+
+    def nothing(self) -> bool:
+        """Whether all was left to be found out."""
+        return not self.columns.given() and self.header is None and self.delimiter is None
+
+    def refuse_all(self, source: str) -> None:
+        """Raise if anything was said of a source that leaves no choice."""
+        self._refuse(source, self.columns.given())
+
+    def refuse_layout(self, source: str) -> None:
+        """Raise if a header or a delimiter was spoken of where columns may be chosen but no text is cut."""
+        self._refuse(source, [])
+
+    def _refuse(self, source: str, said: list[str]) -> None:
+        layout = {"header": self.header, "delimiter": self.delimiter}
+        said = [*said, *(name for name, value in layout.items() if value is not None)]
+        if said:
+            raise SettingError(f"{source} leaves no choice of {' and '.join(said)}; leave that out.")
+
+
+# Which column holds what: users, items, ratings, times, categories.
+
+
+WORDS = {
+    "users": ("userid", "user", "uid", "reviewerid", "customerid", "visitorid", "memberid", "sessionid"),
+    "items": (
+        "itemid", "item", "iid", "movieid", "venueid", "productid", "parentasin", "asin", "bookid", "trackid",
+        "songid", "artistid", "businessid", "placeid", "poiid", "workid",
+    ),
+    "ratings": ("rating", "ratings", "score", "stars", "overall"),
+    "times": (
+        "timestamp", "time", "utc", "utctime", "utctimestamp", "unixtime", "unixreviewtime", "datetime", "date",
+    ),
+    "categories": ("category", "categories", "venuecategory", "venuecategoryname"),
+}  # fmt: skip
+"""The names by which a header gives a role away, the surest first."""
+
+PLACES = ("venueid", "placeid", "poiid")
+"""Items whose `type` is a category; elsewhere a column of that name may be the kind of event."""
+
+
+class Roles(NamedTuple):
+    """The position of each column that is read."""
+
+    users: int
+    items: int
+    ratings: int | None = None
+    times: int | None = None
+    categories: int | None = None
+
+
+def assign_roles(names: Sequence[str] | None, count: int, choices: ColumnChoices, label: str) -> Roles:
+    """The columns to read, from a header's names (None: there is none) and the caller's choices."""
+    if names is None:
+        return _by_position(count, choices, label)
+    chosen = {role: _chosen(role, choice, names, count, label) for role, choice in choices._asdict().items()}
+    for role in ("users", "items", "ratings", "times"):
+        if choices._asdict()[role] is None:
+            chosen[role] = find_word(names, WORDS[role])
+    for role in ("users", "items"):
+        if chosen[role] is None:
+            raise BadFile(
+                f"{label} has no column known to hold {role}: its columns are {_listed(names)}. Say which one does, "
+                f"with {role}='NAME' (--{role} NAME on the command line)."
+            )
+    kind_of_place = ("type",) if find_word(names, PLACES) == chosen["items"] else ()
+    categories = find_word(names, (*WORDS["categories"], *kind_of_place))
+    return _distinct(Roles(**chosen, categories=categories), label)  # type: ignore[arg-type]
+
+
+def recognises(names: Sequence[str], *roles: str) -> bool:
+    """Whether a first row names each of these roles, as a header does."""
+    return all(find_word(names, WORDS[role]) is not None for role in roles)
+
+
+def _by_position(count: int, choices: ColumnChoices, label: str) -> Roles:
+    if count > 4 and not choices.given():
+        raise BadFile(
+            f"{label} has {count} columns and no header, and only the order user, item, rating, time is known; say "
+            "which columns to read, as in users=0, items=1, times=4."
+        )
+    # Once a caller has pointed at a column, the rest are no longer taken to be ratings and times.
+    pointed = any(choice is not None and choice is not False for choice in choices)
+    usual = {"users": 0, "items": 1} if pointed else {"users": 0, "items": 1, "ratings": 2, "times": 3}
+    chosen: dict[str, int | None] = {}
+    for role, choice in choices._asdict().items():
+        if choice is None:
+            position = usual.get(role)
+            chosen[role] = position if position is not None and position < count else None
+        else:
+            chosen[role] = _chosen(role, choice, None, count, label)
+    return _distinct(Roles(**chosen), label)  # type: ignore[arg-type]
+
+
+def _chosen(role: str, choice: ColumnChoice, names: Sequence[str] | None, count: int, label: str) -> int | None:
+    if choice is None or choice is False:
+        if choice is False and role in ("users", "items"):
+            raise SettingError(f"{role}=False leaves out a column that every data set needs; name it instead.")
+        return None
+    if isinstance(choice, bool):
+        raise SettingError(f"{role}=True names no column; give its name or its position, or leave {role} out.")
+    if isinstance(choice, int):
+        if not 0 <= choice < count:
+            raise BadFile(f"{label} has no column {choice} for {role}: positions run from 0 to {count - 1}.")
+        return choice
+    if names is None:
+        raise BadFile(f"{label} has no header in which to look for the column {choice!r}; give {role} as a position.")
+    if choice not in names:
+        raise BadFile(f"{label} has no column {choice!r} for {role}: its columns are {_listed(names)}.")
+    return list(names).index(choice)
+
+
+def _distinct(roles: Roles, label: str) -> Roles:
+    positions = [position for position in roles[:4] if position is not None]
+    if len(set(positions)) < len(positions):
+        found = ", ".join(f"{role}={position}" for role, position in roles._asdict().items() if position is not None)
+        raise SettingError(f"One column of {label} is chosen twice ({found}); choose a different one for each.")
+    return roles
+
+
+def find_word(names: Sequence[str], known: Sequence[str]) -> int | None:
+    """The position of the first of these known words among the names, compared without case and punctuation."""
+    plain = [_word(name) for name in names]
+    return next((plain.index(word) for word in known if word in plain), None)
+
+
+def _word(name: str) -> str:
+    # RecBole writes a column's type after its name: item_id:token.
+    return re.sub(r"[^a-z0-9]", "", re.sub(r":(token|float)(_seq)?$", "", name.lower()))
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [repr(name) for name in names[:12]]
+    return ", ".join(shown) + (", ..." if len(names) > 12 else "")
+
+
+# Ids, ratings and times: what may stand for each, and the first row where something else does.
+
+
+LATEST = 4_102_444_800
+"""The first second of 2100."""
+
+DATE_FORMATS = (
+    "%a %b %d %H:%M:%S %z %Y",
+    "%Y-%m-%dT%H:%M:%S%.f%#z",
+    "%Y-%m-%d %H:%M:%S%.f%#z",
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%d %H:%M:%S UTC",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d",
+)
+"""How dates may be written; those without an offset are taken as UTC."""
+
+
+class Fault(NamedTuple):
+    """The first row with a value that cannot stand, and what is needed there."""
+
+    row: int
+    need: str
+
+
+def is_whole(value: str) -> bool:
+    """Whether text is written just as a 64-bit whole number is."""
+    digits = value.removeprefix("-")
+    plain = digits.isascii() and digits.isdigit() and (value == "0" or not digits.startswith("0"))
+    return plain and -(2**63) <= int(value) < 2**63
+
+
+def whole_numbers(column: str) -> pl.Expr:
+    """Text as whole numbers, empty where it is not written just as one is."""
+    number = pl.col(column).cast(pl.Int64, strict=False)
+    return pl.when(number.cast(pl.String) == pl.col(column)).then(number).alias(column)
+
+
+def words(column: str) -> pl.Expr:
+    """Text as it is, missing where it is empty."""
+    return pl.when(pl.col(column) != "").then(pl.col(column)).alias(column)
+
+
+def numbers(column: str) -> pl.Expr:
+    """Text as numbers, missing where it is none."""
+    return pl.col(column).str.strip_chars().cast(pl.Float32, strict=False)
+
+
+def date_format(examples: Iterable[str]) -> str | None:
+    """The form in which the first of these examples that is a date is written; None for seconds."""
+    for example in examples:
+        if pl.Series([example.strip()]).cast(pl.Float64, strict=False)[0] is not None:
+            return None
+        for form in DATE_FORMATS:
+            if pl.Series([example.strip()]).str.to_datetime(form, strict=False)[0] is not None:
+                return form
+    return None
+
+
+def seconds(column: str, form: str | None) -> pl.Expr:
+    """Text as seconds since 1970, from dates of this form or from numbers; missing where it is neither."""
+    text = pl.col(column).str.strip_chars()
+    if form is not None:
+        return text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s").alias(column)
+    fractional = text.cast(pl.Float64, strict=False).floor().cast(pl.Int64, strict=False)
+    return pl.coalesce(text.cast(pl.Int64, strict=False), fractional).alias(column)
+
+
+def id_fault(column: pl.Series, kind: str) -> Fault | None:
+    """The first row without an id."""
+    return _first(column.is_null(), f"the id of {kind} is needed")
+
+
+def rating_fault(column: pl.Series) -> Fault | None:
+    """The first rating that is not a finite number."""
+    return _first(~column.is_finite().fill_null(False), "a finite number is needed")
+
+
+def time_fault(column: pl.Series) -> Fault | None:
+    """The first time that is missing, before 1970 or after 2100."""
+    if column.null_count():
+        need = "seconds since 1970 or a date such as '2012-04-03 18:00:12' is needed, in the same form on every row"
+        return _first(column.is_null(), need)
+    if not len(column):
+        return None
+    fault = _first((column < 0) | (column >= LATEST), "a time in seconds from 1970 to 2100 is needed")
+    if fault and LATEST <= column[fault.row] < 1000 * LATEST:
+        return Fault(fault.row, f"{fault.need}; if these are milliseconds, divide them by 1000")
+    return fault
+
+
+def _first(bad: pl.Series, need: str) -> Fault | None:
+    return Fault(int(bad.arg_true()[0]), need) if bad.any() else None

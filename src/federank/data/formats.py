@@ -1,0 +1,307 @@
+"""MovieLens, as GroupLens publishes it: 100K, 1M, 10M, 20M, 25M, 32M and the `latest` sets.
+
+Three editions of the same four columns, from the upstream zip or from its folder:
+
+    100K              u.data       tab      u.item       genres as flags
+    1M, 10M           ratings.dat  ::       movies.dat   genres joined by bars
+    20M, 25M, 32M     ratings.csv  comma    movies.csv   likewise, with a header
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from federank.data.archives import Files, Text, beside, read_text
+from federank.data.columns import (
+    DATE_FORMATS,
+    WORDS,
+    ColumnChoices,
+    Columns,
+    categories_by_item,
+    find_word,
+    is_whole,
+    seconds,
+)
+from federank.data.interactions import Categories, Interactions
+from federank.data.text_files import Layout, Record, find_layout, read_delimited, records
+from federank.errors import BadFile, DataError
+
+# What the items are called and which categories they belong to, from a file of items.
+
+
+TITLES = ("title", "movietitle", "name", "itemname", "venuename", "placename", "booktitle", "producttitle")
+CATEGORIES = ("genres", "genre", *WORDS["categories"], "class", "type")
+NO_GENRES = "(no genres listed)"
+
+MOVIELENS_100K_GENRES = (
+    "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
+    "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
+)  # fmt: skip
+"""The order of the flags in `u.item`, as its publisher lists them in `u.genre`."""
+
+
+class ItemFacts(NamedTuple):
+    """Titles and categories by an item's id as text; None for what the file does not tell."""
+
+    titles: dict[str, str] | None
+    categories: dict[str, list[str]] | None
+
+
+def read_items(text: Text) -> ItemFacts:
+    """The titles and categories in a file of items."""
+    layout = find_layout(text)
+    if layout.names is not None:
+        return _named_columns(text, layout)
+    if layout.delimiter == "::" and layout.width == 3:
+        return _joined_genres(text, layout)
+    if layout.delimiter == "|" and layout.width == 5 + len(MOVIELENS_100K_GENRES):
+        return _flagged_genres(text, layout._replace(quoted=False))
+    raise BadFile(
+        f"{text.label} is not a file of items: a header with an item column and a title or category column is needed, "
+        "or MovieLens' u.item or movies.dat."
+    )
+
+
+def _flagged_genres(text: Text, layout: Layout) -> ItemFacts:
+    titles, categories = {}, {}
+    for record in _records(text, layout, _movielens_encoding(text)):
+        item, title, *_ = record.fields
+        flags = record.fields[-len(MOVIELENS_100K_GENRES) :]
+        titles[item] = title
+        categories[item] = [genre for genre, flag in zip(MOVIELENS_100K_GENRES, flags, strict=True) if flag == "1"]
+    return ItemFacts(titles, categories)
+
+
+def _joined_genres(text: Text, layout: Layout) -> ItemFacts:
+    rows = [record.fields for record in _records(text, layout, _movielens_encoding(text))]
+    return ItemFacts({item: title for item, title, _ in rows}, {item: _parts(genres, "|") for item, _, genres in rows})
+
+
+def _named_columns(text: Text, layout: Layout) -> ItemFacts:
+    names = layout.names or ()
+    item, title, category = (find_word(names, known) for known in (WORDS["items"], TITLES, CATEGORIES))
+    if item is None:
+        raise BadFile(
+            f"{text.label} has the columns {', '.join(map(repr, names))}, and none is known to hold item ids; call "
+            "that one item_id."
+        )
+    # RecBole parts a list of tokens with spaces, and a lone token is one word; everybody else uses bars.
+    mark = "|"
+    if layout.kinds and category is not None:
+        mark = " " if layout.kinds[category] == "token_seq" else "\n"
+    rows = [record.fields for record in _records(text, layout, "utf-8")]
+    return ItemFacts(
+        None if title is None else {row[item]: row[title] for row in rows},
+        None if category is None else {row[item]: _parts(row[category], mark) for row in rows},
+    )
+
+
+def _records(text: Text, layout: Layout, encoding: str) -> Iterator[Record]:
+    every = records(text.lines(), text.label, layout.delimiter, quoted=layout.quoted, encoding=encoding)
+    for number, record in enumerate(every):
+        if number < layout.skipped or not any(record.fields):
+            continue
+        if len(record.fields) != layout.width:
+            raise BadFile(
+                f"Line {record.line} of {text.label} has {len(record.fields)} columns when cut at "
+                f"{layout.delimiter!r}, and {layout.width} are needed."
+            )
+        yield record
+
+
+def _movielens_encoding(text: Text) -> str:
+    """The older sets are in Latin-1 and the newer in UTF-8, and no Latin-1 one of them happens to be valid UTF-8."""
+    try:
+        text.view()[:].decode("utf-8")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
+
+
+def _parts(joined: str, mark: str) -> list[str]:
+    return [] if joined == NO_GENRES else [part.strip() for part in joined.split(mark) if part.strip()]
+
+
+class Edition(NamedTuple):
+    """One way in which MovieLens has been published."""
+
+    ratings: str
+    items: str
+    delimiter: str
+    header: bool
+
+
+EDITIONS = (
+    Edition("u.data", "u.item", "\t", header=False),
+    Edition("ratings.dat", "movies.dat", "::", header=False),
+    Edition("ratings.csv", "movies.csv", ",", header=True),
+)
+
+
+class MovieLens(NamedTuple):
+    """A MovieLens set among some files: which edition, and what its ratings are called there."""
+
+    edition: Edition
+    ratings: str
+
+
+def find_movielens(files: Files) -> MovieLens | None:
+    """The MovieLens set among these files, if there is one: ratings with their items beside them."""
+    for edition in EDITIONS:
+        for name in files:
+            if PurePosixPath(name).name == edition.ratings and beside(name, edition.items) in files:
+                return MovieLens(edition, name)
+    return None
+
+
+def read_movielens(files: Files, found: MovieLens) -> Columns:
+    """The ratings of a MovieLens set, with titles and genres."""
+    edition = found.edition
+    columns = read_delimited(files[found.ratings](), header=edition.header, delimiter=edition.delimiter)
+    facts = read_items(files[beside(found.ratings, edition.items)]())
+    return columns._replace(titles=facts.titles, categories=facts.categories)
+
+
+# RecBole's atomic files: NAME.inter holds the interactions, and NAME.item beside it the items.
+
+
+def find_recbole(files: Files) -> list[str]:
+    """The interaction files among these files."""
+    return [name for name in files if PurePosixPath(name).suffix == ".inter"]
+
+
+def item_file_of(name: str) -> str:
+    """The name of the file of items that belongs to an interaction file."""
+    return str(PurePosixPath(name).with_suffix(".item"))
+
+
+def read_recbole(files: Files, name: str, choices: ColumnChoices) -> Columns:
+    """The interactions of an atomic file, with what the file of items beside it tells."""
+    columns = read_delimited(files[name](), choices, header=True, delimiter="\t")
+    if item_file_of(name) not in files:
+        return columns
+    facts = read_items(files[item_file_of(name)]())
+    return columns._replace(titles=facts.titles, categories=facts.categories)
+
+
+# Check-ins all over the world (Yang et al., 2016), as their authors give them: one country's, the latest of each pair.
+
+
+CHECK_INS, VENUES = "dataset_TIST2015_Checkins.txt", "dataset_TIST2015_POIs.txt"
+
+
+def find_worldwide(folder: Path) -> Path | None:
+    """The folder in which both files lie: this one, or one right inside it."""
+    inside = sorted(path.parent for path in folder.glob(f"*/{CHECK_INS}")) if folder.is_dir() else []
+    for place in (folder, *inside):
+        if (place / CHECK_INS).is_file() and (place / VENUES).is_file():
+            return place
+    return None
+
+
+def read_country(folder: Path, country: str) -> Columns:
+    """The check-ins at the venues of a country, with the venues' kinds."""
+    venues = _scan(folder / VENUES, ["item", "latitude", "longitude", "kind", "country"])
+    here = venues.filter(pl.col("country") == country).select("item", "kind").unique("item", maintain_order=True)
+    rows = _scan(folder / CHECK_INS, ["user", "item", "time", "offset"])
+    try:
+        frame = (
+            rows.join(here, on="item", how="inner")
+            .select("user", "item", "kind", "time", seconds("time", DATE_FORMATS[0]).alias("seconds"))
+            .collect(engine="streaming")
+        )
+    except pl.exceptions.PolarsError as reason:
+        raise BadFile(
+            f"{folder} has files that are not laid out as check-ins are ({reason}); get them again."
+        ) from reason
+    if not frame.height:
+        raise DataError(
+            f"{folder / CHECK_INS} has no check-in at a venue of {country}; a country's two letters are needed."
+        )
+    unfit = frame.filter(pl.col("seconds").is_null())
+    if unfit.height:
+        raise BadFile(
+            f"{folder / CHECK_INS} has a check-in of {unfit['user'][0]} with the time {unfit['time'][0]!r}; such as "
+            "'Tue Apr 03 18:00:06 +0000 2012' is needed."
+        )
+    users = frame["user"]
+    return Columns(
+        users=users.cast(pl.Int64) if all(is_whole(user) for user in users.unique()) else users,
+        items=frame["item"],
+        times=frame["seconds"],
+        categories=categories_by_item(frame["item"], frame["kind"]),
+    )
+
+
+def _scan(path: Path, names: list[str]) -> pl.LazyFrame:
+    return pl.scan_csv(
+        path,
+        separator="\t",
+        has_header=False,
+        quote_char=None,
+        new_columns=names,
+        infer_schema=False,
+        encoding="utf8-lossy",
+    )
+
+
+# A catalogue without anybody's history: a table of items alone, with a column of ids and one of titles or categories.
+
+
+def is_catalogue_file(path: Path) -> bool:
+    """Whether a file is a table of items and of nobody's choices: its header says so."""
+    if not path.is_file():
+        return False
+    try:
+        names = find_layout(read_text(path)).names
+    except BadFile:
+        return False  # whoever reads it as something else says what is wrong with it
+    if names is None or find_word(names, WORDS["users"]) is not None:
+        return False
+    return None not in (find_word(names, WORDS["items"]), find_word(names, (*TITLES, *CATEGORIES)))
+
+
+def read_catalogue_file(path: Path) -> Interactions:
+    """The items of a file, and nobody."""
+    return nobody_s_history(items_in(read_items(read_text(path))), path.stem)
+
+
+def items_in(facts: ItemFacts) -> list[dict[str, Any]]:
+    """Items with id, title and categories, in the order of their file; ids are numbers where all of them are."""
+    titles, categories = facts
+    ids = list(titles if titles is not None else categories or ())
+    numbered = all(text.isascii() and text.removeprefix("-").isdecimal() and str(int(text)) == text for text in ids)
+    return [
+        {
+            "id": int(item) if numbered else item,
+            "title": (titles or {}).get(item) or item,
+            "categories": (categories or {}).get(item, []),
+        }
+        for item in ids
+    ]
+
+
+def nobody_s_history(items: list[dict[str, Any]], name: str) -> Interactions:
+    """A catalogue as interactions without any."""
+    ids = [item["id"] for item in items]
+    known = Interactions.from_columns(
+        [0] * len(ids),
+        ids,
+        titles={item["id"]: str(item["title"]) for item in items},
+        categories={item["id"]: list(item["categories"]) for item in items},
+        name=name,
+    )
+    if known.item_ids.tolist() != ids:  # a catalogue need not be sorted
+        rows = {identity: row for row, identity in enumerate(known.item_ids.tolist())}
+        order = np.array([rows[identity] for identity in ids])
+        titles = None if known.titles is None else known.titles[order]
+        categories = Categories.from_lists(list(item["categories"]) for item in items)
+        known = replace(known, item_ids=known.item_ids[order], titles=titles, categories=categories)
+    nothing = np.zeros(0, dtype=np.int32)
+    return replace(known, users=nothing, items=nothing, user_ids=known.user_ids[:0])

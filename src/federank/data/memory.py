@@ -1,0 +1,215 @@
+"""Loose data in memory: a tuple of columns, a list of rows, or a matrix with a row per interaction.
+
+Columns are arrays, lists or series, `(users, items[, ratings[, times]])`; rows are tuples, `(user, item[, rating[,
+time]])`. Lists in a list, or tuples in a tuple, may be either: their lengths tell, and where these do not, nobody
+guesses.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from federank.data import columns as values
+from federank.data.columns import ColumnChoices, Columns, Fault, Roles, assign_roles, categories_by_item
+from federank.errors import BadFile, DataError
+
+# Columns that have types already: from frames, from Parquet, from arrays.
+
+
+class Typed:
+    """A table of typed columns under check: what each is called, and how to complain of it."""
+
+    def __init__(self, label: str, names: Sequence[str], error: type[DataError] = DataError) -> None:
+        self.label = label
+        self.names = names
+        self.error = error
+
+    def columns(self, found: dict[int, pl.Series], roles: Roles) -> Columns:
+        """The columns of each role, by their positions, as ids, finite numbers and seconds."""
+        users = self._ids(found[roles.users], roles.users, "a user")
+        items = self._ids(found[roles.items], roles.items, "an item")
+        if not len(users):
+            raise self.error(f"{self.label} has columns but no rows; one row per interaction is needed.")
+        ratings = times = categories = None
+        if roles.ratings is not None:
+            given = found[roles.ratings]
+            ratings = given.cast(pl.Float32, strict=False)
+            self._refuse(given, roles.ratings, values.rating_fault(ratings))
+        if roles.times is not None:
+            given = found[roles.times]
+            times = as_seconds(given)
+            self._refuse(given, roles.times, values.time_fault(times))
+        if roles.categories is not None:
+            categories = categories_by_item(items, found[roles.categories])
+        return Columns(users, items, ratings, times, categories=categories)
+
+    def _ids(self, column: pl.Series, position: int, kind: str) -> pl.Series:
+        self._refuse(column, position, values.id_fault(column, kind))
+        if not column.dtype.is_integer():
+            return column
+        # Unsigned and 128-bit numbers may be too large for 64 bits with a sign, and would come back as others.
+        whole = column.cast(pl.Int64, strict=False)
+        if whole.null_count():
+            raise self.error(
+                f"{self.label} has numbers beyond 64 bits in column {self.names[position]!r}; make these ids text."
+            )
+        return whole
+
+    def _refuse(self, column: pl.Series, position: int, fault: Fault | None) -> None:
+        if fault:
+            value = column[fault.row]
+            raise self.error(
+                f"{self.label} has {'nothing' if value is None else repr(value)} in row {fault.row + 1} of column "
+                f"{self.names[position]!r}, where {fault.need}."
+            )
+
+
+def as_seconds(column: pl.Series) -> pl.Series:
+    """Dates, numbers or text as seconds since 1970; missing where a value is none of these."""
+    if column.dtype in (pl.Datetime, pl.Date):
+        return column.dt.epoch("s")
+    if column.dtype == pl.String:
+        form = values.date_format(column.drop_nulls().head(100))
+        return pl.DataFrame({"time": column}).select(values.seconds("time", form)).to_series()
+    return (column.floor() if column.dtype.is_float() else column).cast(pl.Int64, strict=False)
+
+
+NAMES = ("user", "item", "rating", "time")
+
+
+def read_arrays(source: Sequence[Any] | np.ndarray[Any, Any]) -> Columns:
+    """Two to four columns in this order, or rows of two to four values; in a matrix, one row per interaction."""
+    if isinstance(source, np.ndarray) and source.ndim != 2:
+        raise DataError(f"An array of {source.ndim} dimensions was given; two are needed, one row per interaction.")
+    matrix = isinstance(source, np.ndarray)
+    given = list(source.T if isinstance(source, np.ndarray) else _as_columns(source))
+    if not 2 <= len(given) <= len(NAMES):
+        raise DataError(f"{len(given)} columns were given; two to four are needed: {', '.join(NAMES)}.")
+    names = NAMES[: len(given)]
+    columns = {
+        position: as_series(column, names[position], whole=matrix and names[position] != "rating")
+        for position, column in enumerate(given)
+    }
+    if len({len(column) for column in columns.values()}) > 1:
+        found = ", ".join(f"{len(column)} of {names[position]}" for position, column in columns.items())
+        raise DataError(f"The columns differ in length ({found}); one value of each is needed per row.")
+    return Typed("The data", names).columns(columns, Roles(*columns))
+
+
+def _as_columns(source: Sequence[Any]) -> Sequence[Any]:
+    """The columns of what may be columns or rows."""
+    kinds = {type(part) for part in source}
+    if any(issubclass(kind, str | bytes | Mapping) for kind in kinds):
+        found = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise DataError(f"A {type(source).__name__} of {found} has no columns; give lists, arrays or rows as tuples.")
+    columns_as_documented = isinstance(source, tuple) and kinds == {list}
+    if not kinds or columns_as_documented or not all(issubclass(kind, tuple | list) for kind in kinds):
+        return source  # arrays and series are columns too
+    lengths = {len(part) for part in source}
+    may_be_rows = len(lengths) == 1 and 2 <= min(lengths) <= len(NAMES)
+    may_be_columns = 2 <= len(source) <= len(NAMES)
+    if isinstance(source, list) and all(issubclass(kind, tuple) for kind in kinds):
+        return source if may_be_columns and not may_be_rows and len(lengths) == 1 else _turned(source)
+    if not may_be_rows or not may_be_columns:
+        return _turned(source) if may_be_rows else source
+    outer = list if isinstance(source, list) else tuple
+    if any(issubclass(kind, outer) for kind in kinds):
+        raise DataError(
+            f"{len(source)} {outer.__name__}s in a {outer.__name__} may be rows or columns, and their lengths do not "
+            "tell which; give rows as a list of tuples, or columns as a tuple of lists."
+        )
+    return source
+
+
+def _turned(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The columns of rows, once all have the same number of values."""
+    width = len(rows[0])
+    odd = next((number for number, row in enumerate(rows, start=1) if len(row) != width), None)
+    if odd is not None:
+        raise DataError(
+            f"Row {odd} has {len(rows[odd - 1])} values and row 1 has {width}; every row needs the same: "
+            f"{', '.join(NAMES)}."
+        )
+    return [[row[position] for row in rows] for position in range(width)]
+
+
+def as_series(column: Any, name: str, *, whole: bool = False) -> pl.Series:
+    """A column as a Polars series; `whole` makes integers of floats that all are whole, as ids in a matrix are."""
+    if isinstance(column, pl.Series):
+        return column
+    if isinstance(column, np.ndarray) and column.dtype.kind == "M":
+        return pl.Series(column.astype("datetime64[us]"))
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
+        # Half precision and foreign byte orders are NumPy's alone.
+        plain = column.astype(np.float64) if column.dtype.kind == "f" else column.astype(column.dtype.newbyteorder("="))
+        integral = whole and plain.dtype.kind == "f" and bool(np.all(plain == np.floor(plain)))
+        return pl.Series(plain.astype(np.int64) if integral else plain)
+    listed = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    types = {type(value) for value in listed if value is not None}
+    if len(types) > 1 and types != {int, float}:
+        found = " and ".join(sorted(kind.__name__ for kind in types))
+        raise DataError(f"The column {name!r} mixes types ({found}); make its values all numbers or all text.")
+    try:
+        return pl.Series(listed, dtype=pl.Float64 if types == {int, float} else None)
+    except (OverflowError, TypeError, ValueError, pl.exceptions.PolarsError):
+        raise DataError(f"The column {name!r} holds values beyond 64-bit numbers and text; make them text.") from None
+
+
+# Frames of pandas and Polars, and Parquet files: the columns found by their names, as a text file's are.
+
+
+FRAME = "The frame"
+
+
+def is_pandas(source: object) -> bool:
+    """Whether this is a pandas frame; pandas is not imported to find out."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(source, pandas.DataFrame)
+
+
+def read_polars(frame: pl.DataFrame | pl.LazyFrame, choices: ColumnChoices) -> Columns:
+    """The columns of a Polars frame."""
+    whole = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
+    roles = assign_roles(whole.columns, whole.width, choices, FRAME)
+    return Typed(FRAME, whole.columns).columns(dict(enumerate(whole.get_columns())), roles)
+
+
+def read_pandas(frame: Any, choices: ColumnChoices) -> Columns:
+    """The columns of a pandas frame; one whose columns are merely numbered counts as without header."""
+    names = [str(name) for name in frame.columns]
+    numbered = list(frame.columns) == list(range(len(names)))
+    roles = assign_roles(None if numbered else names, len(names), choices, FRAME)
+    found = {position: _from_pandas(frame.iloc[:, position], names[position]) for position in _read(roles)}
+    return Typed(FRAME, names).columns(found, roles)
+
+
+def read_parquet(path: Path, choices: ColumnChoices) -> Columns:
+    """The columns of a Parquet file, of which only those that are needed are read."""
+    try:
+        scan = pl.scan_parquet(path, glob=False)
+        names = scan.collect_schema().names()
+        roles = assign_roles(names, len(names), choices, str(path))
+        frame = scan.select([names[position] for position in _read(roles)]).collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as mistake:
+        reason = str(mistake).partition("\n")[0]
+        raise BadFile(f"{path} is a Parquet file cut short or damaged ({reason}); get it again.") from None
+    found = {position: frame[names[position]] for position in _read(roles)}
+    return Typed(str(path), names, BadFile).columns(found, roles)
+
+
+def _read(roles: Roles) -> list[int]:
+    return sorted({position for position in roles if position is not None})
+
+
+def _from_pandas(column: Any, name: str) -> pl.Series:
+    if getattr(column.dtype, "tz", None) is not None:
+        return as_series(column.to_numpy("datetime64[us]"), name)
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufM":
+        return as_series(column.to_numpy(), name)
+    return as_series(column.astype(object).where(column.notna(), None).tolist(), name)

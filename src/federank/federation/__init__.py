@@ -1,0 +1,1 @@
+"""What every federated method and every host share: draws, messages, rounds, defences."""

@@ -1,0 +1,118 @@
+"""Defences around aggregation: what one fold may do to the model, whoever sent what.
+
+A liar cannot be told from a person by one message alone, and where only sums are known no message is seen at all. So
+the defences look at the model before and after a fold, and at nothing else:
+
+1. a fold may move a row no farther than most rows that it moves: `move_quantile` of the moves is the bound;
+2. a row that it moved may afterwards be no longer than `row_quantile` of all rows, and no bias higher than that share.
+
+An item that people like is at the bound together with many others; one that is pushed cannot get above them. What it
+costs and what it stops is measured in audit/poisoning/ (docs/operating.md). Quantiles of a handful of items
+mean nothing, so a small catalogue, or a fold that moves few rows, is left alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank._numerics.arrays import FloatMatrix, FloatVector
+
+LEAST_ITEMS = 100
+"""Below this many items nothing is bounded."""
+LEAST_MOVED = 20
+"""Below this many moved rows a fold's moves are not bounded."""
+
+
+class Defences(NamedTuple):
+    """How much a fold may do; 1 is no bound."""
+
+    row_quantile: float = 0.8
+    move_quantile: float = 0.88
+
+    @property
+    def are_off(self) -> bool:
+        """Whether nothing is bounded."""
+        return self.row_quantile >= 1 and self.move_quantile >= 1
+
+
+NO_DEFENCES = Defences(1.0, 1.0)
+PAIRS_DEFENCES = Defences()
+SQUARES_DEFENCES = Defences(row_quantile=0.98, move_quantile=1.0)
+"""A fold of squares solves for all rows anew, in another basis perhaps, so how far they move means nothing; and
+lengths say how popular items are, so they are capped later."""
+
+
+class Rows(NamedTuple):
+    """The rows of a model: vectors, and biases where the method has them."""
+
+    vectors: FloatMatrix
+    biases: FloatVector | None = None
+
+
+class Defended(NamedTuple):
+    """The rows after a fold that was bounded, and how many rows were held back or cut."""
+
+    rows: Rows
+    held: int
+    capped: int
+
+
+def defend(defences: Defences, before: Rows, after: Rows) -> Defended:
+    """The rows after a fold, held to the bounds."""
+    if defences.are_off or len(after.vectors) < LEAST_ITEMS:
+        return Defended(after, 0, 0)
+    moved = _moved(before, after)
+    rows, held = bound_moves(before, after, moved, defences.move_quantile)
+    rows, capped = cap_rows(rows, moved, defences.row_quantile)
+    return Defended(rows, held, capped)
+
+
+def bound_moves(before: Rows, after: Rows, moved: NDArray[np.bool_], quantile: float) -> tuple[Rows, int]:
+    """No row moves farther than this share of the moved rows does; and how many would have."""
+    if quantile >= 1 or np.count_nonzero(moved) < LEAST_MOVED:
+        return after, 0
+    moves = after.vectors - before.vectors
+    squared = np.einsum("ij,ij->i", moves, moves)
+    if after.biases is not None and before.biases is not None:
+        squared = squared + np.square(after.biases - before.biases)
+    lengths = np.sqrt(squared)
+    most = np.quantile(lengths[moved], quantile)
+    far = lengths > most
+    if not far.any():
+        return after, 0
+    part = (most / lengths[far]).astype(np.float32)
+    vectors = after.vectors.copy()
+    vectors[far] = before.vectors[far] + part[:, None] * moves[far]
+    biases = after.biases
+    if biases is not None and before.biases is not None:
+        biases = biases.copy()
+        biases[far] = before.biases[far] + part * (biases[far] - before.biases[far])
+    return Rows(vectors, biases), int(np.count_nonzero(far))
+
+
+def cap_rows(rows: Rows, moved: NDArray[np.bool_], quantile: float) -> tuple[Rows, int]:
+    """No moved row is longer, and no moved bias higher, than this share of the catalogue; and how many were."""
+    if quantile >= 1:
+        return rows, 0
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows.vectors, rows.vectors))
+    longest = np.quantile(lengths, quantile)
+    long = moved & (lengths > longest)
+    vectors, biases, cut = rows.vectors, rows.biases, long
+    if long.any():
+        vectors = vectors.copy()
+        vectors[long] *= (longest / lengths[long]).astype(np.float32)[:, None]
+    if biases is not None:
+        highest = np.quantile(biases, quantile)
+        high = moved & (biases > highest)
+        biases, cut = np.where(high, np.float32(highest), biases).astype(np.float32), long | high
+    return Rows(vectors, biases), int(np.count_nonzero(cut))
+
+
+def _moved(before: Rows, after: Rows) -> NDArray[np.bool_]:
+    moved: NDArray[np.bool_] = (before.vectors != after.vectors).any(axis=1)
+    if after.biases is not None and before.biases is not None:
+        moved |= before.biases != after.biases
+    return moved

@@ -1,0 +1,255 @@
+"""Draws: every random choice, as a function of (seed, user, round, counter).
+
+There is no stream of random numbers to stay in step with. Whoever needs a choice names it: the federation's
+seed, the user who makes it (or the server), what it is for, the round, and a counter; the answer is four
+32-bit words. So a run is the same for any number of threads, in any engine, in any order of work, before and
+after a resume, and a browser can make the same choices as a simulation.
+
+The generator is Threefry-4x32 with 20 rounds (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC
+2011): additions, rotations and exclusive-ors of 32-bit words, which Python, Numba and JavaScript all have. It is
+keyed by (seed, user, purpose, 0) and counts (round, counter, 0, 0).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numba.extending import overload
+
+from federank._numerics.arrays import FloatMatrix, FloatVector
+from federank._numerics.compiling import compiled
+from federank._numerics.rows import inlined
+
+# ruff: noqa: ARG001 (Numba prescribes the parameters)
+
+
+SELECT = 1  # the server: who takes part
+TRIPLE = 2  # a device: one (positive, negative) pair and its coin
+MASK = 3  # a device: may this item's row be sent in this round
+ONLINE = 4  # the world: is a device there in this round
+DROPOUT = 5  # the world: does a device vanish before it has answered
+USER_FACTORS = 6  # first values, drawn on the device
+ITEM_FACTORS = 7  # first values, drawn by the server
+ITEM_BIASES = 8
+NEGATIVE = 9  # a device: a negative, where two tries have met its own items
+IMPLICIT_FACTORS = 10  # first values of SVD++'s second item vectors, drawn by the server
+VIRTUAL = 11  # a device: which items it has not rated get a virtual rating
+ORDER = 12  # learning without a federation: in which order the users' ratings are met
+STICKY = 13  # a device: which of its own items may ever be sent
+DENIABLE = 14  # a device: what an item of the catalogue answers for life, liked or not
+NOISE = 15  # a device: noise on what it sends
+GROUP = 16  # a study: which group of choices a person belongs to
+COHORT = 17  # the world: with whom a person takes part, for life
+ROUNDING = 19  # a device: whether a number of a message is rounded up
+SUM_NOISE = 20  # one of two servers: noise on a sum
+
+SERVER = 0xFFFFFFFF  # stands for the user in choices that no user makes
+HELPER = 0xFFFFFFFE  # stands for the user in choices of the second server
+WORDS = 2.0**32
+_ONES = 0xFFFFFFFF
+
+
+def words_wrap_around() -> np.errstate:
+    """A context for interpreted draws: sums of 32-bit words wrap around, as they should, without a warning."""
+    return np.errstate(over="ignore")
+
+
+def _word(number: Any) -> Any:
+    """A number's lowest 32 bits.
+
+    Interpreted, a word is a plain int, which Python adds several times faster than NumPy's scalars, or an array of
+    words; compiled, it is the processor's own.
+    """
+    return number & _ONES
+
+
+def _rotated(word: Any, by: int) -> Any:
+    return ((word << by) | (word >> (32 - by))) & _ONES
+
+
+def _given(number: Any) -> Any:
+    """A part of a choice's name as a word."""
+    word = np.uint32(number)
+    return int(word) if word.ndim == 0 else word
+
+
+@overload(_word, jit_options={"forceinline": True}, strict=False)
+@overload(_given, jit_options={"forceinline": True}, strict=False)
+def _compiled_word(number: Any) -> Any:
+    return lambda number: np.uint32(number)
+
+
+@overload(_rotated, jit_options={"forceinline": True}, strict=False)
+def _compiled_rotated(word: Any, by: Any) -> Any:
+    return lambda word, by: np.uint32(np.uint32(word << np.uint32(by)) | (word >> np.uint32(32 - by)))
+
+
+@inlined
+def _mixed(a: Any, b: Any, c: Any, d: Any, first: int, second: int) -> Any:
+    """One round: mix the words in two pairs, (a, b) and (c, d)."""
+    a = _word(a + b)
+    c = _word(c + d)
+    return a, _word(_rotated(b, first) ^ a), c, _word(_rotated(d, second) ^ c)
+
+
+@inlined
+def _odd_four_rounds(a: Any, b: Any, c: Any, d: Any) -> Any:
+    a, b, c, d = _mixed(a, b, c, d, 10, 26)
+    a, d, c, b = _mixed(a, d, c, b, 11, 21)
+    a, b, c, d = _mixed(a, b, c, d, 13, 27)
+    a, d, c, b = _mixed(a, d, c, b, 23, 5)
+    return a, b, c, d
+
+
+@inlined
+def _even_four_rounds(a: Any, b: Any, c: Any, d: Any) -> Any:
+    a, b, c, d = _mixed(a, b, c, d, 6, 20)
+    a, d, c, b = _mixed(a, d, c, b, 17, 11)
+    a, b, c, d = _mixed(a, b, c, d, 25, 10)
+    a, d, c, b = _mixed(a, d, c, b, 18, 20)
+    return a, b, c, d
+
+
+@inlined
+def _keyed(a: Any, b: Any, c: Any, d: Any, k0: Any, k1: Any, k2: Any, k3: Any, turn: int) -> Any:
+    """Add the key to the words, and the number of the turn to the last."""
+    return _word(a + k0), _word(b + k1), _word(c + k2), _word(_word(d + k3) + _word(turn))
+
+
+@inlined
+def threefry(k0: Any, k1: Any, k2: Any, k3: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:
+    """Threefry-4x32-20: four words from a key and a counter of four words each."""
+    k4 = _word(_word(0x1BD11BDA) ^ k0 ^ k1 ^ k2 ^ k3)
+    a, b, c, d = _keyed(c0, c1, c2, c3, k0, k1, k2, k3, 0)
+    a, b, c, d = _odd_four_rounds(a, b, c, d)
+    a, b, c, d = _keyed(a, b, c, d, k1, k2, k3, k4, 1)
+    a, b, c, d = _even_four_rounds(a, b, c, d)
+    a, b, c, d = _keyed(a, b, c, d, k2, k3, k4, k0, 2)
+    a, b, c, d = _odd_four_rounds(a, b, c, d)
+    a, b, c, d = _keyed(a, b, c, d, k3, k4, k0, k1, 3)
+    a, b, c, d = _even_four_rounds(a, b, c, d)
+    a, b, c, d = _keyed(a, b, c, d, k4, k0, k1, k2, 4)
+    a, b, c, d = _odd_four_rounds(a, b, c, d)
+    return _keyed(a, b, c, d, k0, k1, k2, k3, 5)
+
+
+@inlined
+def words(seed: Any, user: Any, purpose: int, round_number: Any, counter: Any) -> Any:
+    """The four random words of one choice."""
+    zero = _word(0)
+    a, b, c, d = threefry(
+        _given(seed), _given(user), _given(purpose), zero, _given(round_number), _given(counter), zero, zero
+    )
+    return np.uint32(a), np.uint32(b), np.uint32(c), np.uint32(d)
+
+
+@inlined
+def below(word: Any, count: Any) -> Any:
+    """A whole number from 0 to count - 1. No value is favoured by more than count / 2^32."""
+    return np.int64((np.uint64(word) * np.uint64(count)) >> np.uint64(32))
+
+
+@inlined
+def happens(word: Any, probability: Any) -> Any:
+    """Whether an event of this probability happens: never for 0, always for 1."""
+    return np.float64(word) < probability * WORDS
+
+
+@inlined
+def holds(profile: Any, start: Any, size: Any, item: Any) -> Any:
+    """Whether an ascending profile has this item."""
+    low, span = np.int64(start), np.int64(size)
+    while span > 1:
+        half = span >> 1
+        low += half if profile[low + half] <= item else 0
+        span -= half
+    return size > 0 and profile[low] == item
+
+
+@inlined
+def absent_item(profile: Any, start: Any, size: Any, rank: Any) -> Any:
+    """The item that is number `rank` (from 0) among those missing from an ascending profile."""
+    # profile[k] - k items are missing below profile[k]: find how many of the profile's items lie below the wanted one.
+    low, high = np.int64(0), np.int64(size)
+    while low < high:
+        middle = (low + high) >> 1
+        if profile[start + middle] - middle <= rank:
+            low = middle + 1
+        else:
+            high = middle
+    return rank + low
+
+
+# First values: normal numbers, drawn like every other choice from (seed, user or item, column).
+
+
+@inlined
+def normal_pair(first: Any, second: Any) -> Any:
+    """Two independent normal numbers of mean 0 and deviation 1, from two random words."""
+    # The half keeps the logarithm away from zero.
+    radius = np.sqrt(-2.0 * np.log((np.float64(first) + 0.5) / WORDS))
+    angle = 2.0 * np.pi * np.float64(second) / WORDS
+    return radius * np.cos(angle), radius * np.sin(angle)
+
+
+@compiled
+def _fill(table: FloatMatrix, columns: int, seed: int, purpose: int, first_row: int, scale: float) -> None:
+    for row in range(len(table)):
+        for block in range((columns + 3) // 4):
+            a, b, c, d = words(seed, first_row + row, purpose, 0, block)
+            one, two = normal_pair(a, b)
+            three, four = normal_pair(c, d)
+            for position, value in enumerate((one, two, three, four)):
+                if 4 * block + position < columns:
+                    table[row, 4 * block + position] = np.float32(scale * value)
+
+
+def normal_rows(
+    rows: int, columns: int, *, seed: int, purpose: int, scale: float, width: int | None = None, first_row: int = 0
+) -> FloatMatrix:
+    """Normal numbers of mean 0 and deviation `scale`; rows are padded with zeros to `width`."""
+    table = np.zeros((rows, width or columns), dtype=np.float32)
+    _fill(table, columns, seed, purpose, first_row, scale)
+    return table
+
+
+def normal_columns(
+    rows: int, columns: int, *, seed: int, purpose: int, scale: float, width: int | None = None
+) -> FloatMatrix:
+    """The numbers of `normal_rows`, by whole columns, with nothing to compile."""
+    table = np.zeros((rows, width or columns), dtype=np.float32)
+    for block in range((columns + 3) // 4):
+        with words_wrap_around():
+            a, b, c, d = words(seed, np.arange(rows, dtype=np.uint32), purpose, 0, block)
+        drawn = np.column_stack((*normal_pair(a, b), *normal_pair(c, d)))
+        first = 4 * block
+        table[:, first : min(first + 4, columns)] = scale * drawn[:, : columns - first]
+    return table
+
+
+class Draw(Protocol):
+    """`normal_rows` or `normal_columns`."""
+
+    def __call__(
+        self, rows: int, columns: int, *, seed: int, purpose: int, scale: float, width: int | None = None
+    ) -> FloatMatrix:
+        """A table of normal numbers."""
+        ...
+
+
+def first_items(
+    n_items: int,
+    factors: int,
+    *,
+    seed: int,
+    scale: float,
+    biases: Literal["normal", "zero"],
+    width: int | None = None,
+    draw: Draw = normal_rows,
+) -> tuple[FloatMatrix, FloatVector]:
+    """The item vectors and biases that a federation begins with, in a simulation and in the world."""
+    vectors = draw(n_items, factors, seed=seed, purpose=ITEM_FACTORS, scale=scale, width=width)
+    if biases == "zero":
+        return vectors, np.zeros(n_items, dtype=np.float32)
+    return vectors, draw(n_items, 1, seed=seed, purpose=ITEM_BIASES, scale=scale)[:, 0].copy()

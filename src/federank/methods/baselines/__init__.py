@@ -1,0 +1,1 @@
+"""Baselines: popularity, neighbours, EASE, SLIM, iALS, Mult-VAE, biases; FedMF and PFedRec."""

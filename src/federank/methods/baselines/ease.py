@@ -1,0 +1,98 @@
+"""EASE: item-item weights in closed form (Steck, 2019), the strongest of the simple baselines on dense data.
+
+    model = EASE(regulariser=500).fit(split.train)
+
+It needs everybody's histories in one place, and a table of items x items in memory: twice 8 bytes for each pair while
+it learns, 4 in its folder.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.sparse import csr_array
+
+from federank import checks
+from federank._numerics.arrays import FloatMatrix, RealMatrix
+from federank.data.interactions import Interactions
+from federank.errors import SettingError
+from federank.methods.from_histories import ItemWeights
+from federank.methods.recommender import Arrays, made_from, restored_table
+from federank.simulation.options import Conduct
+
+# EASE (Steck, 2019): the item-item weights that explain everybody's history best, in closed form.
+
+
+def item_weights(histories: csr_array, regulariser: float) -> FloatMatrix:
+    """B, items x items, with a diagonal of zeros."""
+    ones = csr_array(histories, dtype=np.float64)
+    together: RealMatrix = np.asfortranarray((ones.T @ ones).toarray())
+    diagonal = np.diag_indices(len(together))
+    together[diagonal] += regulariser
+    # X'X + lambda I is symmetric and positive: by Cholesky its inverse costs half of a general one.
+    factor, _ = dpotrf(together, lower=1, overwrite_a=1)
+    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
+    scale = -1.0 / inverse[diagonal]
+    lower = np.tril(inverse, -1)
+    weights: FloatMatrix = np.ascontiguousarray((lower + lower.T) * scale, dtype=np.float32)
+    return weights
+
+
+# ruff: noqa: ARG002 (the parameters are those of every Recommender)
+
+
+_BYTES_A_PAIR = 3 * 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class EASESettings:
+    """The one thing to choose about EASE."""
+
+    regulariser: float = 250.0
+    """Pull of all weights towards zero (lambda): the larger, the more often items must go together to count."""
+
+    def __post_init__(self) -> None:
+        checks.positive("regulariser", self.regulariser)
+
+
+class EASE(ItemWeights):
+    """Embarrassingly shallow autoencoder (Steck, 2019): how much each item speaks for each other one."""
+
+    name = "ease"
+    settings_type = EASESettings
+    settings: EASESettings
+    weights: FloatMatrix
+    """Items x items: how much having the first speaks for the second."""
+
+    @made_from(EASESettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        _refuse_large_catalogue(train.n_items)
+        begin = time.perf_counter()
+        self._keep(item_weights(train.matrix(), self.settings.regulariser))
+        self.report["seconds"] = time.perf_counter() - begin
+
+    def _shared_arrays(self) -> Arrays:
+        return {"weights": self.weights}
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        self._keep(restored_table(shared, "weights", (self.training.n_items, self.training.n_items)))
+
+
+def _refuse_large_catalogue(n_items: int) -> None:
+    """Say so before the machine runs out of memory, where it tells how much it has."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return
+    needed = _BYTES_A_PAIR * n_items**2
+    if needed > memory:
+        raise SettingError(
+            f"ease needs a table of {n_items:,} x {n_items:,} items, {needed / 1e9:,.0f} GB while it learns, and this "
+            f"machine has {memory / 1e9:,.0f}; keep fewer items (--k-core), or use itemknn, which makes no such table."
+        )

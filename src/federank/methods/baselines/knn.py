@@ -1,0 +1,277 @@
+"""Neighbourhood methods: what people like you have, and what goes with what you have.
+
+User-kNN adds up, for each item, the similarities of those of the user's k nearest users who have it. Item-kNN
+adds up, for each item, the similarities of those of the item's k nearest items that the user has; normalised, it
+divides by the similarities of all k, so that a popular item needs many of its neighbours in the history to come
+first. Similarity is the cosine between histories (models/neighbours.py).
+
+An item that no neighbour speaks for has score 0 and is not recommended: where little is known a list is short, or
+empty, rather than filled up with the same few items for everybody.
+
+Both need everybody's histories in one place: they are what a federated method is measured against.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from scipy.sparse import csr_array
+
+from federank import checks
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntMatrix, IntVector, LongVector
+from federank._numerics.compiling import compiled
+from federank.data.interactions import Interactions, Profiles
+from federank.errors import ModelError
+from federank.methods.from_histories import FromHistories, ItemWeights, dense
+from federank.methods.recommender import Arrays, made_from
+from federank.simulation.options import Conduct
+
+# Who is most alike: the k nearest rows of a table of ones and zeros, by cosine.
+
+
+NOBODY = -1
+_ROWS_AT_A_TIME = 64
+_STRETCHES = 256
+
+
+class Neighbours(NamedTuple):
+    """The nearest rows of each row, best first; where a row has fewer than k, the rest is -1 with similarity 0."""
+
+    rows: IntMatrix
+    similarities: FloatMatrix
+
+    def matrix(self) -> csr_array:
+        """Similarities as a sparse matrix: entry (a, b) is there if b is one of the k nearest of a."""
+        is_there = self.rows != NOBODY
+        starts = np.concatenate(([0], np.cumsum(is_there.sum(axis=1))))
+        shape = (len(self.rows), len(self.rows))
+        return csr_array((self.similarities[is_there], self.rows[is_there], starts), shape=shape)
+
+
+def nearest(profiles: Profiles, owners: Profiles, k: int, shrinkage: float = 0.0) -> Neighbours:
+    """The k nearest of each row of `profiles`; `owners` is the same table transposed."""
+    count = len(profiles.starts) - 1
+    width = min(k, max(count - 1, 0))
+    rows = np.full((count, width), NOBODY, dtype=np.int32)
+    similarities = np.full((count, width), -1, dtype=np.float32)  # an empty place is worse than anyone
+    if width:
+        _nearest(profiles.starts, profiles.items, owners.starts, owners.items, float(shrinkage), rows, similarities)
+    return Neighbours(rows, np.maximum(similarities, 0))
+
+
+@compiled(parallel=True)
+def _nearest(
+    starts: LongVector,
+    entries: IntVector,
+    owner_starts: LongVector,
+    owners: IntVector,
+    shrinkage: float,
+    rows: IntMatrix,
+    similarities: FloatMatrix,
+) -> None:
+    count = len(starts) - 1
+    # Rows in a stretch share one array of counts, as long as the table: few stretches, but more than there are cores.
+    together = max(_ROWS_AT_A_TIME, -(-count // _STRETCHES))
+    for stretch in numba.prange(-(-count // together)):
+        shared = np.zeros(count, dtype=np.int32)
+        met = np.empty(count, dtype=np.int32)
+        for row in range(stretch * together, min(count, (stretch + 1) * together)):
+            n_met = _count_shared(row, starts, entries, owner_starts, owners, shared, met)
+            size = float(starts[row + 1] - starts[row])
+            for other in met[:n_met]:
+                if other != row:
+                    both = np.sqrt(size * float(starts[other + 1] - starts[other]))
+                    _offer(rows[row], similarities[row], other, np.float32(shared[other] / (both + shrinkage)))
+                shared[other] = 0
+            _best_first(rows[row], similarities[row])
+
+
+@compiled
+def _count_shared(
+    row: int,
+    starts: LongVector,
+    entries: IntVector,
+    owner_starts: LongVector,
+    owners: IntVector,
+    shared: IntVector,
+    met: IntVector,
+) -> int:
+    """Count into `shared` how many entries each other row has in common with this one; list who was met."""
+    n_met = 0
+    for entry in entries[starts[row] : starts[row + 1]]:
+        for other in owners[owner_starts[entry] : owner_starts[entry + 1]]:
+            if shared[other] == 0:
+                met[n_met] = other
+                n_met += 1
+            shared[other] += 1
+    return n_met
+
+
+@compiled
+def _offer(rows: IntVector, similarities: FloatVector, candidate: int, similarity: np.float32) -> None:
+    """Let a candidate take the place of the worst one kept, if it is better."""
+    if _worse(rows[0], similarities[0], candidate, similarity):
+        rows[0], similarities[0] = candidate, similarity
+        _sink(rows, similarities, len(rows))
+
+
+@compiled
+def _best_first(rows: IntVector, similarities: FloatVector) -> None:
+    """Sort a heap: the worst goes to the end, again and again."""
+    for last in range(len(rows) - 1, 0, -1):
+        rows[0], rows[last] = rows[last], rows[0]
+        similarities[0], similarities[last] = similarities[last], similarities[0]
+        _sink(rows, similarities, last)
+
+
+@compiled
+def _sink(rows: IntVector, similarities: FloatVector, size: int) -> None:
+    """Bring the worst of a heap back to its top, after something else was put there."""
+    parent, child = 0, 1
+    while child < size:
+        if child + 1 < size and _worse(rows[child + 1], similarities[child + 1], rows[child], similarities[child]):
+            child += 1
+        if not _worse(rows[child], similarities[child], rows[parent], similarities[parent]):
+            return
+        rows[parent], rows[child] = rows[child], rows[parent]
+        similarities[parent], similarities[child] = similarities[child], similarities[parent]
+        parent, child = child, 2 * child + 1
+
+
+@compiled
+def _worse(row: int, similarity: np.float32, other: int, other_similarity: np.float32) -> bool:
+    """Whether a row is a worse neighbour than another: less similar, or as similar with a greater number."""
+    return bool(similarity < other_similarity or (similarity == other_similarity and row > other))
+
+
+# ruff: noqa: ARG002 (the parameters are those of every Recommender)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserKNNSettings:
+    """How many neighbours, and how much to trust those who share little."""
+
+    k: int = 50
+    """How many of the most similar users count."""
+    shrinkage: float = 0.0
+    """Added to the cosine's denominator: the larger, the less a few shared items count (0: plain cosine)."""
+    fill: bool = False
+    """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
+
+    def __post_init__(self) -> None:
+        _check(self.k, self.shrinkage)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemKNNSettings:
+    """How many neighbours, how much to trust those that share little, and whether their sum is taken as a share."""
+
+    k: int = 50
+    """How many of the most similar items count."""
+    shrinkage: float = 0.0
+    """Added to the cosine's denominator: the larger, the less a few shared users count (0: plain cosine)."""
+    normalised: bool = False
+    """Divide by the similarities of all k neighbours: more even lists, less precise ones on dense data."""
+    fill: bool = False
+    """Fill lists up with items that no neighbour speaks for (score 0), as in the tables of the papers."""
+
+    def __post_init__(self) -> None:
+        _check(self.k, self.shrinkage)
+
+
+def _check(k: int, shrinkage: float) -> None:
+    checks.whole("k", k, 1)
+    checks.within("shrinkage", shrinkage, 0, np.inf)
+
+
+class UserKNN(FromHistories):
+    """What the most similar users have."""
+
+    name = "userknn"
+    settings_type = UserKNNSettings
+    settings: UserKNNSettings
+    neighbours: Neighbours
+
+    @made_from(UserKNNSettings)
+    def __init__(self) -> None: ...
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Whether an item that no neighbour speaks for is left out."""
+        return not self.settings.fill
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        self._keep(nearest(train.profiles, train.audiences, self.settings.k, self.settings.shrinkage))
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        return dense(self._similarities[users] @ self._histories)
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """What those have who are most similar to somebody with this history."""
+        shared, sizes = self._histories @ vector, self.training.profiles.sizes
+        likeness = shared / (np.sqrt(sizes * vector.sum()) + self.settings.shrinkage)
+        nearest_first = np.lexsort((np.arange(len(likeness)), -likeness))[: self.settings.k]
+        weights = np.zeros(len(likeness), dtype=np.float32)
+        weights[nearest_first] = likeness[nearest_first]
+        scores: FloatVector = (weights @ self._histories).astype(np.float32)
+        return scores
+
+    def _shared_arrays(self) -> Arrays:
+        return self.neighbours._asdict()
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        self._keep(_checked(shared, self.training.n_users, "user"))
+
+    def _keep(self, neighbours: Neighbours) -> None:
+        self.neighbours = neighbours
+        self._similarities = neighbours.matrix()
+        self._histories = self.training.matrix()
+
+
+class ItemKNN(ItemWeights):
+    """What is most similar to what the user has."""
+
+    name = "itemknn"
+    settings_type = ItemKNNSettings
+    settings: ItemKNNSettings
+    neighbours: Neighbours
+
+    @made_from(ItemKNNSettings)
+    def __init__(self) -> None: ...
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Whether an item that no neighbour speaks for is left out."""
+        return not self.settings.fill
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        self._keep_neighbours(nearest(train.audiences, train.profiles, self.settings.k, self.settings.shrinkage))
+
+    def _shared_arrays(self) -> Arrays:
+        return self.neighbours._asdict()
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        self._keep_neighbours(_checked(shared, self.training.n_items, "item"))
+
+    def _keep_neighbours(self, neighbours: Neighbours) -> None:
+        self.neighbours = neighbours
+        rows, similarities = neighbours
+        if self.settings.normalised:
+            totals = similarities.sum(axis=1, keepdims=True)
+            similarities = np.divide(similarities, totals, out=np.zeros_like(similarities), where=totals > 0)
+        # Row j of the transposed matrix: for which items is j among the nearest.
+        self._keep(csr_array(Neighbours(rows, similarities).matrix().T))
+
+
+def _checked(stored: Arrays, count: int, kind: str) -> Neighbours:
+    """Neighbours from a file, if they are rows of this many users or items and nothing else."""
+    rows, similarities = stored.get("rows"), stored.get("similarities")
+    if rows is None or similarities is None or rows.shape != similarities.shape or rows.ndim != 2:
+        raise ModelError("The model does not hold neighbours with their similarities; train it anew.")
+    numbers_fit = rows.dtype == np.int32 and len(rows) == count and np.all((rows >= NOBODY) & (rows < count))
+    if not numbers_fit or similarities.dtype != np.float32:
+        raise ModelError(f"The model's neighbours are not numbers of its {count:,} {kind}s; train it anew.")
+    return Neighbours(rows, similarities)

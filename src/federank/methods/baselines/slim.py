@@ -1,0 +1,171 @@
+"""SLIM: a few item-item weights for each item, none below zero (Ning and Karypis, 2011).
+
+    model = SLIM(l1=1, l2=20).fit(split.train)
+
+EASE has a weight for every pair of items; here `l1` makes most of them vanish, so that a catalogue may be large. Each
+item is solved for by itself (models/slim.py), so threads never change a bit. It needs everybody's histories in one
+place.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from federank import checks
+from federank._numerics.arrays import FloatVector, IntVector, LongVector, RealVector
+from federank._numerics.compiling import at_once, compiled
+from federank.data.interactions import Interactions
+from federank.errors import ModelError
+from federank.methods.from_histories import ItemWeights
+from federank.methods.recommender import Arrays, made_from
+from federank.simulation.options import Conduct
+
+# SLIM (Ning and Karypis, 2011): the few item-item weights that explain everybody's history, by coordinate descent.
+
+
+_LOOKS = 1_000
+"""The most looks at one item's weights; a handful is what it takes."""
+
+
+def items_together(histories: csr_array) -> csr_array:
+    """G: how many people have both of two items."""
+    ones = csr_array(histories, dtype=np.float32)
+    together = csr_array(ones.T @ ones)
+    together.sort_indices()
+    return together
+
+
+@compiled(allocates=False)
+def explain_item(
+    item: int,
+    starts: LongVector,
+    others: IntVector,
+    counts: FloatVector,
+    diagonal: FloatVector,
+    l1: float,
+    l2: float,
+    tolerance: float,
+    left: RealVector,
+    weights: RealVector,
+    marks: IntVector,
+) -> None:
+    """The weights of the items that go with this one, in `weights`; `left`, `marks` are room, as long as the catalogue.
+
+    `starts`, `others` and `counts` are G row by row. Of `weights` only the entries of this item's row count.
+    """
+    begin, end = starts[item], starts[item + 1]
+    for place in range(begin, end):
+        other = others[place]
+        left[other], weights[other], marks[other] = counts[place], 0.0, item
+    marks[item] = -1
+    everything = True
+    for _ in range(_LOOKS):
+        moved = 0.0
+        for place in range(begin, end):
+            other = others[place]
+            held = weights[other]
+            if other == item or (held == 0.0 and not everything):
+                continue
+            best = max(0.0, (left[other] + diagonal[other] * held - l1) / (diagonal[other] + l2))
+            change = best - held
+            if change != 0.0:
+                weights[other] = best
+                moved = max(moved, abs(change))
+                for position in range(starts[other], starts[other + 1]):
+                    third = others[position]
+                    if marks[third] == item:
+                        left[third] -= change * counts[position]
+        if moved <= tolerance:
+            if everything:
+                return
+            everything = True
+        else:
+            everything = False
+
+
+def weights_of(
+    together: csr_array, span: range, l1: float, l2: float, tolerance: float
+) -> list[tuple[IntVector, FloatVector]]:
+    """For each of these items, the items that speak for it and how much."""
+    starts, others = together.indptr.astype(np.int64), together.indices.astype(np.int32)
+    counts, diagonal = together.data.astype(np.float32), together.diagonal().astype(np.float32)
+    room = np.zeros(len(diagonal)), np.zeros(len(diagonal)), np.full(len(diagonal), -1, dtype=np.int32)
+    found = []
+    for item in span:
+        explain_item(item, starts, others, counts, diagonal, l1, l2, tolerance, *room)
+        row = others[starts[item] : starts[item + 1]]
+        values = np.where(row == item, 0.0, room[1][row])
+        kept = values > 0
+        found.append((row[kept], values[kept].astype(np.float32)))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class SLIMSettings:
+    """What can be chosen about SLIM."""
+
+    l1: float = 1.0
+    """How many people who have two items do not count: the larger, the fewer weights are left."""
+    l2: float = 20.0
+    """Pull of all weights towards zero: the larger, the more evenly items share in explaining another."""
+    tolerance: float = 0.001
+    """The largest change of a weight that counts as none."""
+
+    def __post_init__(self) -> None:
+        checks.within("l1", self.l1, 0, np.inf)
+        checks.within("l2", self.l2, 0, np.inf)
+        checks.positive("tolerance", self.tolerance)
+
+
+class SLIM(ItemWeights):
+    """Sparse linear method (Ning and Karypis, 2011): the few items that speak for each item."""
+
+    name = "slim"
+    can_use = ("threads",)
+    settings_type = SLIMSettings
+    settings: SLIMSettings
+    weights: csr_array
+    """Items x items, sparse: how much having the first speaks for the second."""
+
+    @made_from(SLIMSettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        begin, settings = time.perf_counter(), self.settings
+        together = items_together(train.matrix())
+        solved: list[tuple[IntVector, FloatVector]] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * train.n_items
+
+        def solve(worker: int) -> None:
+            mine = range(worker, train.n_items, conduct.threads)
+            for item, row in zip(
+                mine, weights_of(together, mine, settings.l1, settings.l2, settings.tolerance), strict=True
+            ):
+                solved[item] = row
+
+        at_once(solve, conduct.threads)
+        starts = np.concatenate(([0], np.cumsum([len(items) for items, _ in solved])))
+        items, values = (np.concatenate(parts) for parts in zip(*solved, strict=True))
+        # Solved is who speaks for an item, kept is whom an item speaks for.
+        speaking = csr_array((values, items, starts), shape=(train.n_items, train.n_items))
+        self._keep(csr_array(speaking.T))
+        self.report |= {"seconds": time.perf_counter() - begin, "weights": int(self.weights.nnz)}
+
+    def _shared_arrays(self) -> Arrays:
+        held = self.weights
+        return {"starts": held.indptr.astype(np.int64), "items": held.indices.astype(np.int32), "values": held.data}
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        del private
+        count = self.training.n_items
+        try:
+            held = csr_array((shared["values"], shared["items"], shared["starts"]), shape=(count, count))
+            held.check_format()
+        except (KeyError, ValueError) as reason:
+            raise ModelError(f"The model's weights are not those of its {count:,} items; train it anew.") from reason
+        if held.dtype != np.float32 or not np.isfinite(held.data).all():
+            raise ModelError("The model's weights are not finite float32 numbers; train it anew.")
+        self._keep(held)

@@ -1,0 +1,188 @@
+"""Mult-VAE as a recommender (Liang et al., 2018): the strongest of the papers' centralised baselines that is learnt.
+
+1. Where early stopping is asked for, hold back a share of each user's history, the newest where times are known.
+2. Each epoch takes all users in random order, batch by batch; only a batch is ever made dense. The weight of the
+   divergence grows from 0 to beta over the first epochs (annealing).
+3. After each epoch, look how well the held-back items are ranked (nDCG@100); keep the best network so far, and stop
+   once it has not been bettered for a while.
+
+Recommendations are made from the whole history, held-back items included. It needs the extra `vae` to learn; a
+model that has learnt can be loaded and used without it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from federank import checks
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
+from federank._numerics.topn import top_n
+from federank.data.interactions import Interactions
+from federank.data.splits import split_random, split_temporal
+from federank.errors import Diverged, SettingError
+from federank.extras import need
+from federank.methods.baselines.vae_network import (
+    Network,
+    initial_network,
+    make_step,
+    network_scores,
+    network_shapes,
+    unit_length,
+    with_dropout,
+)
+from federank.methods.from_histories import FromHistories
+from federank.methods.recommender import Arrays, made_from, restored_table
+from federank.simulation.options import Conduct
+
+# ruff: noqa: ARG002 (the parameters are those of every Recommender)
+
+
+_JUDGED = 100
+_USERS_AT_A_TIME = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultVAESettings:
+    """What can be chosen about the network and its training."""
+
+    topology: str = "200-100-200"
+    """Widths of the layers, hidden-latent-hidden; the papers try 200-100-200, 300-100-300 and 600-200-600."""
+    epochs: int = 200
+    """Passes over all users, if training is not stopped earlier."""
+    held_back: float = 0.1
+    """Share of each user's history, the newest, kept back to stop early by (0: learn from all, for all epochs)."""
+    patience: int = 20
+    """Stop after this many epochs without a better ranking of what was held back."""
+    batch_size: int = 100
+    """Users per step."""
+    learning_rate: float = 0.001
+    """Size of a step (Adam)."""
+    dropout: float = 0.5
+    """Probability that an item of a history is hidden from the network in a step."""
+    beta: float = 0.2
+    """Largest weight of the divergence, which keeps the latent numbers near a normal distribution."""
+    anneal_epochs: int = 100
+    """Epochs over which that weight grows from 0 (0: the full weight at once)."""
+    seed: int = 1
+    """Names the run: the same seed gives the same model on the same machine."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[1-9]\d*-[1-9]\d*-[1-9]\d*", self.topology):
+            raise SettingError(f"topology is {self.topology!r}; three widths are needed, such as 200-100-200.")
+        for name, least in (("epochs", 1), ("patience", 1), ("batch_size", 1), ("anneal_epochs", 0)):
+            checks.whole(name, getattr(self, name), least)
+        for name in ("held_back", "dropout"):
+            checks.share(name, getattr(self, name))
+        checks.positive("learning_rate", self.learning_rate)
+        checks.within("beta", self.beta, 0, inf)
+        checks.seed(self.seed)
+
+
+class MultVAE(FromHistories):
+    """A variational autoencoder for histories, with a multinomial likelihood; see `MultVAESettings`."""
+
+    name = "vae"
+    settings_type = MultVAESettings
+    settings: MultVAESettings
+    can_use = ("after_epoch",)
+    network: Network
+
+    @made_from(MultVAESettings)
+    def __init__(self) -> None: ...
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        """Train the network; `after_epoch` is called with each epoch's number while the best network is in place."""
+        begin = time.perf_counter()
+        shown, held_back = _hold_back(train, self.settings.held_back, self.settings.seed)
+        best, best_epoch, epoch = -inf, 0, 0
+        for epoch, network in enumerate(self._epochs(shown), start=1):
+            now = epoch if held_back is None else _ndcg(network, shown, held_back)
+            if now > best:
+                best, best_epoch, self.network = now, epoch, network
+            if conduct.after_epoch is not None:
+                conduct.after_epoch(epoch)
+            if held_back is not None and epoch - best_epoch >= self.settings.patience:
+                break
+        self.report |= {"seconds": time.perf_counter() - begin, "epochs": epoch, "best_epoch": best_epoch}
+        if held_back is not None:
+            self.report["held_back_ndcg"] = float(best)
+
+    def _epochs(self, shown: Interactions) -> Iterator[Network]:
+        """The network after each epoch."""
+        jax, chosen = _jax(), self.settings
+        rng, key, steps = np.random.default_rng(chosen.seed), jax.random.key(chosen.seed), 0
+        histories = shown.matrix()
+        start, step = make_step(chosen.learning_rate)
+        network = jax.tree.map(jax.numpy.asarray, initial_network(self._shapes(), rng))
+        memory = start(network)
+        for epoch in range(chosen.epochs):
+            grown = min(1.0, epoch / chosen.anneal_epochs) if chosen.anneal_epochs else 1.0
+            beta = np.float32(chosen.beta * grown)
+            order = rng.permutation(shown.n_users)
+            for first in range(0, shown.n_users, chosen.batch_size):
+                batch = histories[order[first : first + chosen.batch_size]]
+                inputs = with_dropout(unit_length(batch), chosen.dropout, rng)
+                noise = jax.random.fold_in(key, steps)
+                network, memory, value = step(network, memory, inputs.toarray(), batch.toarray(), noise, beta)
+                steps += 1
+            if not np.isfinite(value):
+                raise Diverged(
+                    f"After epoch {epoch + 1} the loss is no longer a finite number: learning_rate "
+                    f"{chosen.learning_rate:g} is too large for this data; try a smaller one."
+                )
+            yield Network(*(np.array(array) for array in network))
+
+    def _shapes(self) -> Network:
+        first, latent, last = (int(width) for width in self.settings.topology.split("-"))
+        return network_shapes(self.training.n_items, first, latent, last)
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        return network_scores(self.network, self.training.matrix()[users])
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the whole catalogue for somebody with this history."""
+        scores: FloatVector = network_scores(self.network, csr_array(vector[None, :]))[0]
+        return scores
+
+    def _shared_arrays(self) -> Arrays:
+        return self.network._asdict()
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        shapes = self._shapes()._asdict()
+        self.network = Network(**{name: restored_table(shared, name, shape) for name, shape in shapes.items()})
+
+
+def _jax() -> Any:
+    need("vae", "Mult-VAE")
+    import jax
+
+    return jax
+
+
+def _hold_back(train: Interactions, share: float, seed: int) -> tuple[Interactions, Interactions | None]:
+    """What to learn from, and what to stop early by: the newest of each user, or any where there are no times."""
+    split = split_random(train, share, seed=seed) if train.times is None else split_temporal(train, share)
+    return split.train, split.test if len(split.test) else None
+
+
+def _ndcg(network: Network, shown: Interactions, held_back: Interactions) -> float:
+    """How well the held-back items are ranked among all that a user was not shown: mean nDCG of the first 100."""
+    width = min(_JUDGED, shown.n_items)
+    discounts = 1 / np.log2(np.arange(2, width + 2))
+    users = np.flatnonzero(held_back.profiles.sizes).astype(np.int32)
+    histories, wanted, total = shown.matrix(), held_back.matrix(), 0.0
+    for first in range(0, len(users), _USERS_AT_A_TIME):
+        block = users[first : first + _USERS_AT_A_TIME]
+        ranked, _ = top_n(network_scores(network, histories[block]), block, shown.profiles, width)
+        hits = np.take_along_axis(wanted[block].toarray(), ranked, axis=1) * (ranked >= 0)
+        ideal = np.cumsum(discounts)[np.minimum(held_back.profiles.sizes[block], width) - 1]
+        total += float((hits @ discounts / ideal).sum())
+    return total / len(users)

@@ -1,0 +1,1 @@
+"""FedRec: federated rating prediction (PMF, SVD++) with virtual ratings."""

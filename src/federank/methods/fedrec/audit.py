@@ -1,0 +1,386 @@
+"""The audit of a run that learns ratings (FedRec): which items somebody has rated, and how.
+
+Which items: the attacks on what the observer has counted (traffic.py). How: the ratings themselves, from two early
+Updates of a few people (attacks/two_steps.py), beside guessing the mean of all ratings.
+Everything a device learns is sent in every round, so nothing is ever held back; what hides it are sampled items.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector, RealVector
+from federank._numerics.compiling import compiled
+from federank.audit.observer import Attacked, draw_people, in_blocks, judge_attacks, with_own_attacks
+from federank.audit.scoring import (
+    BASELINE,
+    THREAT_MODELS,
+    Attack,
+    Audited,
+    Findings,
+    Guess,
+    about_audit,
+    best_of,
+    claim,
+    claim_typical,
+)
+from federank.data.interactions import Interactions
+from federank.errors import SettingError
+from federank.federation.rng import words_wrap_around
+from federank.methods.fedrec.kernels import Raters, Room, lay_out
+from federank.methods.fedrec.method import compute_ratings, share_ratings
+from federank.methods.fedrec.recommender import RatingFactors
+from federank.methods.fedrec.settings import RatingRecipe
+from federank.methods.fedrec.simulation import RatingFederation, play, room_for_raters
+from federank.methods.fedrec.wire import RatingUpdate, choose_one, choose_raters
+from federank.simulation.options import Conduct
+
+# Traffic where ratings are learnt: which items each device's Updates have named, and how often.
+
+
+_MOST = 65_535
+"""Updates of one device that a count has room for."""
+
+
+class RatingObserver:
+    """The curious server: counts the items of some devices' Updates, or of their first so many, in a run's rounds."""
+
+    def __init__(self, federation: RatingFederation, people: IntVector, most_updates: int = _MOST) -> None:
+        n_items = len(federation.item_vectors)
+        self.people, self.federation, self.round_number = people, federation, 0
+        self.most_updates = most_updates
+        self.times_named = np.zeros((len(people), n_items), dtype=np.uint16)
+        self.updates = np.zeros(len(people), dtype=np.int64)
+        self._row_of_user = np.full(len(federation.user_vectors), -1, dtype=np.int32)
+        self._row_of_user[people] = np.arange(len(people), dtype=np.int32)
+
+    def watch_until(self, round_number: int) -> None:
+        """Take note of all rounds before this one that have not been watched yet."""
+        federation = self.federation
+        raters = federation.run.raters
+        notes = self._row_of_user, self.times_named, self.updates, self.most_updates
+        room = room_for_raters(federation)
+        n_items = len(federation.item_vectors)
+        _watch(federation.recipe, raters, room, n_items, self.round_number, round_number, *notes)
+        self.round_number = max(self.round_number, round_number)
+
+
+@compiled
+def _watch(
+    recipe: RatingRecipe,
+    raters: Raters,
+    room: Room,
+    n_items: int,
+    first_round: int,
+    end: int,
+    row_of_user: IntVector,
+    times_named: NDArray[np.uint16],
+    updates: LongVector,
+    most_updates: int,
+) -> None:
+    """Lay out what followed devices learn from, round by round, and count it."""
+    for r in range(first_round, end):
+        n_clients = len(recipe.participants) if recipe.batch else 1
+        for k in range(n_clients):
+            position = k if recipe.batch else choose_one(recipe.seed, r, recipe.participants)
+            user = recipe.participants[position]
+            row = row_of_user[user]
+            if row < 0 or updates[row] >= most_updates:
+                continue
+            size, count = lay_out(recipe, raters, user, r, n_items, room)
+            updates[row] += 1
+            for named in range(size + count):
+                item = room.items[named]
+                times_named[row, item] += np.uint16(1)
+
+
+# What a curious server of FedRec knows about some people.
+
+
+class RatingView(NamedTuple):
+    """What the server has counted: one row per person."""
+
+    times_named: NDArray[np.uint16]  # people x items: in how many Updates the item was
+    updates: LongVector  # people: how many Updates there were
+    named_once: NDArray[np.bool_]  # people x items: what one Update named
+    second_rows: NDArray[np.bool_]  # people x items: of which W was sent; nothing for PMF
+    vectors: FloatMatrix  # V, public
+    typical_size: int
+
+
+class Answer(NamedTuple):
+    """An Update, and the public item vectors it answers to."""
+
+    update: RatingUpdate
+    vectors: FloatMatrix
+
+
+# Two Updates of a device that learns ratings, from two rounds in which it took part one after the other.
+
+
+def two_answers(
+    established: RatingFederation, people: IntVector, first_iteration: int, last_round: int
+) -> dict[int, list[Answer]]:
+    """The first two Updates of each of these people from an iteration on; of a federation before its first round."""
+    recipe, wanted = established.recipe, {int(person) for person in people}
+    answers: dict[int, list[Answer]] = {person: [] for person in wanted}
+    for number in range(first_iteration * recipe.rounds_per_epoch, last_round):
+        with words_wrap_around():
+            chosen = [int(user) for user in choose_raters(recipe, number) if int(user) in wanted]
+        if chosen:
+            play(established, number - established.round_number)
+        for user in chosen:
+            answers[user].append(_answer(established, user))
+            if len(answers[user]) == 2:
+                wanted.discard(user)
+        if not wanted:
+            break
+    return answers
+
+
+def _answer(federation: RatingFederation, user: int) -> Answer:
+    recipe, device = federation.recipe, federation.device(user)
+    broadcast = federation.shared.distribute(recipe)
+    with words_wrap_around():
+        return Answer(share_ratings(compute_ratings(recipe, device, broadcast)), broadcast.vectors)
+
+
+# Attacks on what FedRec sends: which items somebody has rated.
+
+
+def popularity(view: RatingView) -> Guess:
+    """Rank by the lengths of the public item vectors; claim as many as a device has on average."""
+    lengths = np.linalg.norm(view.vectors, axis=1).astype(np.float32)
+    return claim_typical(np.tile(lengths, (len(view.updates), 1)), view.typical_size)
+
+
+def presence(view: RatingView) -> Guess:
+    """Claim everything that one Update names."""
+    return claim(view.named_once)
+
+
+def intersection(view: RatingView) -> Guess:
+    """Rank by how often an item was named; claim what was named every time."""
+    every_time = (view.times_named == view.updates[:, None]) & (view.updates > 0)[:, None]
+    return Guess(view.times_named.astype(np.float32), every_time.sum(axis=1, dtype=np.int64))
+
+
+def second_rows(view: RatingView) -> Guess:
+    """Claim every item whose W was sent."""
+    return claim(view.second_rows)
+
+
+# The attacks on FedRec by name for each threat model: the baseline first.
+
+
+RATING_ATTACKS: dict[str, dict[str, Attack]] = {
+    "updates": {
+        BASELINE: popularity,
+        "presence": presence,
+        "intersection": intersection,
+        "second_rows": second_rows,
+    },
+    "anonymous": {BASELINE: popularity, "presence": presence, "second_rows": second_rows},
+}
+"""What each kind of curious server tries."""
+
+
+# Two steps: two Updates of one device give away the ratings themselves (after Chai et al., 2021, for PMF).
+
+
+_GRID = 160
+_LONGEST = 20.0
+_NEARBY = (0.08, 0.01, 0.001, 0.0)
+"""How far around the best lengths so far the next grid reaches."""
+
+
+class RatingGuess(NamedTuple):
+    """What an attack says about a person's ratings."""
+
+    items: IntVector
+    ratings: RealVector
+
+
+def two_steps(first: Answer, second: Answer, regulariser: float, lowest: float, highest: float) -> RatingGuess:
+    """The ratings of all items that are in both Updates."""
+    items, here, there = np.intersect1d(first.update.items, second.update.items, return_indices=True)
+    m, a = (part[here] for part in _along(first, regulariser))
+    m2, a2 = (part[there] for part in _along(second, regulariser))
+    lengths, lengths2 = _possible(m, highest), _possible(m2, highest)
+    best = best2 = 1.0
+    for nearby in _NEARBY:
+        ratings, ratings2 = _ratings(m, a, lengths), _ratings(m2, a2, lengths2)
+        stars = np.clip(np.rint(ratings), lowest, highest)
+        uneven = ((ratings - stars) ** 2).mean(axis=1)
+        # The mean squared difference for every pair of lengths, without a table of lengths x lengths x items.
+        squares, squares2 = (ratings**2).mean(axis=1), (ratings2**2).mean(axis=1)
+        apart = squares[:, None] + squares2[None, :] - 2 * ratings @ ratings2.T / max(len(items), 1)
+        one, other = np.unravel_index(int(np.argmin(apart + uneven[:, None])), apart.shape)
+        best, best2 = float(lengths[one]), float(lengths2[other])
+        lengths, lengths2 = (length * np.linspace(1 - nearby, 1 + nearby, _GRID) for length in (best, best2))
+    found = m / best + best * a
+    return RatingGuess(items.astype(np.int32), np.clip(found, lowest, highest))
+
+
+def _possible(m: RealVector, highest: float) -> RealVector:
+    """Lengths to try, on either side of u: which side U is on is not known."""
+    shortest = max(float(np.abs(m).mean()) / (4 * highest), 1e-5)
+    lengths = np.geomspace(shortest, _LONGEST, _GRID)
+    return np.concatenate((-lengths, lengths))
+
+
+def _ratings(m: RealVector, a: RealVector, lengths: RealVector) -> RealVector:
+    """Lengths x items: what ratings each length would mean."""
+    ratings: RealVector = m[None, :] / lengths[:, None] + lengths[:, None] * a[None, :]
+    return ratings
+
+
+def _along(answer: Answer, regulariser: float) -> tuple[RealVector, RealVector]:
+    """Of each row: its part along -u, and how far its item's vector goes along u."""
+    V = answer.vectors[answer.update.items].astype(np.float64)
+    rows = answer.update.vectors.astype(np.float64) - regulariser * V
+    u = _direction(rows)
+    own = _own_directions(rows, u)
+    m = -(rows * own).sum(axis=1)
+    a = (V * own).sum(axis=1)
+    return m, a
+
+
+def _direction(rows: RealVector) -> RealVector:
+    """The axis along which all rows lie."""
+    _, _, axes = np.linalg.svd(rows, full_matrices=False)
+    u: RealVector = axes[0]
+    return u
+
+
+def _own_directions(rows: RealVector, u: RealVector) -> RealVector:
+    """Each row's own direction, on the side of u; u itself where a row is too short to point anywhere."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    side = np.where(rows @ u <= 0, -1.0, 1.0)[:, None]
+    clear = lengths > 1e-3 * lengths.max(initial=1e-12)
+    own: RealVector = np.where(clear, side * rows / np.maximum(lengths, 1e-12), u)
+    return own
+
+
+MOST_CELLS = 2**25
+"""Unless told otherwise, notes are kept of so many (person, item) cells at most: 64 megabytes."""
+_MOST_READ = 20
+"""Of so many people, at most, ratings are recovered."""
+_FIRST_ITERATION, _LAST_ITERATION = 2, 10
+
+
+def audit_rating_training(
+    model: RatingFactors,
+    train: Interactions,
+    *,
+    sees: str = "updates",
+    people: int | None = None,
+    conduct: Conduct | None = None,
+) -> Audited:
+    """Train a model, then play what its devices have sent once more."""
+    _refuse(model, sees)
+    return audit_rating_model(model.fit(train, conduct=conduct), sees=sees, people=people)
+
+
+def audit_rating_model(model: RatingFactors, *, sees: str = "updates", people: int | None = None) -> Audited:
+    """Audit a trained model: its run's draws are made again, and its first few rounds are played again."""
+    _refuse(model, sees)
+    started, data = time.perf_counter(), model.training
+    established = RatingFederation.established(model.settings, data)
+    drawn = draw_people(model.settings.seed, established.recipe.participants, people)
+    followed = np.sort(drawn[: people or max(1, MOST_CELLS // data.n_items)])
+    iterations = model.settings.iterations
+    observer, one = RatingObserver(established, followed), RatingObserver(established, followed, most_updates=1)
+    for watching in (observer, one):
+        watching.watch_until(iterations * established.rounds_per_epoch)
+    attacks = with_own_attacks(RATING_ATTACKS[sees], "ratings", sees)
+    if not established.recipe.implicit:
+        attacks.pop("second_rows")
+    attacked = (
+        Attacked(
+            _view(model, observer, one, rows),
+            [data.profiles.of(person) for person in followed[rows]],
+            np.ones((len(rows), data.n_items), dtype=np.bool_),
+        )
+        for rows in in_blocks(np.arange(len(followed), dtype=np.int32), data.n_items)
+    )
+    means = judge_attacks(attacks, attacked)
+    findings = Findings(
+        epoch=iterations,
+        disclosed_share=1.0,
+        base_rate=float(np.mean(data.profiles.sizes[followed]) / data.n_items),
+        attacks=means,
+        best=best_of(means),
+        categories=None,
+        ratings=_ratings_audit(model, established, np.sort(drawn[:_MOST_READ])) if sees == "updates" else None,
+    )
+    about = about_audit(
+        data,
+        sees=sees,
+        threat_model=THREAT_MODELS[sees],
+        cohort=established.recipe.clients_per_round,
+        followed=len(followed),
+        attacked=len(followed),
+        shadows=0,
+        rounds=observer.round_number,
+        training_seconds=model.report["seconds"],
+        audit_seconds=time.perf_counter() - started,
+    )
+    return Audited([findings], about)
+
+
+def _refuse(model: RatingFactors, sees: str) -> None:
+    if sees not in RATING_ATTACKS:
+        raise SettingError(
+            f"Of {model.name} a server that sees {sees} is not audited yet; choose updates or anonymous."
+        )
+    if not model.settings.federated:
+        raise SettingError("Without a federation nothing is sent, and everybody's ratings are in one place already.")
+
+
+def _view(model: RatingFactors, observer: RatingObserver, one: RatingObserver, rows: IntVector) -> RatingView:
+    federation, data = observer.federation, model.training
+    second = np.zeros(observer.times_named[rows].shape, dtype=np.bool_)
+    if federation.recipe.implicit:
+        for row, person in enumerate(observer.people[rows]):
+            second[row, data.profiles.of(person)] = True  # the rows of W that an Update has, by the protocol
+    times = observer.times_named[rows]
+    return RatingView(
+        times,
+        observer.updates[rows],
+        one.times_named[rows] > 0,
+        second,
+        model.item_vectors,
+        max(1, round(len(data) / data.n_users)),
+    )
+
+
+def _ratings_audit(
+    model: RatingFactors, established: RatingFederation, people: IntVector
+) -> dict[str, dict[str, float]]:
+    """How many of these people's ratings are found exactly, and how far off they are, beside the mean of all."""
+    data, settings = model.training, model.settings
+    assert data.ratings is not None
+    last = min(_LAST_ITERATION, settings.iterations) * established.rounds_per_epoch
+    first = min(_FIRST_ITERATION, max(settings.iterations - 2, 0))
+    found: list[tuple[float, float, float, float]] = []
+    mean = float(data.ratings.mean())
+    for person, answers in two_answers(established, people, first, last).items():
+        if len(answers) < 2:
+            continue
+        guess = two_steps(answers[0], answers[1], settings.regulariser, settings.lowest, settings.highest)
+        start, end = data.profiles.starts[person], data.profiles.starts[person + 1]
+        rated, truth = data.profiles.of(person), data.ratings[start:end]
+        positions = np.searchsorted(guess.items, rated)  # whatever is rated is in both
+        guessed = guess.ratings[positions]
+        right, plain = np.mean(np.rint(guessed) == truth), np.mean(np.rint(mean) == truth)
+        off, plainly_off = np.abs(guessed - truth).mean(), np.abs(mean - truth).mean()
+        found.append((float(right), float(off), float(plain), float(plainly_off)))
+    if not found:
+        return {}
+    right, off, plain, plainly_off = np.mean(found, axis=0).tolist()
+    return {"two_steps": {"exact": right, "error": off}, "mean": {"exact": plain, "error": plainly_off}}

@@ -1,0 +1,311 @@
+"""The compiled loops of learning ratings: the reference engine's draws and steps, for populations.
+
+A client's ratings name every item once, so what it sends for an item may be folded in at once: nothing reads that
+item's V again before the client has finished. (Predictions of virtual ratings come first.) In stochastic style the
+next client sees this one's result, so the order is the algorithm; in batch style all clients see the same V, and
+sums and counts per item are folded in at the end of the round.
+
+SVD++ is in kernels_svdpp.py; what the two share is laid out here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank._numerics.compiling import compiled
+from federank._numerics.rows import dot, fetch_row, inlined, load_row, store_row
+from federank.data.interactions import Profiles
+from federank.methods.fedrec.factors import (
+    Shift,
+    implicit_row,
+    item_gradient,
+    moved_together,
+    moved_without,
+    needs_settling,
+    normaliser,
+    rating_error,
+    settled,
+    user_gradient,
+)
+from federank.methods.fedrec.method import round_of_sample, sample_unrated
+from federank.methods.fedrec.settings import RatingRecipe, predicts, rate_after
+from federank.methods.fedrec.wire import choose_one
+
+AHEAD = 8
+"""How many ratings ahead an item's row is asked for."""
+
+
+class Raters(NamedTuple):
+    """What devices hold, user by user."""
+
+    profiles: Profiles
+    ratings: FloatVector
+    means: FloatVector
+    participations: IntVector
+
+
+class RatingRun(NamedTuple):
+    """What every kernel of a run is handed: the recipe, what devices hold, and the tables that rounds change."""
+
+    recipe: RatingRecipe
+    raters: Raters
+    item_vectors: FloatMatrix  # V
+    implicit_vectors: FloatMatrix  # W; no rows for PMF
+    user_vectors: FloatMatrix  # U
+    width: Any  # a tuple as long as rows are wide: a constant to the compiler
+
+
+class Turn(NamedTuple):
+    """A client's part of a round, before its first step; numbers only, so that handing it on costs nothing."""
+
+    user: int
+    rate: np.float32  # the client's
+    server_rate: np.float32
+    size: int  # ratings of its own
+    virtual: int  # virtual ones
+    predicting: bool  # its virtual ratings are to be predicted
+    training: bool  # it trains on its own ratings first, which nobody hears of
+
+
+class Room(NamedTuple):
+    """Working space for one client at a time."""
+
+    marks: LongVector  # one per item: which call has sampled it
+    calls: LongVector  # one number: how many samples have been drawn
+    items: IntVector  # what the client learns from: rated items first, then sampled ones
+    values: FloatVector  # and their ratings
+    own: FloatMatrix  # W of the rated items
+    trial: FloatMatrix  # the same for training that nobody hears of
+
+
+class Sums(NamedTuple):
+    """A batch round's gradients of V: their sum per item, and how many there are."""
+
+    vectors: FloatMatrix
+    counts: LongVector
+
+
+@inlined
+def lay_out(recipe: Any, raters: Any, user: Any, round_number: Any, n_items: Any, room: Any) -> Any:
+    """Put the client's ratings and its virtual ones (averages, so far) side by side; how many there are of each."""
+    start = raters.profiles.starts[user]
+    size = raters.profiles.starts[user + 1] - start
+    for k in range(size):
+        room.items[k] = raters.profiles.items[start + k]
+        room.values[k] = raters.ratings[start + k]
+    count = np.int64(recipe.virtual[user])
+    if count > 0:
+        room.calls[0] += 1
+        profile, sampled = room.items[:size], room.items[size : size + count]
+        named_by = round_of_sample(recipe, round_number)
+        sample_unrated(recipe.seed, user, named_by, profile, n_items, room.marks, room.calls[0], sampled)
+        for k in range(size, size + count):
+            room.values[k] = raters.means[user]
+    return size, count
+
+
+@inlined
+def predict(V: Any, bracket: Any, items: Any, values: Any, size: Any, count: Any, width: Any) -> None:
+    """Virtual ratings from a user's vector."""
+    for k in range(size, size + count):
+        values[k] = dot(bracket, load_row(V, items[k], width))
+
+
+@inlined
+def client_rate(recipe: Any, raters: Any, user: Any, iteration: Any) -> Any:
+    """The client's learning rate in this round, in which it takes part once more."""
+    times = np.int64(raters.participations[user]) if recipe.rate_by_participation else np.int64(iteration)
+    raters.participations[user] += 1
+    return rate_after(recipe, times)
+
+
+@inlined
+def begin_turn(recipe: Any, raters: Any, round_number: Any, n_items: Any, room: Any) -> Any:
+    """The one client of a stochastic round, and what it learns from."""
+    user = recipe.participants[choose_one(recipe.seed, round_number, recipe.participants)]
+    iteration = round_number // recipe.rounds_per_epoch
+    rate = client_rate(recipe, raters, user, iteration)
+    size, count = lay_out(recipe, raters, user, round_number, n_items, room)
+    predicting = predicts(recipe, iteration)
+    training = count > 0 and recipe.hybrid and (predicting or recipe.local_own)
+    return Turn(user, rate, rate_after(recipe, iteration), size, count, predicting, training)
+
+
+@inlined
+def _pmf_step(u: Any, v: Any, rating: Any, rate: Any, regulariser: Any, after: Any) -> Any:
+    """The moved U, and the gradient of V_i."""
+    error = rating_error(u, v, rating)
+    moved = u - rate * user_gradient(error, u, v, regulariser)
+    if after:
+        return moved, item_gradient(rating_error(moved, v, rating), moved, v, regulariser)
+    return moved, item_gradient(error, u, v, regulariser)
+
+
+@compiled
+def play_pmf(run: RatingRun, room: Room, first_round: int, rounds: int) -> None:
+    """Stochastic PMF, one client a round."""
+    recipe, raters, V, _, U, width = run
+    # Records of arrays are taken apart outside the inner loops: handing them on costs a count for every array.
+    items, values, regulariser, after = room.items, room.values, recipe.regulariser, recipe.after
+    for r in range(first_round, first_round + rounds):
+        user, rate, server_rate, size, count, predicting, training = begin_turn(recipe, raters, r, len(V), room)
+        u = load_row(U, user, width)
+        if training:
+            local = u
+            for _pass in range(recipe.local_passes):
+                for k in range(size):
+                    local, _gradient = _pmf_step(
+                        local, load_row(V, items[k], width), values[k], rate, regulariser, False
+                    )
+            if recipe.local_own:
+                u = local
+            if predicting:
+                predict(V, local, items, values, size, count, width)
+        for k in range(size + count):
+            fetch_row(V, items[k + AHEAD], width)
+            v = load_row(V, items[k], width)
+            u, gradient = _pmf_step(u, v, values[k], rate, regulariser, after)
+            store_row(V, items[k], v - server_rate * gradient)
+        store_row(U, user, u)
+
+
+@inlined
+def _mean_gradient(u: Any, V: Any, items: Any, values: Any, count: Any, regulariser: Any, width: Any) -> Any:
+    """Eq. 7."""
+    total = u - u
+    for k in range(count):
+        v = load_row(V, items[k], width)
+        total = total + user_gradient(rating_error(u, v, values[k]), u, v, regulariser)
+    return np.float32(1 / count) * total
+
+
+@compiled
+def play_pmf_batch(run: RatingRun, sums: Sums, room: Room, first_round: int, rounds: int) -> None:
+    """PMF in batch style: everyone in every round."""
+    recipe, raters, V, _, U, width = run
+    items, values, regulariser = room.items, room.values, recipe.regulariser
+    vectors, counts = sums.vectors, sums.counts
+    for r in range(first_round, first_round + rounds):
+        vectors[:] = 0
+        counts[:] = 0
+        rate = rate_after(recipe, r)
+        predicting = predicts(recipe, r)
+        for user in recipe.participants:
+            raters.participations[user] += 1
+            size, count = lay_out(recipe, raters, user, r, len(V), room)
+            u = load_row(U, user, width)
+            if count > 0 and recipe.hybrid and (predicting or recipe.local_own):
+                local = u
+                for _pass in range(recipe.local_passes):
+                    local = local - rate * _mean_gradient(local, V, items, values, size, regulariser, width)
+                if recipe.local_own:
+                    u = local
+                if predicting:
+                    predict(V, local, items, values, size, count, width)
+            moved = u - rate * _mean_gradient(u, V, items, values, size + count, regulariser, width)
+            if recipe.after:
+                u = moved
+            for k in range(size + count):
+                v = load_row(V, items[k], width)
+                gradient = item_gradient(rating_error(u, v, values[k]), u, v, regulariser)
+                store_row(vectors, items[k], load_row(vectors, items[k], width) + gradient)
+                counts[items[k]] += 1
+            store_row(U, user, moved)
+        for item in range(len(V)):
+            mean = np.float32(1 / max(counts[item], 1)) * load_row(vectors, item, width)
+            store_row(V, item, load_row(V, item, width) - rate * mean)
+
+
+# The compiled loop of SVD++: PMF's, with the rated items' W in a table of the device's own.
+
+
+_ONE = np.float32(1.0)
+
+
+@inlined
+def _gather(W: Any, rows: Any, items: Any, size: Any, zero: Any, width: Any) -> Any:
+    """Copy the rated items' W into a device's own table."""
+    total = zero
+    for k in range(size):
+        row = load_row(W, items[k], width)
+        store_row(rows, k, row)
+        total = total + row
+    return Shift(_ONE, zero, total)
+
+
+class _Rule(NamedTuple):
+    """What all of a client's steps have in common."""
+
+    rate: Any
+    regulariser: Any
+    after: Any  # item gradients are taken after the user's step
+    size: Any  # ratings of its own
+
+
+@inlined
+def _svdpp_step(u: Any, rows: Any, shift: Any, v: Any, rating: Any, k: Any, rule: Any, norm: Any, width: Any) -> Any:
+    """One rating, a real one where k < size: the moved U, the moved W, and the gradient of V_i."""
+    rate, regulariser, after, size = rule
+    keep = _ONE - rate * regulariser
+    if k < size:
+        own = implicit_row(rows, k, shift, width)
+        bracket = u + norm * (shift.total - own)
+        error = rating_error(bracket, v, rating)
+        moved = moved_without(rows, k, own, shift, keep, (rate * error * norm) * v, size)
+        others = moved.total - own
+    else:
+        bracket = u + norm * shift.total
+        error = rating_error(bracket, v, rating)
+        moved = moved_together(shift, keep, (rate * error * norm) * v, size)
+        others = moved.total
+    next_u = u - rate * user_gradient(error, u, v, regulariser)
+    if after:
+        bracket = next_u + norm * others
+        error = rating_error(bracket, v, rating)
+    return next_u, moved, item_gradient(error, bracket, v, regulariser)
+
+
+@compiled
+def play_svdpp(run: RatingRun, room: Room, first_round: int, rounds: int) -> None:
+    """Stochastic SVD++, one client a round."""
+    recipe, raters, V, W, U, width = run
+    items, values, regulariser, after = room.items, room.values, recipe.regulariser, recipe.after
+    own, trial = room.own, room.trial
+    for r in range(first_round, first_round + rounds):
+        user, rate, server_rate, size, count, predicting, training = begin_turn(recipe, raters, r, len(V), room)
+        rule, alone = _Rule(rate, regulariser, after, size), _Rule(rate, regulariser, False, size)
+        norm, norm_of_all = normaliser(size - 1), normaliser(size)
+        u = load_row(U, user, width)
+        shift = _gather(W, own, items, size, u - u, width)
+        if training:
+            local = u
+            local_shift = _gather(W, trial, items, size, u - u, width)
+            for _pass in range(recipe.local_passes):
+                for k in range(size):
+                    v = load_row(V, items[k], width)
+                    local, local_shift, _gradient = _svdpp_step(
+                        local, trial, local_shift, v, values[k], k, alone, norm, width
+                    )
+                    if needs_settling(local_shift):
+                        local_shift = settled(trial, size, local_shift, width)
+            if recipe.local_own:
+                u = local
+                shift = settled(trial, size, local_shift, width)
+                own[:size] = trial[:size]
+            if predicting:
+                predict(V, local + norm_of_all * local_shift.total, items, values, size, count, width)
+        for k in range(size + count):
+            fetch_row(V, items[k + AHEAD], width)
+            v = load_row(V, items[k], width)
+            u, shift, gradient = _svdpp_step(
+                u, own, shift, v, values[k], k, rule, norm if k < size else norm_of_all, width
+            )
+            store_row(V, items[k], v - server_rate * gradient)
+            if needs_settling(shift):
+                shift = settled(own, size, shift, width)
+        store_row(U, user, u)
+        for k in range(size):
+            store_row(W, items[k], implicit_row(own, k, shift, width))

@@ -1,0 +1,187 @@
+"""What PMF and SVD++ share: learning ratings by the rounds of a federation, and predicting them from vectors.
+
+model = PMF(filling="hybrid", rho=3).fit(split.train)
+model.predict(user=42, item=50)          a rating, within the declared range
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
+from federank.data.interactions import Interactions
+from federank.errors import ModelError
+from federank.methods.fedrec.communication import (
+    count_rating_communication,
+    fedrec_of_paper,
+    passes_of_paper,
+    rating_cost,
+)
+from federank.methods.fedrec.factors import normaliser
+from federank.methods.fedrec.method import beside_of, solved_taste
+from federank.methods.fedrec.settings import PMFSettings, RatingSettings, SVDPlusPlusSettings, rating_recipe
+from federank.methods.fedrec.simulation import RatingFederation
+from federank.methods.predicting import PredictsRatings, refuse_bad_ratings
+from federank.methods.recommender import Arrays, made_from, restored_table, run_identity
+from federank.simulation.complexity import cost_figures
+from federank.simulation.options import Conduct
+from federank.simulation.training import train as play_epochs
+
+
+class RatingFactors(PredictsRatings):
+    """Predicts r = U_u . V_i, with what SVD++ adds to U_u."""
+
+    in_rounds = True
+    learns_from = "ratings"
+    settings: RatingSettings
+    item_vectors: FloatMatrix
+    user_vectors: FloatMatrix
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        refuse_bad_ratings(train, self.settings)
+        federation = RatingFederation.established(self.settings, train)
+        self._follow(federation)
+        identity = run_identity(self.name, self.settings, train)
+        seconds = play_epochs(federation, self.settings.iterations, conduct, identity)
+        self._follow(federation)
+        self.report |= {
+            "seconds": seconds,
+            "rounds": federation.round_number,
+            "rounds_per_epoch": federation.rounds_per_epoch,
+            "ratings": round(federation.steps_per_round * federation.round_number),
+        }
+
+    def _follow(self, federation: RatingFederation) -> None:
+        """Views of the federation's tables without their padding: no copy, so they are current during training."""
+        factors = federation.recipe.factors
+        self.item_vectors = federation.item_vectors[:, :factors]
+        self.user_vectors = federation.user_vectors[:, :factors]
+
+    def communication(self) -> dict[str, Any]:
+        """What the run has sent, in rows and bytes, beside the paper's formula; nothing without a federation."""
+        if not self.settings.federated:
+            return {}
+        data = self._fitted()
+        sizes = data.profiles.sizes
+        recipe = rating_recipe(self.settings, sizes, data.n_items)
+        return count_rating_communication(recipe, sizes, data.n_items, self.report["rounds"], self.settings.rho)
+
+    def complexity(self) -> dict[str, float]:
+        """What an iteration costs a device and the server, counted, beside the paper's formulas; SVD++ has none."""
+        if not self.settings.federated:
+            return {}
+        data, settings = self._fitted(), self.settings
+        counted = rating_cost(RatingFederation.established(settings, data))
+        users = int(np.count_nonzero(data.profiles.sizes))
+        formula = fedrec_of_paper(settings, ratings=len(data), users=users, items=data.n_items)
+        passes = {"local_passes": passes_of_paper(settings)}
+        return cost_figures(counted, None if settings.implicit else formula) | passes
+
+    def _tastes(self, users: IntVector) -> FloatMatrix:
+        """What V is multiplied with to predict these users' ratings of items they have not rated."""
+        return self.user_vectors[users]
+
+    def rated(self, profile: IntVector, ratings: FloatVector) -> FloatVector:
+        """The taste of a new user with these ratings, by the fold-in of a client (protocol/ratings/home.py)."""
+        beside = beside_of(self._implicit_rows(profile), self.item_vectors.shape[1])
+        return solved_taste(self.item_vectors[profile], ratings, beside)
+
+    def _implicit_rows(self, profile: IntVector) -> FloatMatrix:
+        """The rows of W of these items; SVD++ has them."""
+        return self.item_vectors[profile[:0]]
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The predicted ratings of the whole catalogue for somebody with this taste, within the declared range."""
+        predicted = np.clip(self.item_vectors @ vector, self.settings.lowest, self.settings.highest)
+        scores: FloatVector = predicted.astype(np.float32)
+        return scores
+
+    def _predict_pairs(self, users: IntVector, items: IntVector) -> FloatVector:
+        """Unclipped predictions of pairs, by number."""
+        distinct, positions = np.unique(users, return_inverse=True)
+        values: FloatVector = np.einsum("kf,kf->k", self._tastes(distinct)[positions], self.item_vectors[items])
+        return values
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        scores: FloatMatrix = self._tastes(users) @ self.item_vectors.T
+        return scores
+
+    def _shared_arrays(self) -> Arrays:
+        return {"item_vectors": self.item_vectors}
+
+    def _private_arrays(self) -> Arrays:
+        return {"user_vectors": self.user_vectors}
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        if self.training.ratings is None:
+            raise ModelError("The model was learnt from ratings, but the training data in its folder have none.")
+        factors = self.settings.factors
+        self.item_vectors = restored_table(shared, "item_vectors", (self.training.n_items, factors))
+        self.user_vectors = restored_table(private, "user_vectors", (self.training.n_users, factors))
+
+
+# PMF as a recommender: probabilistic matrix factorisation, federated as in FedRec or not.
+
+
+class PMF(RatingFactors):
+    """Probabilistic matrix factorisation (Mnih and Salakhutdinov, 2007; Lin et al., 2020); see `PMFSettings`."""
+
+    name = "pmf"
+    settings_type = PMFSettings
+    settings: PMFSettings
+
+    @made_from(PMFSettings)
+    def __init__(self) -> None: ...
+
+
+# SVD++ as a recommender: PMF that also learns from which items a person has rated, federated as in FedRec or not.
+
+
+class SVDPlusPlus(RatingFactors):
+    """SVD++ (Koren, 2008; Lin et al., 2020) without biases; see `SVDPlusPlusSettings`."""
+
+    name = "svdpp"
+    settings_type = SVDPlusPlusSettings
+    settings: SVDPlusPlusSettings
+    implicit_vectors: FloatMatrix
+    """W: what having rated an item says about a person."""
+
+    @made_from(SVDPlusPlusSettings)
+    def __init__(self) -> None: ...
+
+    def _follow(self, federation: RatingFederation) -> None:
+        super()._follow(federation)
+        self.implicit_vectors = federation.implicit_vectors[:, : federation.recipe.factors]
+
+    def _tastes(self, users: IntVector) -> FloatMatrix:
+        rated = self.training.matrix()[users]
+        norms = 1 / np.sqrt(np.maximum(rated.sum(axis=1), 1))
+        tastes: FloatMatrix = self.user_vectors[users] + (norms[:, None] * (rated @ self.implicit_vectors)).astype("f4")
+        return tastes
+
+    def _implicit_rows(self, profile: IntVector) -> FloatMatrix:
+        return self.implicit_vectors[profile]
+
+    def _predict_pairs(self, users: IntVector, items: IntVector) -> FloatVector:
+        """An item that the user has rated does not speak for itself (Eq. 2)."""
+        values = super()._predict_pairs(users, items)
+        known, n_items = self.training, self.training.n_items
+        # Rows are sorted by user and item, so their keys ascend.
+        keys, wanted = known.users.astype(np.int64) * n_items + known.items, users.astype(np.int64) * n_items + items
+        rated = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+        for k in np.flatnonzero(rated):
+            user, item, profile = users[k], items[k], known.profiles.of(users[k])
+            others = profile[profile != item]
+            taste = self.user_vectors[user] + normaliser(len(others)) * self.implicit_vectors[others].sum(axis=0)
+            values[k] = taste @ self.item_vectors[item]
+        return values
+
+    def _shared_arrays(self) -> Arrays:
+        return super()._shared_arrays() | {"implicit_vectors": self.implicit_vectors}
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        super()._restore(shared, private)
+        shape = (self.training.n_items, self.settings.factors)
+        self.implicit_vectors = restored_table(shared, "implicit_vectors", shape)

@@ -1,0 +1,254 @@
+"""The attacks on pair-wise learning by name for each threat model: the baseline first, the strongest last.
+
+They see a view and nothing else: whom they may call is arrays, guess.py, view.py and the protocol's messages.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, IntVector, LongVector
+from federank.audit.scoring import BASELINE, Attack, Guess, claim, claim_typical, standardised
+from federank.federation.wire import Broadcast, Update
+from federank.methods.fpl.learned_attack import held_back, learned
+from federank.methods.fpl.views import AnyView, PairsView, SumsView, vector_recovery
+
+# Absence: what never appears as a negative.
+
+
+def absence(view: PairsView) -> Guess:
+    """Claim every item that was never seen as a negative."""
+    return claim(~view.seen_negative)
+
+
+# Accumulation: the sign of every Update, remembered over rounds.
+
+
+def accumulation(view: PairsView) -> Guess:
+    """Claim every item that was ever sent as a positive."""
+    return claim(view.times_positive > 0)
+
+
+# Frequency: how often an item was sent as a positive.
+
+
+def frequency(view: PairsView) -> Guess:
+    """Rank by the number of Updates that sent an item as a positive; claim what came more than once."""
+    return Guess(view.times_positive.astype(np.float32), (view.times_positive > 1).sum(axis=1, dtype=np.int64))
+
+
+# Fused: all that single Updates show, combined by one fixed rule of Bayes.
+
+
+CERTAIN = 100.0
+"""More than any other evidence could weigh, in logarithms of odds."""
+_TASTE = 1.5
+"""What one standard deviation of taste is worth, in logarithms of odds."""
+_ENOUGH = 3
+_STEPS = 50
+
+
+def fused(view: PairsView) -> Guess:
+    """Add up taste, what was sent and what is excluded."""
+    n_items = view.seen_negative.shape[1]
+    sent, decoys = view.times_positive > 0, view.policies.unliked > 0
+    taste = standardised(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases)
+    popular = standardised(view.broadcast.biases[None, :])
+    prior = np.where(decoys[:, None], popular + taste / 3, taste)
+    scores: FloatMatrix = (_TASTE * prior).astype(np.float32)
+    scores += np.where(sent, *_evidence(view)).astype(np.float32)
+    scores[view.seen_negative & view.policies.excluding[:, None]] -= np.float32(CERTAIN)
+    n_sent = sent.sum(axis=1, dtype=np.int64)
+    possible = n_items - (view.seen_negative & view.policies.excluding[:, None]).sum(axis=1, dtype=np.int64)
+    sizes = profile_sizes(view, np.where(n_sent > 0, n_sent, view.typical_size))
+    sizes = np.clip(sizes, np.minimum(n_sent, possible), possible)
+    return Guess(scores, np.where(decoys, _expected(scores, view.typical_size), sizes))
+
+
+def _evidence(view: PairsView) -> tuple[FloatMatrix, FloatMatrix]:
+    """What it weighs that an item was ever sent as liked, and that it was not: a column of each, one row a person."""
+    liked, unliked = view.policies.liked, view.policies.unliked
+    decoys = unliked > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for_it = np.where(decoys, np.log(liked / unliked), CERTAIN)
+        against = np.where(decoys, np.log((1 - liked) / (1 - unliked)), 0.0)
+    return tuple(np.clip(part, -CERTAIN, CERTAIN)[:, None] for part in (for_it, against))  # type: ignore[return-value]
+
+
+def _expected(scores: FloatMatrix, typical_size: int) -> LongVector:
+    """How many items a person has if the scores are logarithms of odds around the typical share."""
+    share = min(typical_size / scores.shape[1], 0.5)
+    odds = np.log(share / (1 - share)) + scores
+    expected: LongVector = np.rint((1 / (1 + np.exp(-odds))).sum(axis=1)).astype(np.int64)
+    return expected
+
+
+def profile_sizes(view: PairsView, otherwise: LongVector) -> LongVector:
+    """How many items each person is taken to have: from the negatives where these are enough, or else as given."""
+    n_items = view.seen_negative.shape[1]
+    enough = (view.negative_rows >= _ENOUGH * n_items) & view.policies.excluding
+    drawn, seen = view.negative_rows[enough], view.seen_negative[enough].sum(axis=1)
+    missing = seen.astype(np.float64)
+    for _ in range(_STEPS):  # a fixed point: N = seen + N e^(-m/N)
+        missing = seen + missing * np.exp(-drawn / missing)
+    sizes = otherwise.copy()
+    sizes[enough] = np.rint(n_items - missing)
+    return sizes
+
+
+# Magnitude: how hard the device still has to pull at an item it sends as liked.
+
+
+_A_HALF = 0.5
+
+
+def magnitude(view: PairsView) -> Guess:
+    """Rank what was ever sent as liked by small gradients; claim those below a half."""
+    scores = view.vectors @ view.broadcast.vectors.T + view.broadcast.biases
+    slopes = 1 / (1 + np.exp(np.clip(scores - np.median(scores, axis=1, keepdims=True), -30, 30)))
+    for row, update in enumerate(view.updates):
+        sent = update.biases > 0
+        slopes[row, update.items[sent]] = np.minimum(update.biases[sent], 1)
+    often = view.times_positive / (1 + view.times_positive.astype(np.float32))
+    ranked = np.where(view.times_positive > 0, 1 + (1 - slopes) * often, 0).astype(np.float32)
+    named = (view.times_positive > 0) & (slopes < _A_HALF)
+    return Guess(ranked, named.sum(axis=1, dtype=np.int64))
+
+
+# Neighbours: whoever sends alike has alike (senders.py); who needs no vector to recommend needs none to guess.
+
+
+def neighbours(view: PairsView) -> Guess:
+    """Rank by what similar people have sent."""
+    assert view.neighbours is not None, "nobody's Updates are linked"
+    return claim_typical(view.neighbours, view.typical_size)
+
+
+# Popularity: the attacker who knows only the public model, and guesses the same for everyone.
+
+
+def popularity(view: AnyView) -> Guess:
+    """Rank everything by the public biases."""
+    return claim_typical(np.tile(view.broadcast.biases, (len(view.vectors), 1)), view.typical_size)
+
+
+# Sign: what a single Update says outright.
+
+
+def sign(view: PairsView) -> Guess:
+    """Claim every item of one Update whose bias gradient is above zero."""
+    positive = np.zeros(view.seen_negative.shape, dtype=np.bool_)
+    for row, update in enumerate(view.updates):
+        positive[row, update.items[update.biases > 0]] = True
+    return claim(positive)
+
+
+# Signs of the vectors: what an Update says where its biases are kept from the server (FPL, 2022, Eq. 2-3).
+
+
+def vector_signs(view: PairsView) -> Guess:
+    """Claim the items of one Update whose vectors are in the smaller camp."""
+    liked = np.zeros(view.seen_negative.shape, dtype=np.bool_)
+    for row, update in enumerate(view.updates):
+        liked[row, smaller_camp(update, view.broadcast)] = True
+    return claim(liked)
+
+
+def smaller_camp(update: Update, broadcast: Broadcast) -> IntVector:
+    """The items that a server takes for liked from the signs of an Update's vectors; none where all are in one camp."""
+    if not len(update.items):
+        return update.items
+    # The longest row speaks for its camp: in it the regulariser matters least.
+    signs = np.sign(update.vectors)
+    leader = signs[int(np.argmax((update.vectors**2).sum(axis=1)))]
+    camp = signs @ leader > 0
+    one: IntVector = update.items[camp]
+    other: IntVector = update.items[~camp]
+    if not len(one) or not len(other):
+        return update.items[:0]
+    if len(one) == len(other):
+        biases = broadcast.biases
+        return one if biases[one].mean() > biases[other].mean() else other
+    return one if len(one) < len(other) else other
+
+
+# Fused, where only sums are seen: taste as the prior, membership as the evidence.
+
+
+_NEVER_SURE = 0.98
+"""Even what is always sent may not have been drawn."""
+_FARTHEST = 30.0
+
+
+def fused_sums(view: SumsView) -> Guess:
+    """Add up taste and membership, each for what it is worth."""
+    policies = view.policies
+    # Where negatives avoid the history, an item that is never sent stands out too: by missing among the negatives.
+    pi = np.where(policies.excluding, _NEVER_SURE, np.minimum(policies.liked, _NEVER_SURE))[:, None]
+    q = policies.unliked[:, None]
+    owned = min(max(view.typical_size / view.differences.shape[1], 1e-6), 0.5)
+    share = np.clip(owned * pi + (1 - owned) * q, 1e-6, 0.5)
+    beyond_chance = np.maximum(np.var(view.differences, axis=1, keepdims=True) - 1, 0)
+    mu = np.sqrt(beyond_chance / (share * (1 - share)))
+    r = np.exp(np.clip(mu * view.differences - mu**2 / 2, -_FARTHEST, _FARTHEST))
+    evidence = np.log((1 - pi + pi * r) / (1 - q + q * r))
+    taste = standardised(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases)
+    return claim_typical((taste + evidence).astype(np.float32), view.typical_size)
+
+
+# Membership in a sum: what is different about the rounds in which a person takes part?
+
+
+_BEYOND_CHANCE = 3.0
+"""Standard deviations."""
+
+
+def membership(view: SumsView) -> Guess:
+    """Rank by how far the sums of a person's rounds lie above the others; claim what is far above."""
+    return Guess(view.differences, (view.differences > _BEYOND_CHANCE).sum(axis=1, dtype=np.int64))
+
+
+# The vector in a sum: taste, as far as the sums of a person's rounds differ from the others.
+
+
+def sum_vector(view: SumsView) -> Guess:
+    """Rank the catalogue with the vector that differences of sums give."""
+    return claim_typical(view.vectors @ view.broadcast.vectors.T + view.broadcast.biases, view.typical_size)
+
+
+ATTACKS: dict[str, dict[str, Attack]] = {
+    "updates": {
+        BASELINE: popularity,
+        "sign": sign,
+        "vector_signs": vector_signs,
+        "accumulation": accumulation,
+        "frequency": frequency,
+        "magnitude": magnitude,
+        "absence": absence,
+        "vector_recovery": vector_recovery,
+        "neighbours": neighbours,
+        "learned": learned,
+        "held_back": held_back,
+        "fused": fused,
+    },
+    "anonymous": {
+        BASELINE: popularity,
+        "sign": sign,
+        "vector_signs": vector_signs,
+        "magnitude": magnitude,
+        "vector_recovery": vector_recovery,
+        "learned": learned,
+        "held_back": held_back,
+        "fused": fused,
+    },
+    "sums": {
+        BASELINE: popularity,
+        "membership": membership,
+        "sum_vector": sum_vector,
+        "learned": learned,
+        "held_back": held_back,
+        "fused": fused_sums,
+    },
+}
+ATTACKS["outsider"] = ATTACKS["anonymous"]  # the sum of a round is taken for an Update, as it is where one is alone
+"""What each kind of curious server tries."""

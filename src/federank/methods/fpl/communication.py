@@ -1,0 +1,314 @@
+"""Communication, counted update by update.
+
+What is sent, and to whom, depends on draws alone, never on the values of factors; so a run's traffic can be counted
+exactly by making its draws again without the maths. Upwards a device sends the distinct item rows of its Update.
+Downwards it receives the whole model (dense), or only the rows that changed since it was last there (changed).
+
+How many rows changed since a device was last there is asked once per client and round, so it must be cheap. Every round
+that changes a row gets a tick, counted up, and of each tick is known how many rows changed last in its round. The rows
+changed since a moment are the sum over the ticks after it: of a short array of blocks, and of a part of one block. When
+ticks run out, those that still have rows are numbered anew from zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank._numerics.arrays import IntVector, LongVector, RealVector
+from federank._numerics.compiling import compiled
+from federank._numerics.rows import inlined
+from federank.data.interactions import Profiles
+from federank.federation.wire import broadcast_bytes, update_bytes
+from federank.methods.fpl.kernels import LOST, Histories, Pairs, draw_pairs, histories_of, room_for_pairs
+from federank.methods.fpl.method import choose_clients
+from federank.methods.fpl.settings import Recipe
+from federank.simulation.federated import traffic
+
+# A run's draws, made again without its maths: who took part in which round, and with which pairs.
+
+
+_PAIRS_AT_ONCE = 1 << 15
+_ROUND, _CLIENTS, _CLIENT, _COUNTER = range(4)
+"""Where a replay stands: the round, how many clients it has (-1: not drawn yet), the next of them, its next pair."""
+
+
+def replay(
+    recipe: Recipe, histories: Histories, n_items: int, rounds: range, followed: NDArray[np.bool_] | None = None
+) -> Iterator[Pairs]:
+    """The pairs of these rounds, block by block; of some devices only, where it is said which are `followed`.
+
+    A block is valid until the next one is asked for.
+    """
+    n_users = len(histories.starts) - 1
+    marks, chosen = np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int32)
+    everybody = np.ones(n_users, dtype=np.bool_)
+    room = room_for_pairs(_PAIRS_AT_ONCE)
+    position = np.array([rounds.start, -1, 0, 0], dtype=np.int64)
+    while position[_ROUND] < rounds.stop:
+        count = _name(recipe, rounds.stop, everybody if followed is None else followed, marks, chosen, position, room)
+        draw_pairs(recipe, histories, n_items, room, count)
+        yield Pairs(*(column[:count] for column in room))
+
+
+@compiled(allocates=False)
+def _name(
+    recipe: Recipe,
+    end: int,
+    followed: NDArray[np.bool_],
+    marks: LongVector,
+    chosen: IntVector,
+    position: LongVector,
+    pairs: Pairs,
+) -> int:
+    """Fill a block with the names of the next pairs, and remember where to go on; how many there are."""
+    count = 0
+    while position[_ROUND] < end:
+        r = position[_ROUND]
+        if position[_CLIENTS] < 0:
+            position[_CLIENTS] = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
+        while position[_CLIENT] < position[_CLIENTS]:
+            user = chosen[position[_CLIENT]]
+            while followed[user] and position[_COUNTER] < recipe.triples[user]:
+                if count == len(pairs.users):
+                    return count
+                pairs.users[count] = user
+                pairs.rounds[count] = r
+                pairs.counters[count] = position[_COUNTER]
+                count += 1
+                position[_COUNTER] += 1
+            position[_CLIENT] += 1
+            position[_COUNTER] = 0
+        position[_ROUND] += 1
+        position[_CLIENTS] = -1
+        position[_CLIENT] = 0
+    return count
+
+
+@compiled
+def clients_of_round(recipe: Recipe, round_number: int, n_users: int) -> IntVector:
+    """Who takes part in a round, in the order of the draws."""
+    marks, chosen = np.zeros(n_users, np.int64), np.empty(n_users, np.int32)
+    count = choose_clients(recipe, round_number, recipe.clients_per_round, marks, chosen)
+    return chosen[:count]
+
+
+def participations(recipe: Recipe, n_users: int, rounds: int) -> LongVector:
+    """In how many of the first rounds each user was chosen."""
+    counts = np.zeros(n_users, dtype=np.int64)
+    _count(recipe, rounds, np.zeros(n_users, dtype=np.int64), np.empty(n_users, dtype=np.int32), counts)
+    return counts
+
+
+@compiled
+def _count(recipe: Recipe, rounds: int, marks: LongVector, chosen: IntVector, counts: LongVector) -> None:
+    for r in range(rounds):
+        m = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
+        for position in range(m):
+            counts[chosen[position]] += 1
+
+
+# What an epoch of federated pair-wise learning costs on the wire (Anelli et al., FPL, 2020, section 3.2).
+
+
+def conversations(clients_per_round: float, rounds_per_epoch: float) -> float:
+    """Rho: how often a device and the server talk in an epoch."""
+    return clients_per_round * rounds_per_epoch
+
+
+def communication_cost(rho: float, n_items: int, triples: float, pi: float) -> float:
+    """CCE: how many item vectors are sent per epoch, down and up."""
+    return rho * (n_items + triples * (1 + pi))
+
+
+def freshness(rounds_per_epoch: float) -> float:
+    """How often the shared model is renewed in an epoch."""
+    return rounds_per_epoch
+
+
+def normalised_freshness(rounds_per_epoch: float, interactions: int) -> float:
+    """Freshness for each training interaction: 1 where every single one renews the model."""
+    return rounds_per_epoch / interactions
+
+
+_TICKS_PER_BLOCK = 512
+
+
+def count_communication(recipe: Recipe, profiles: Profiles, n_items: int, rounds: int) -> dict[str, Any]:
+    """The traffic of the first rounds of a run: totals, means per round, and the papers' measures beside them."""
+    mean_triples = float(np.mean(recipe.triples[recipe.participants]))
+    tally = _Tally.empty(len(recipe.triples), n_items, most_rows=2 * int(recipe.triples.max()))
+    for pairs in replay(recipe, histories_of(profiles, n_items, recipe), n_items, range(rounds)):
+        _note(recipe, pairs, tally)
+    rows_up, rows_down = tally.rows_up, tally.rows_down
+    downloads, uploads = int(rows_down.sum()), int(rows_up.sum())
+    if recipe.deviation > 0:  # then every Update has every row, and every row changes
+        rows_up, rows_down = np.zeros(n_items + 1, dtype=np.int64), np.zeros(n_items + 1, dtype=np.int64)
+        rows_up[n_items], rows_down[n_items] = uploads, downloads
+    elif not recipe.only_adds:  # then every round that an Update came in changes every row
+        rows_down[1:-1], rows_down[-1] = 0, rows_down[1:].sum()
+    up = _total(rows_up, recipe.factors, update_bytes, rounds)
+    down = _total(rows_down, recipe.factors, broadcast_bytes, rounds)
+    training_interactions = len(profiles.items)
+    rho = conversations(recipe.clients_per_round, recipe.rounds_per_epoch)
+    pi = float(np.mean(_sent_shares(recipe)[recipe.participants]))
+    return {
+        "rounds": rounds,
+        "downloads": downloads,
+        "uploads": uploads,
+        "up": up,
+        "down_dense": traffic(downloads * n_items, downloads * broadcast_bytes(n_items, recipe.factors), rounds),
+        "down_changed": down,
+        "papers": {
+            "cce": communication_cost(rho, n_items, mean_triples, pi),
+            "freshness": freshness(recipe.rounds_per_epoch),
+            "normalised_freshness": normalised_freshness(recipe.rounds_per_epoch, training_interactions),
+        },
+    }
+
+
+def _sent_shares(recipe: Recipe) -> RealVector:
+    """How much of each device's positives is sent in the long run: the papers' pi, whatever the policy."""
+    if not len(recipe.outward.allowed):
+        return recipe.pi
+    sizes = np.diff(recipe.outward.starts)
+    users = np.repeat(np.arange(len(sizes)), sizes)
+    return recipe.pi * np.bincount(users, recipe.outward.allowed, len(sizes)) / np.maximum(sizes, 1)
+
+
+def _total(histogram: Any, factors: int, size: Any, rounds: int) -> dict[str, float]:
+    rows = np.flatnonzero(histogram)
+    total_rows = int((rows * histogram[rows]).sum())
+    total_bytes = sum(size(int(row), factors) * int(histogram[row]) for row in rows)
+    return traffic(total_rows, total_bytes, rounds)
+
+
+@inlined
+def _rows_after(rows: Any, blocks: Any, tick: Any) -> Any:
+    """How many rows changed last in a round after this tick."""
+    block = (tick + 1) // _TICKS_PER_BLOCK
+    total = np.int64(0)
+    for t in range(tick + 1, min((block + 1) * _TICKS_PER_BLOCK, len(rows))):
+        total += rows[t]
+    for later in range(block + 1, len(blocks)):
+        total += blocks[later]
+    return total
+
+
+@compiled
+def _number_anew(rows: Any, blocks: Any, tick_of_item: Any, tick_of_user: Any) -> int:
+    """Number the ticks that still have rows from zero in their order; those of devices follow. The next free tick."""
+    needed_before = np.empty(len(rows) + 1, np.int64)
+    needed_before[0] = 0
+    blocks[:] = 0
+    for t in range(len(rows)):
+        needed_before[t + 1] = needed_before[t] + (rows[t] > 0)
+        count, rows[t] = rows[t], 0
+        if count > 0:
+            rows[needed_before[t]] = count
+            blocks[needed_before[t] // _TICKS_PER_BLOCK] += count
+    for item in range(len(tick_of_item)):
+        if tick_of_item[item] >= 0:
+            tick_of_item[item] = needed_before[tick_of_item[item]]
+    for user in range(len(tick_of_user)):
+        if tick_of_user[user] >= -1:
+            tick_of_user[user] = needed_before[tick_of_user[user] + 1] - 1
+    needed: int = needed_before[len(rows)]
+    return needed
+
+
+class _Tally(NamedTuple):
+    """What has been counted, and what is known of every row and device while counting goes on."""
+
+    rows_up: LongVector  # how many Updates had so many rows
+    rows_down: LongVector  # how many downloads of changed rows had so many
+    rows: IntVector  # per tick: how many rows changed last in its round
+    blocks: LongVector  # the same, for each block of ticks
+    tick_of_item: IntVector  # -1: has never changed
+    tick_of_user: LongVector  # -2: has never been there; -1: was there before any change
+    changed: IntVector  # the rows that the round at hand has changed
+    in_round: LongVector  # per row: the last round that changed it
+    in_update: LongVector  # per row: the last Update that had it
+    now: LongVector  # see _ROUND and so on
+
+    @classmethod
+    def empty(cls, n_users: int, n_items: int, most_rows: int) -> _Tally:
+        """Before the first round."""
+        n_blocks = 8 * n_items // _TICKS_PER_BLOCK + 8
+        return cls(
+            np.zeros(most_rows + 1, dtype=np.int64),
+            np.zeros(n_items + 1, dtype=np.int64),
+            np.zeros(n_blocks * _TICKS_PER_BLOCK, dtype=np.int32),
+            np.zeros(n_blocks, dtype=np.int64),
+            np.full(n_items, -1, dtype=np.int32),
+            np.full(n_users, -2, dtype=np.int64),
+            np.empty(n_items, dtype=np.int32),
+            np.full(n_items, -1, dtype=np.int64),
+            np.full(n_items, -1, dtype=np.int64),
+            np.array([-1, 0, 0, 0, 0], dtype=np.int64),
+        )
+
+
+_ROUND_communication, _NEXT_TICK, _CHANGED, _UPDATE, _ROWS = range(5)
+"""The round at hand, the next free tick, how many rows the round has changed, the Update at hand and its rows."""
+
+
+@compiled(allocates=False)
+def _end_round(tally: _Tally, tick: int, count: int) -> None:
+    """Give every row that the round has changed its tick."""
+    for position in range(count):
+        item = tally.changed[position]
+        old = tally.tick_of_item[item]
+        if old >= 0:
+            tally.rows[old] -= 1
+            tally.blocks[old // _TICKS_PER_BLOCK] -= 1
+        tally.tick_of_item[item] = tick
+    tally.rows[tick] = count
+    tally.blocks[tick // _TICKS_PER_BLOCK] += count
+
+
+@compiled(allocates=False)
+def _download(tally: _Tally, user: int, tick: int) -> None:
+    """A device comes: it lacks the rows that changed since it was last there."""
+    if tally.tick_of_user[user] == -2:
+        tally.rows_down[-1] += 1
+    else:
+        tally.rows_down[_rows_after(tally.rows, tally.blocks, tally.tick_of_user[user])] += 1
+    tally.tick_of_user[user] = tick - 1
+
+
+@compiled
+def _note(recipe: Recipe, pairs: Pairs, tally: _Tally) -> None:
+    """Count a block of pairs."""
+    now_round, tick, changed = tally.now[_ROUND_communication], tally.now[_NEXT_TICK], tally.now[_CHANGED]
+    update, rows = tally.now[_UPDATE], tally.now[_ROWS]
+    for k in range(len(pairs.users)):
+        r = np.int64(pairs.rounds[k])
+        if r != now_round:
+            if changed > 0:
+                _end_round(tally, tick, changed)
+                tick += 1
+                changed = 0
+            now_round = r
+            if tick == len(tally.rows):
+                tick = _number_anew(tally.rows, tally.blocks, tally.tick_of_item, tally.tick_of_user)
+        if pairs.counters[k] == 0:
+            _download(tally, pairs.users[k], tick)
+            update += 1
+            rows = 0
+        for which in range(pairs.arrives[k]):  # none, the negative, or both
+            item = pairs.negatives[k] if which == 0 else pairs.positives[k]
+            if tally.in_update[item] != update:
+                tally.in_update[item] = update
+                rows += 1
+                if tally.in_round[item] != r:
+                    tally.in_round[item] = r
+                    tally.changed[changed] = item
+                    changed += 1
+        if pairs.counters[k] + 1 == recipe.triples[pairs.users[k]] and pairs.arrives[k] != LOST:
+            tally.rows_up[rows] += 1
+    tally.now[_ROUND_communication], tally.now[_NEXT_TICK], tally.now[_CHANGED] = now_round, tick, changed
+    tally.now[_UPDATE], tally.now[_ROWS] = update, rows

@@ -1,0 +1,440 @@
+"""The compiled loops: the same draws and the same steps as the reference engine, for a million devices.
+
+Two loops, because two shapes of federation differ in what they may do at once:
+
+  * `play_single_pairs`: one client a round with one pair (sFPL). The next round sees this round's result, so the
+    order is the algorithm; what can be done ahead is every draw. A block of rounds is drawn first, then stepped.
+  * `play_rounds`: everything else. Clients of a round see the same shared model, so they are divided into *shards*
+    that may run on different cores. Each shard sums its clients' Updates in their order; then the shards' sums
+    are folded into the model in the order of shards. The division depends on the population alone, so the number
+    of threads never changes a bit of the result.
+
+Nothing here decides anything: who takes part, which pairs are drawn, what may be sent and what a step is come from
+protocol/ and models/, the very functions that the reference engine interprets.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank._numerics.barrier import new_barrier, wait_for_all
+from federank._numerics.compiling import compiled
+from federank._numerics.rows import fetch_place, fetch_row, inlined, load_row, store_row
+from federank.data.interactions import Profiles
+from federank.federation.rng import DROPOUT, SELECT, SERVER, TRIPLE, below, happens, words
+from federank.federation.wire import Update
+from federank.methods.fpl.bpr import item_gradient, pair_slope, user_gradient
+from federank.methods.fpl.method import Draw, Profile, choose_clients, may_send, pair_of_words
+from federank.methods.fpl.settings import Recipe
+from federank.privacy.population import outward_profiles
+
+# Pairs, drawn in blocks ahead of the steps that use them.
+
+
+BLOCK = 512
+LINE = 16  # items in one line of memory
+_MOST_BIT_BYTES = 2**27
+
+LOST, NEGATIVE_ONLY, BOTH = 0, 1, 2
+"""How many of a pair's two gradients reach the server; one alone is the negative's."""
+
+
+class Histories(NamedTuple):
+    """What the devices take part with: everyone's items, ascending, and the same as bits where they are few enough."""
+
+    starts: LongVector
+    items: IntVector
+    bits: np.ndarray[Any, np.dtype[np.uint64]]  # users x words of 64 items; no rows where it would be too large
+    allowed: np.ndarray[Any, np.dtype[np.bool_]]  # which items may ever be sent; empty where all of them may
+
+
+class Pairs(NamedTuple):
+    """A block of pairs, column by column: who, when, which items, and what of it arrives."""
+
+    users: IntVector
+    rounds: np.ndarray[Any, np.dtype[np.uint32]]
+    counters: np.ndarray[Any, np.dtype[np.uint32]]
+    first: np.ndarray[Any, np.dtype[np.uint32]]
+    second: np.ndarray[Any, np.dtype[np.uint32]]
+    third: np.ndarray[Any, np.dtype[np.uint32]]
+    coins: np.ndarray[Any, np.dtype[np.uint32]]
+    positives: IntVector
+    negatives: IntVector
+    arrives: np.ndarray[Any, np.dtype[np.int8]]
+
+
+@compiled(allocates=False)
+def _set_bits(starts: LongVector, items: IntVector, bits: Any) -> None:
+    for user in range(len(bits)):
+        for position in range(starts[user], starts[user + 1]):
+            bits[user, items[position] >> 6] |= np.uint64(1) << np.uint64(items[position] & 63)
+
+
+def histories_of(profiles: Profiles, n_items: int, recipe: Recipe) -> Histories:
+    """What everyone takes part with (their history, unless their policy says otherwise), as the kernels want it."""
+    profiles = outward_profiles(recipe.outward, profiles)
+    n_users, row = len(profiles.starts) - 1, -(-n_items // 64)
+    bits = np.zeros((n_users, row) if 8 * n_users * row <= _MOST_BIT_BYTES else (0, row), dtype=np.uint64)
+    starts, items = np.ascontiguousarray(profiles.starts).view(), np.ascontiguousarray(profiles.items).view()
+    # Not to be written to, whoever made them: one form of array, so that one compilation serves every caller.
+    starts.flags.writeable = items.flags.writeable = False
+    _set_bits(starts, items, bits)
+    return Histories(starts, items, bits, recipe.outward.allowed)
+
+
+@inlined
+def room_for_pairs(count: Any) -> Any:
+    """A block with room for this many pairs."""
+    return Pairs(
+        np.empty(count, np.int32),
+        np.empty(count, np.uint32),
+        np.zeros(count, np.uint32),
+        np.empty(count, np.uint32),
+        np.empty(count, np.uint32),
+        np.empty(count, np.uint32),
+        np.empty(count, np.uint32),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.empty(count, np.int8),
+    )
+
+
+@compiled(allocates=False)
+def draw_pairs(recipe: Recipe, histories: Histories, n_items: int, pairs: Pairs, count: int) -> None:
+    """Fill the items of a block whose users, rounds and counters are set, and what of each pair arrives."""
+    # The words first, alone: this loop runs eight draws at a time in vector registers.
+    for k in range(count):
+        first, second, third, coin = words(recipe.seed, pairs.users[k], TRIPLE, pairs.rounds[k], pairs.counters[k])
+        pairs.first[k] = first
+        pairs.second[k] = second
+        pairs.third[k] = third
+        pairs.coins[k] = coin
+    # Then ask memory for the histories: where there are no bits, a negative is looked for in them.
+    if len(histories.bits) == 0:
+        for k in range(count):
+            start, end = histories.starts[pairs.users[k]], histories.starts[pairs.users[k] + 1]
+            for position in range(start, min(end, start + 8 * LINE), LINE):
+                fetch_place(histories.items, position)
+    for k in range(count):
+        user, r = pairs.users[k], pairs.rounds[k]
+        start = histories.starts[user]
+        size = histories.starts[user + 1] - start
+        draw = Draw(recipe.seed, user, r, pairs.counters[k])
+        profile = Profile(histories.items, start, size, histories.bits, n_items)
+        position, j = pair_of_words(pairs.first[k], pairs.second[k], pairs.third[k], draw, profile)
+        i = histories.items[position]
+        pairs.positives[k] = i
+        pairs.negatives[k] = j
+        allowed = len(histories.allowed) == 0 or histories.allowed[position]
+        coin, pi = pairs.coins[k], recipe.pi[user]
+        sent = may_send(allowed, recipe.mask_per_row, recipe.seed, user, r, i, coin, pi)
+        pairs.arrives[k] = BOTH if sent else NEGATIVE_ONLY
+    if recipe.dropout > 0.0:
+        for k in range(count):
+            word, _, _, _ = words(recipe.seed, pairs.users[k], DROPOUT, pairs.rounds[k], 0)
+            if happens(word, recipe.dropout):
+                pairs.arrives[k] = LOST
+
+
+@inlined
+def next_block(recipe: Any, clients: Any, round_number: Any, client: Any, counter: Any, pairs: Any) -> Any:
+    """Name the next pairs of these clients: how many fit in the block, and where to go on."""
+    count = 0
+    while count < len(pairs.users) and client < len(clients):
+        pairs.users[count] = clients[client]
+        pairs.rounds[count] = round_number
+        pairs.counters[count] = counter
+        count += 1
+        counter += 1
+        if counter == recipe.triples[clients[client]]:
+            client += 1
+            counter = 0
+    return count, client, counter
+
+
+@compiled(allocates=False)
+def choose_one_each(recipe: Recipe, first_round: int, count: int, marks: Any, chosen: IntVector, pairs: Pairs) -> int:
+    """The one client of each of these rounds; rounds for which nobody is there are left out."""
+    if recipe.online >= 1.0 and len(recipe.trace) == 0:
+        for k in range(count):
+            word, _, _, _ = words(recipe.seed, SERVER, SELECT, first_round + k, 0)
+            pairs.first[k] = word
+        for k in range(count):
+            pairs.users[k] = recipe.participants[below(pairs.first[k], len(recipe.participants))]
+            pairs.rounds[k] = first_round + k
+        return count
+    found = 0
+    for k in range(count):
+        r = first_round + k
+        if choose_clients(recipe, r, 1, marks, chosen) == 1:
+            pairs.users[found] = chosen[0]
+            pairs.rounds[found] = r
+            found += 1
+    return found
+
+
+AHEAD = 6
+"""How many pairs ahead memory is asked for their rows."""
+
+
+class Run(NamedTuple):
+    """What every kernel of a run is handed: the recipe, what devices hold, and the tables that rounds change."""
+
+    recipe: Recipe
+    histories: Histories
+    item_vectors: FloatMatrix
+    item_biases: FloatVector
+    user_vectors: FloatMatrix
+    width: Any  # a tuple as long as rows are wide: a constant to the compiler
+
+
+class Bench(NamedTuple):
+    """What one worker has before it while it plays clients."""
+
+    pairs: Pairs
+    moves: FloatMatrix  # one row: how far the client's vector will go, where it moves once at the end of a round
+
+
+class Crew(NamedTuple):
+    """What workers share who play the same rounds."""
+
+    chosen: IntVector  # the round's clients; the last position tells how many
+    barrier: Any
+    workers: int
+
+
+class Sums(NamedTuple):
+    """Each shard's sum of Updates: rows are valid where the stamp is that of the round."""
+
+    vectors: np.ndarray[Any, np.dtype[np.float32]]  # shards x items x width
+    biases: FloatMatrix  # shards x items
+    stamps: np.ndarray[Any, np.dtype[np.int64]]  # shards x items
+    touched: np.ndarray[Any, np.dtype[np.int32]]  # shards x items: which rows, as first met
+    counts: np.ndarray[Any, np.dtype[np.int64]]  # shards: how many of them
+
+
+class ShardSum(NamedTuple):
+    """One shard's part of `Sums`."""
+
+    vectors: FloatMatrix
+    biases: FloatVector
+    stamps: np.ndarray[Any, np.dtype[np.int64]]
+    touched: IntVector
+
+
+def room_for_sums(shards: int, n_items: int, width: int) -> Sums:
+    """Sums that have no rows yet."""
+    return Sums(
+        vectors=np.empty((shards, n_items, width), dtype=np.float32),
+        biases=np.empty((shards, n_items), dtype=np.float32),
+        stamps=np.zeros((shards, n_items), dtype=np.int64),
+        touched=np.empty((shards, n_items), dtype=np.int32),
+        counts=np.zeros(shards, dtype=np.int64),
+    )
+
+
+@inlined
+def sum_of_shard(sums: Any, s: Any) -> Any:
+    """One shard's sum."""
+    return ShardSum(sums.vectors[s], sums.biases[s], sums.stamps[s], sums.touched[s])
+
+
+@inlined
+def new_bench(width: Any) -> Any:
+    """A worker's bench, for rows of this width."""
+    return Bench(room_for_pairs(BLOCK), np.zeros((1, width), np.float32))
+
+
+def new_crew(n_users: int, workers: int) -> Crew:
+    """So many workers, before their first round."""
+    return Crew(np.empty(n_users + 1, dtype=np.int32), new_barrier(), workers)
+
+
+@inlined
+def _fetch_ahead(P: Any, Q: Any, pairs: Any, k: Any, width: Any) -> None:
+    """Ask memory for the rows of a pair that is about to be stepped."""
+    fetch_row(P, pairs.users[k], width)
+    fetch_row(Q, pairs.positives[k], width)
+    fetch_row(Q, pairs.negatives[k], width)
+
+
+@compiled(allocates=False)
+def _step_one_by_one(run: Run, pairs: Pairs, count: int) -> None:
+    """Step a block of pairs, each on what the one before it left."""
+    recipe, _, Q, b, P, width = run
+    rate = recipe.learning_rate
+    for k in range(count):
+        _fetch_ahead(P, Q, pairs, min(k + AHEAD, count - 1), width)
+        user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
+        p, q_i, q_j = load_row(P, user, width), load_row(Q, i, width), load_row(Q, j, width)
+        g = pair_slope(p, q_i, q_j, b[i], b[j])
+        store_row(P, user, p + rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser))
+        if arrives != LOST:
+            store_row(Q, j, q_j + rate * item_gradient(-g, p, q_j, recipe.negative_regulariser))
+            b[j] -= rate * g
+        if arrives == BOTH:
+            store_row(Q, i, q_i + rate * item_gradient(g, p, q_i, recipe.positive_regulariser))
+            b[i] += rate * g
+
+
+@compiled
+def play_single_pairs(run: Run, first_round: int, rounds: int) -> None:
+    """Rounds of one client with one pair each: what it sends is folded in before the next round."""
+    pairs = room_for_pairs(BLOCK)
+    marks = np.zeros(len(run.user_vectors), np.int64)
+    chosen = np.empty(len(run.user_vectors), np.int32)
+    for begin in range(0, rounds, BLOCK):
+        count = choose_one_each(run.recipe, first_round + begin, min(BLOCK, rounds - begin), marks, chosen, pairs)
+        draw_pairs(run.recipe, run.histories, len(run.item_biases), pairs, count)
+        _step_one_by_one(run, pairs, count)
+
+
+@inlined
+def _add(total: Any, count: Any, stamp: Any, item: Any, row: Any, bias: Any, width: Any) -> Any:
+    """Add one gradient to a shard's sum, the first of a round in place of what was there; how many rows it has now."""
+    if total.stamps[item] == stamp:
+        store_row(total.vectors, item, load_row(total.vectors, item, width) + row)
+        total.biases[item] += bias
+        return count
+    total.stamps[item] = stamp
+    store_row(total.vectors, item, row)
+    total.biases[item] = bias
+    total.touched[count] = item
+    return count + 1
+
+
+@compiled(allocates=False)
+def _step_and_sum(run: Run, bench: Bench, count: int, total: ShardSum, touched_count: int) -> int:
+    """Step a block of pairs on the shared model as the round found it, and add what arrives to the shard's sum."""
+    recipe, _, Q, b, P, width = run
+    pairs, moves = bench
+    rate, stamp = recipe.learning_rate, np.int64(pairs.rounds[0]) + 1
+    for k in range(count):
+        _fetch_ahead(P, Q, pairs, min(k + AHEAD, count - 1), width)
+        user, i, j, arrives = pairs.users[k], pairs.positives[k], pairs.negatives[k], pairs.arrives[k]
+        p, q_i, q_j = load_row(P, user, width), load_row(Q, i, width), load_row(Q, j, width)
+        g = pair_slope(p, q_i, q_j, b[i], b[j])
+        move = rate * user_gradient(g, p, q_i, q_j, recipe.user_regulariser)
+        if recipe.summed:
+            if pairs.counters[k] > 0:
+                move = move + load_row(moves, 0, width)
+            store_row(moves, 0, move)
+            if pairs.counters[k] + 1 == recipe.triples[user]:
+                store_row(P, user, p + move)
+        else:
+            store_row(P, user, p + move)
+        if arrives != LOST:
+            row = item_gradient(-g, p, q_j, recipe.negative_regulariser)
+            touched_count = _add(total, touched_count, stamp, j, row, -g, width)
+        if arrives == BOTH:
+            row = item_gradient(g, p, q_i, recipe.positive_regulariser)
+            touched_count = _add(total, touched_count, stamp, i, row, g, width)
+    return touched_count
+
+
+@compiled(allocates=False)
+def play_clients(run: Run, round_number: int, clients: IntVector, bench: Bench, total: ShardSum) -> int:
+    """The clients of one shard, one after the other; how many rows their sum has."""
+    client, counter, touched_count = 0, 0, 0
+    while client < len(clients):
+        count, client, counter = next_block(run.recipe, clients, round_number, client, counter, bench.pairs)
+        draw_pairs(run.recipe, run.histories, len(run.item_biases), bench.pairs, count)
+        touched_count = _step_and_sum(run, bench, count, total, touched_count)
+    return touched_count
+
+
+@inlined
+def _fold_row(rate: Any, Q: Any, b: Any, total: Any, item: Any, width: Any) -> None:
+    """Aggregation of one item's row of one shard's sum."""
+    store_row(Q, item, load_row(Q, item, width) + rate * load_row(total.vectors, item, width))
+    b[item] += rate * total.biases[item]
+
+
+@compiled(allocates=False)
+def fold_touched(run: Run, total: ShardSum, count: int) -> None:
+    """Fold in the rows that one shard has touched."""
+    recipe, _, Q, b, _, width = run
+    for position in range(count):
+        _fold_row(recipe.learning_rate, Q, b, total, total.touched[position], width)
+
+
+@compiled(allocates=False)
+def _fold_items(run: Run, total: ShardSum, stamp: int, first: int, last: int) -> None:
+    """Fold in what one shard has for a range of items."""
+    recipe, _, Q, b, _, width = run
+    for item in range(first, last):
+        if total.stamps[item] == stamp:
+            _fold_row(recipe.learning_rate, Q, b, total, item, width)
+
+
+@compiled
+def play_rounds(run: Run, sums: Sums, crew: Crew, worker: int, first_round: int, rounds: int) -> None:
+    """Rounds of several clients or several pairs: Updates are summed shard by shard, then folded in.
+
+    Run by all workers of the crew at once, each with its own number. Worker 0 chooses the clients; shards, and then
+    parts of the catalogue, are dealt out.
+    """
+    recipe, (chosen, barrier, workers) = run.recipe, crew
+    shards, n_items = sums.stamps.shape
+    marks = np.zeros(len(run.user_vectors), np.int64)
+    bench = new_bench(len(run.width))
+    for r in range(first_round, first_round + rounds):
+        if worker == 0:
+            chosen[-1] = choose_clients(recipe, r, recipe.clients_per_round, marks, chosen)
+        wait_for_all(barrier, workers)
+        m = chosen[-1]
+        for s in range(worker, shards, workers):
+            clients = chosen[s * m // shards : (s + 1) * m // shards]
+            sums.counts[s] = play_clients(run, r, clients, bench, sum_of_shard(sums, s))
+        wait_for_all(barrier, workers)
+        rows = 0
+        for s in range(shards):
+            rows += sums.counts[s]
+        # Either way each item meets the shards in their order, so both give the same bits.
+        if shards == 1 or 2 * rows < n_items:
+            if worker == 0:
+                for s in range(shards):
+                    fold_touched(run, sum_of_shard(sums, s), sums.counts[s])
+        else:
+            first, last = worker * n_items // workers, (worker + 1) * n_items // workers
+            for s in range(shards):
+                _fold_items(run, sum_of_shard(sums, s), r + 1, first, last)
+        wait_for_all(barrier, workers)
+
+
+# Some devices' part of a round, apart from the rounds of a run: what they send, as one summed Update.
+
+
+class ClientRoom(NamedTuple):
+    """Working memory, kept from call to call."""
+
+    bench: Bench
+    total: ShardSum
+
+
+def room_for_sum(n_items: int, width: int) -> ShardSum:
+    """A sum of Updates that has no rows yet."""
+    return ShardSum(
+        vectors=np.zeros((n_items, width), dtype=np.float32),
+        biases=np.zeros(n_items, dtype=np.float32),
+        stamps=np.zeros(n_items, dtype=np.int64),
+        touched=np.zeros(n_items, dtype=np.int32),
+    )
+
+
+def room_for_clients(n_items: int, width: int) -> ClientRoom:
+    """Room for a catalogue of this size, with rows of this width."""
+    return ClientRoom(new_bench(width), room_for_sum(n_items, width))
+
+
+def sum_of_updates(run: Run, round_number: int, clients: IntVector, room: ClientRoom) -> Update:
+    """Computation and transmission on these devices, one after the other: the sum of what they send."""
+    total = room.total
+    rows = play_clients(run, round_number, clients, room.bench, total)
+    items = np.sort(total.touched[:rows])
+    total.stamps[items] = 0  # the next sum begins with nothing, though it be of the same round
+    vectors = np.ascontiguousarray(total.vectors[items, : run.recipe.factors])
+    return Update(items, vectors, total.biases[items])

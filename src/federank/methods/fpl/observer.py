@@ -1,0 +1,439 @@
+"""Traffic: what a curious server has seen of each device, kept in bounded room.
+
+The server of this threat model can link a device's Updates over rounds, and nothing hides a single Update from it. Of
+each row it sees the item and the sign of the bias gradient: above zero for a liked item that was sent, below zero for
+an item the device was compared with. Signs depend on draws alone, never on the values of factors, so the observer
+makes a run's draws again (engines/pairs/replay.py) and skips the maths. What it notes is therefore the same for every
+engine; a test compares it with Updates recorded from the reference engine.
+
+Nothing is logged. For each person that is followed, and each item, there is one byte (in how many Updates it came as
+a positive, 255 at most) and one bit (whether it ever came as a negative):
+
+    9/8 x people x items bytes      and 8 bytes per item and per user for bookkeeping
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealVector
+from federank._numerics.compiling import compiled
+from federank._numerics.rows import padded_width
+from federank.audit.observer import Senders, in_blocks, known_policies
+from federank.federation.rng import words_wrap_around
+from federank.federation.wire import Update
+from federank.methods.fpl import simulation as engine
+from federank.methods.fpl.communication import clients_of_round, replay
+from federank.methods.fpl.kernels import (
+    BOTH,
+    LOST,
+    Crew,
+    Pairs,
+    Run,
+    ShardSum,
+    Sums,
+    new_crew,
+    play_rounds,
+    room_for_clients,
+    room_for_sums,
+    sum_of_shard,
+    sum_of_updates,
+)
+from federank.methods.fpl.method import make_broadcast
+from federank.methods.fpl.privacy import disguise
+from federank.methods.fpl.settings import Recipe
+from federank.methods.fpl.simulation import Federation, next_sum, take_step
+from federank.methods.fpl.views import AnyView, Lessons, PairsView, SumsView, recovered_vectors
+from federank.privacy.population import Choices
+
+_MOST = 255
+
+
+class Sightings(NamedTuple):
+    """What the server has of the people it follows: one row per person."""
+
+    as_positive: NDArray[np.uint8]  # people x items: Updates that had this row with a bias above zero
+    as_negative: NDArray[np.uint64]  # people x words of 64 items: was it ever there with a bias below zero
+    negative_rows: LongVector  # people: rows with a bias below zero, over all Updates that arrived
+
+
+class Observer:
+    """The curious server: follows some devices through the rounds of a run."""
+
+    def __init__(self, federation: Federation, people: IntVector) -> None:
+        n_items, n_users = len(federation.item_biases), len(federation.recipe.triples)
+        self.people = people
+        self.round_number = 0
+        self.sightings = Sightings(
+            np.zeros((len(people), n_items), dtype=np.uint8),
+            np.zeros((len(people), -(-n_items // 64)), dtype=np.uint64),
+            np.zeros(len(people), dtype=np.int64),
+        )
+        self.federation = federation
+        self._row_of_user = np.full(n_users, -1, dtype=np.int32)
+        self._row_of_user[people] = np.arange(len(people), dtype=np.int32)
+
+    def watch_until(self, round_number: int) -> None:
+        """Take note of all rounds before this one that have not been watched yet."""
+        federation, rounds = self.federation, range(self.round_number, round_number)
+        n_items, followed = len(federation.item_biases), self._row_of_user >= 0
+        in_update, update = np.full(n_items, -1, dtype=np.int64), 0  # the last Update that had each row
+        for pairs in replay(federation.recipe, federation.histories, n_items, rounds, followed):
+            update = _note(self._row_of_user, pairs, self.sightings, in_update, update)
+        self.round_number = max(round_number, self.round_number)
+
+    def negatives_of(self, rows: IntVector) -> NDArray[np.bool_]:
+        """Of these people, which items were ever seen as negatives: people x items."""
+        words = self.sightings.as_negative[rows]
+        bits = np.unpackbits(words.view(np.uint8), axis=1, count=self.sightings.as_positive.shape[1], bitorder="little")
+        return bits.view(np.bool_)
+
+
+@compiled(allocates=False)
+def _note(row_of_user: IntVector, pairs: Pairs, seen: Sightings, in_update: LongVector, update: int) -> int:
+    """Note a block of pairs as the server sees them; the number of the last Update met."""
+    for k in range(len(pairs.users)):
+        if pairs.counters[k] == 0:
+            update += 1
+        row = row_of_user[pairs.users[k]]
+        if pairs.arrives[k] == LOST:
+            continue
+        # An item drawn twice in a round is summed on the device: the server sees one row.
+        item = pairs.negatives[k]
+        if in_update[item] != update:
+            in_update[item] = update
+            seen.as_negative[row, item >> 6] |= np.uint64(1) << np.uint64(item & 63)
+            seen.negative_rows[row] += 1
+        item = pairs.positives[k]
+        if pairs.arrives[k] == BOTH and in_update[item] != update:
+            in_update[item] = update
+            if seen.as_positive[row, item] < _MOST:
+                seen.as_positive[row, item] += np.uint8(1)
+    return update
+
+
+# One more Update of a device, as the server would receive it; and one more round, as somebody outside sees it.
+
+
+def next_updates(federation: Federation, people: IntVector) -> Iterator[Update]:
+    """What each of these devices would send in the round that comes next, were it chosen and its answer not lost."""
+    recipe = federation.recipe._replace(dropout=0.0)
+    run = _next_run(federation, recipe)
+    room = room_for_clients(*run.item_vectors.shape)
+    for person in people:
+        update = sum_of_updates(run, federation.round_number, np.array([person], dtype=np.int32), room)
+        with words_wrap_around():
+            yield disguise(recipe, int(person), federation.round_number, update, len(run.item_vectors))
+
+
+def next_sums(federation: Federation, people: IntVector) -> Iterator[Update]:
+    """For each of these people, the sum of a next round that they are in: themselves and others, drawn at random."""
+    recipe = federation.recipe._replace(dropout=0.0)
+    run = _next_run(federation, recipe)
+    room, own = room_for_clients(*run.item_vectors.shape), run.user_vectors.copy()
+    for person in people:
+        rng = np.random.default_rng([recipe.seed, federation.round_number, int(person)])
+        others = recipe.participants[recipe.participants != person]
+        drawn = rng.choice(others, min(recipe.clients_per_round - 1, len(others)), replace=False)
+        cohort = np.sort(np.append(drawn, person)).astype(np.int32)
+        if recipe.clip > 0:
+            yield _added(next_updates(federation, cohort), *federation.item_vectors.shape)
+        else:
+            yield sum_of_updates(run, federation.round_number, cohort, room)
+            run.user_vectors[cohort] = own[cohort]
+
+
+def _added(updates: Iterator[Update], n_items: int, width: int) -> Update:
+    vectors, biases = np.zeros((n_items, width), dtype=np.float32), np.zeros(n_items, dtype=np.float32)
+    factors = width
+    for update in updates:
+        factors = update.vectors.shape[1]
+        vectors[update.items, :factors] += update.vectors
+        biases[update.items] += update.biases
+    items = np.flatnonzero(biases).astype(np.int32)
+    return Update(items, np.ascontiguousarray(vectors[items, :factors]), biases[items])
+
+
+def _next_run(federation: Federation, recipe: Recipe) -> Run:
+    width = padded_width(recipe.factors)
+    items, own = _padded(federation.item_vectors, width), _padded(federation.user_vectors, width)
+    return Run(recipe, federation.histories, items, np.array(federation.item_biases), own, (0,) * width)
+
+
+def _padded(table: FloatMatrix, width: int) -> FloatMatrix:
+    rows = np.zeros((len(table), width), dtype=np.float32)
+    rows[:, : table.shape[1]] = table
+    return rows
+
+
+# Each round's sum, handed from the engine to the tally of those who took part.
+
+
+class Tally(NamedTuple):
+    """What is added up over a block of rounds."""
+
+    own: FloatMatrix  # people x items: bias sums of the rounds they took part in
+    own_vectors: np.ndarray[Any, np.dtype[np.float64]]  # people x width
+    taken_part: LongVector  # people: in how many rounds
+    biases: RealVector  # items: over all rounds
+    squares: RealVector  # items
+    vectors: RealVector  # width
+    vector_squares: RealVector  # width
+    slopes: RealVector  # one number: minus the sum of all negative bias sums
+    devices: LongVector  # one number: how many took part, over all rounds
+
+
+def watch_plain(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
+    """Play this many rounds and tally their sums."""
+    sums = room_for_sums(1, *federation.item_vectors.shape)
+    crew = new_crew(len(federation.user_vectors), workers=1)
+    _watch(federation.run, sums, crew, federation.round_number, rounds, row_of_user, tally)
+    federation.round_number += rounds
+
+
+def watch_disguised(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
+    """The same where Updates are clipped and noisy."""
+    recipe, everything = federation.recipe, np.arange(len(federation.item_biases), dtype=np.int32)
+    no_stamps = np.zeros(0, dtype=np.int64)
+    dense = np.zeros(len(everything), dtype=np.float32)
+    for _ in range(rounds):
+        clients = clients_of_round(recipe, federation.round_number, len(row_of_user))
+        vectors, biases = federation.item_vectors.copy(), federation.item_biases.copy()
+        engine.play(federation, 1)
+        vectors = (federation.item_vectors - vectors) / recipe.learning_rate
+        biases = (federation.item_biases - biases) / recipe.learning_rate
+        total = ShardSum(vectors, biases, no_stamps, everything)
+        _tally_sum(total, len(everything), clients, row_of_user, tally, dense)
+
+
+def watch_stepped(federation: Federation, rounds: int, row_of_user: IntVector, tally: Tally) -> None:
+    """The same where the server's step is another than adding: the sum is taken before it."""
+    everything, factors = np.arange(len(federation.item_biases), dtype=np.int32), federation.recipe.factors
+    dense, padded = np.zeros(len(everything), dtype=np.float32), np.zeros_like(federation.item_vectors)
+    sums, no_stamps = room_for_sums(1, *federation.item_vectors.shape), np.zeros(0, dtype=np.int64)
+    for _ in range(rounds):
+        clients = clients_of_round(federation.recipe, federation.round_number, len(row_of_user))
+        summed = next_sum(federation, sums)
+        take_step(federation, summed)
+        if summed is not None:
+            padded[:, :factors] = summed[0]
+            total = ShardSum(padded, summed[1].copy(), no_stamps, everything)
+            _tally_sum(total, len(everything), clients, row_of_user, tally, dense)
+
+
+@compiled
+def _watch(
+    run: Run, sums: Sums, crew: Crew, first_round: int, rounds: int, row_of_user: IntVector, tally: Tally
+) -> None:
+    dense = np.zeros(len(run.item_biases), np.float32)
+    for r in range(first_round, first_round + rounds):
+        play_rounds(run, sums, crew, 0, r, 1)
+        clients = crew.chosen[: crew.chosen[-1]]
+        _tally_sum(sum_of_shard(sums, 0), sums.counts[0], clients, row_of_user, tally, dense)
+
+
+@compiled
+def _tally_sum(
+    total: ShardSum, rows: int, clients: IntVector, row_of_user: IntVector, tally: Tally, dense: FloatVector
+) -> None:
+    """Add one sum to what is kept about all rounds and about each of those who took part and are followed."""
+    vectors, biases, touched = total.vectors, total.biases, total.touched
+    n_items, width = len(dense), len(tally.vectors)
+    vector = np.zeros(width)
+    for position in range(rows):
+        item = touched[position]
+        bias = np.float64(biases[item])
+        tally.biases[item] += bias
+        tally.squares[item] += bias * bias
+        if bias < 0:
+            tally.slopes[0] -= bias
+            for f in range(width):
+                vector[f] += vectors[item, f]
+    for f in range(width):
+        tally.vectors[f] += vector[f]
+        tally.vector_squares[f] += vector[f] * vector[f]
+    tally.devices[0] += len(clients)
+    many = 4 * rows > n_items  # then whole rows are added at once, which is faster than item by item
+    if many:
+        for position in range(rows):
+            dense[touched[position]] = biases[touched[position]]
+    for client in clients:
+        row = row_of_user[client]
+        if row < 0:
+            continue
+        tally.taken_part[row] += 1
+        for f in range(width):
+            tally.own_vectors[row, f] += vector[f]
+        own = tally.own[row]
+        if many:
+            for item in range(n_items):
+                own[item] += dense[item]
+        else:
+            for position in range(rows):
+                own[touched[position]] += biases[touched[position]]
+    if many:
+        for position in range(rows):
+            dense[touched[position]] = 0
+
+
+# Sums: what is left for a server that never sees a single Update, only the sum over a round's devices.
+
+
+_FEWEST_ROUNDS = 50
+"""Rounds over which sums are taken to vary around one mean."""
+_CELLS_PER_PAIR = 5
+_TINY = np.finfo(np.float64).tiny
+
+
+class SumsObserver:
+    """The server that sees sums: plays a run from its beginning and compares people's cohorts with all others."""
+
+    def __init__(self, established: Federation, people: IntVector) -> None:
+        n_items, width = established.item_vectors.shape
+        n_users = len(established.user_vectors)
+        self.people, self.federation, self.round_number = people, established, established.round_number
+        self._row_of_user = np.full(n_users, -1, dtype=np.int32)
+        self._row_of_user[people] = np.arange(len(people), dtype=np.int32)
+        self._tally = Tally(
+            own=np.zeros((len(people), n_items), dtype=np.float32),
+            own_vectors=np.zeros((len(people), width)),
+            taken_part=np.zeros(len(people), dtype=np.int64),
+            biases=np.zeros(n_items),
+            squares=np.zeros(n_items),
+            vectors=np.zeros(width),
+            vector_squares=np.zeros(width),
+            slopes=np.zeros(1),
+            devices=np.zeros(1, dtype=np.int64),
+        )
+        self._differences = np.zeros((len(people), n_items), dtype=np.float32)
+        self._vector_differences = np.zeros((len(people), width))
+        self.taken_part = np.zeros(len(people), dtype=np.int64)
+        self._variances, self._vector_variances = np.zeros(n_items), np.zeros(width)
+        self._mean_vector, self._slopes, self._devices = np.zeros(width), 0.0, 0
+
+    def watch_until(self, round_number: int) -> None:
+        """Play all rounds before this one that have not been played yet, and compare."""
+        cells = self._differences.size
+        block = max(_FEWEST_ROUNDS, int(cells / (_CELLS_PER_PAIR * max(self.federation.steps_per_round, 1))))
+        while self.round_number < round_number:
+            rounds = min(block, round_number - self.round_number)
+            if round_number - self.round_number - rounds < block // 2:
+                rounds = round_number - self.round_number  # no short block at the end
+            self._play(rounds)
+            self._compare(rounds)
+
+    def chances(self, rows: IntVector) -> FloatMatrix:
+        """People x items: each difference in standard deviations of what chance alone would give."""
+        variances = self._variances / max(self.round_number, 1)
+        spread = np.sqrt(np.outer(self._unevenness(rows), np.maximum(variances, 0)))
+        return np.where(spread > 0, self._differences[rows] / np.maximum(spread, _TINY), 0).astype(np.float32)
+
+    def vectors(self, rows: IntVector) -> FloatMatrix:
+        """People x factors: each one's own vector as far as sums tell; the mean of all where they tell nothing."""
+        factors = self.federation.recipe.factors
+        if self._slopes <= 0 or not self._devices:
+            return np.zeros((len(rows), factors), dtype=np.float32)
+        found = self._vector_differences / np.maximum(self.taken_part, 1)[:, None]
+        chance = self._vector_variances / max(self.round_number, 1)
+        everyone = np.arange(len(found), dtype=np.int32)
+        by_chance = np.mean(self._unevenness(everyone) / np.maximum(self.taken_part, 1) ** 2) * chance
+        seen = np.maximum(np.mean(found**2, axis=0), _TINY)
+        found *= np.clip(1 - by_chance / seen, 0, 1)  # what chance explains is not believed
+        mean = self._mean_vector / self._devices
+        slope = self._slopes / self._devices
+        return (-(mean + found[rows]) / slope)[:, :factors].astype(np.float32)
+
+    def _unevenness(self, rows: IntVector) -> RealVector:
+        """The variance of a person's summed difference, in units of one round's variance: nothing if always there."""
+        rounds, own = max(self.round_number, 1), self.taken_part[rows].astype(np.float64)
+        unevenness: RealVector = own * (1 - own / rounds)
+        return unevenness
+
+    def _play(self, rounds: int) -> None:
+        recipe = self.federation.recipe
+        adding = watch_disguised if recipe.clip > 0 else watch_plain
+        watch = adding if recipe.only_adds else watch_stepped
+        watch(self.federation, rounds, self._row_of_user, self._tally)
+        self.round_number += rounds
+
+    def _compare(self, rounds: int) -> None:
+        tally = self._tally
+        mean, mean_vector = tally.biases / rounds, tally.vectors / rounds
+        always = tally.taken_part == rounds  # the mean of all rounds is their own: rounding must not speak for them
+        expected = np.outer(tally.taken_part, mean).astype(np.float32)
+        self._differences += np.where(always[:, None], 0, tally.own - expected)
+        own_vectors = tally.own_vectors - np.outer(tally.taken_part, mean_vector)
+        self._vector_differences += np.where(always[:, None], 0, own_vectors)
+        self.taken_part += tally.taken_part
+        self._variances += tally.squares - rounds * mean**2
+        self._vector_variances += tally.vector_squares - rounds * mean_vector**2
+        self._mean_vector += tally.vectors
+        self._slopes += float(tally.slopes[0])
+        self._devices += int(tally.devices[0])
+        for part in tally:
+            part[:] = 0
+
+
+# Views of what was observed, a block of users at a time.
+
+_MOST_NEIGHBOURS = 2_000
+
+
+def views(
+    sees: str,
+    federation: Federation,
+    observer: Observer,
+    sums: SumsObserver | None,
+    rows: IntVector,
+    choices: Choices,
+    lessons: tuple[Lessons | None, Lessons | None],
+) -> Iterator[tuple[IntVector, AnyView]]:
+    """What the server knows of these people (rows of the observers' notes): their rows and the view, block by block."""
+    n_items, recipe = len(federation.item_biases), federation.recipe
+    factors = recipe.factors
+    broadcast = make_broadcast(federation.round_number, federation.item_vectors[:, :factors], federation.item_biases)
+    typical = max(1, round(recipe.rounds_per_epoch * recipe.clients_per_round / len(recipe.triples)))
+    compared = np.arange(min(len(observer.people), _MOST_NEIGHBOURS), dtype=np.int32)
+    senders = Senders(observer.sightings.as_positive, compared if sees == "updates" else compared[:0])
+    for some in in_blocks(rows, n_items):
+        people = observer.people[some]
+        policies = known_policies(choices, people)
+        if sums is not None:
+            yield (
+                some,
+                SumsView(sums.chances(some), sums.vectors(some), broadcast, typical, policies, *lessons),
+            )
+            continue
+        updates = list((next_sums if sees == "outsider" else next_updates)(federation, people))
+        vectors = recovered_vectors(updates, broadcast, recipe.negative_regulariser)
+        view = PairsView(
+            observer.sightings.as_positive[some],
+            observer.negatives_of(some),
+            observer.sightings.negative_rows[some],
+            updates,
+            vectors,
+            broadcast,
+            typical,
+            policies,
+            None,
+            *lessons,
+        )
+        if sees in ("anonymous", "outsider"):
+            yield some, one_update_alone(view)
+        else:
+            yield some, view._replace(neighbours=senders.scores(view.times_positive, some))
+
+
+def one_update_alone(view: PairsView) -> PairsView:
+    """The same people for a server that can link nothing: what was noted is what one Update says."""
+    positive, negative = np.zeros_like(view.times_positive), np.zeros_like(view.seen_negative)
+    rows = np.zeros_like(view.negative_rows)
+    for row, update in enumerate(view.updates):
+        positive[row, update.items[update.biases > 0]] = 1
+        negative[row, update.items[update.biases < 0]] = True
+        rows[row] = int((update.biases < 0).sum())
+    return view._replace(times_positive=positive, seen_negative=negative, negative_rows=rows)

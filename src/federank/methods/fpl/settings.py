@@ -1,0 +1,372 @@
+"""Recipes: each published method of federated pair-wise learning as one value.
+
+`FPLSettings` is what a person chooses; `recipe_for` works it out for a population: how many clients a round has,
+how many pairs each of them trains on, how many rounds make an epoch. The four configurations of the papers are
+`PRESETS` (FPL, 2020, section 4; X+ is the number of training interactions, U the number of users):
+
+    sFPL     one client a round, one pair             X+ rounds an epoch
+    sFPL+    one client a round, int(X+/U) pairs      X+ rounds
+    pFPL     all clients, one pair                    int(X+/U) rounds
+    pFPL+    all clients, int(X+/U) pairs             int(X+/U) rounds
+
+In every configuration an epoch has X+ interactions between a client and the server (rounded down to whole rounds).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import IntVector, LongVector, RealVector
+from federank.checks import number, one_of, positive, share, whole, within
+from federank.errors import SettingError
+from federank.privacy.policy import BASES, Policy, default_basis
+from federank.privacy.population import AS_HISTORIES_ARE, Outwards
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "sfpl": {"clients_per_round": "1", "triples": "1"},
+    "sfpl+": {"clients_per_round": "1", "triples": "mean"},
+    "pfpl": {"clients_per_round": "all", "triples": "1"},
+    "pfpl+": {"clients_per_round": "all", "triples": "mean"},
+}
+
+
+DEVICE_SETTINGS = (
+    "factors",
+    "learning_rate",
+    "user_regulariser",
+    "positive_regulariser",
+    "negative_regulariser",
+    "order",
+    "triples",
+    "most_triples",
+    "initial_scale",
+)
+"""What a device must be told of a federation's settings to follow its recipe."""
+FEDERATION_SETTINGS = (*DEVICE_SETTINGS, "initial_biases", "seed")
+"""What a federation decides; the other settings are for each device's owner to choose, or for a simulation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FPLSettings:
+    """What can be chosen about federated pair-wise learning; the defaults are the authors' values."""
+
+    factors: int = 20
+    """Length of the vectors that describe users and items."""
+    learning_rate: float = 0.05
+    """Size of a step, on the device and on the server."""
+    pi: float | str | Sequence[float] = 1.0
+    """Probability that a positive item's gradient is sent (0: never, 1: always); or a CSV file `user,pi`.
+    From Python also one number per user, in the sorted order of their ids."""
+    clients_per_round: str | int | float = "1"
+    """How many devices take part in a round: a number, a share below 1 (0.1), or `all`."""
+    triples: str | int = "1"
+    """Pairs a device trains on in a round: a number, `mean` = int(X+/U), `profile` = its own history's size, or
+    `3x profile` = three times that."""
+    most_triples: int | None = None
+    """People may choose how many pairs their own device trains on, up to so many; without it, up to `triples`."""
+    epochs: int = 20
+    """Passes over the data: an epoch has as many client-server interactions as there are training interactions."""
+    seed: int = 1
+    """Names the run: the same seed gives the same model."""
+    order: Literal["as-published", "summed"] = "as-published"
+    """Within a round the device's own vector moves with every pair (as-published), or once at the end (summed)."""
+    sharing: Literal["as-published", "sticky", "deniable"] = "as-published"
+    """Whether a positive is sent is decided anew every time; or once for life, so that only ceil(pi n) of n ever leave
+    (sticky); or once for life with decoys, so that nothing seen is surely its owner's (deniable)."""
+    epsilon: float | None = None
+    """Deniable sharing: how far what is seen of an item may tell whether it is liked; e^epsilon bounds the odds."""
+    basis: Literal["default", "history", "shared"] = "default"
+    """What Updates are computed from: the whole history, as published, or only what may be sent (shared: the rest is
+    kept for recommendations at home). By default shared, but history where sharing is as published."""
+    budget: int | None = None
+    """At most so many items of a history are ever sent."""
+    policies: str | None = None
+    """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
+    clip: float | None = None
+    """Scale every Update down to this length at most (the L2 norm of all its numbers)."""
+    noise: float = 0.0
+    """Deviation of normal noise on what is sent, as a multiple of `clip`; states a differential-privacy figure."""
+    noise_on: Literal["all-rows", "sums"] = "all-rows"
+    """Noise on every row of the catalogue; or a share of it from each device of a round, for a server that sees only
+    sums."""
+    delta: float = 1e-6
+    """The probability that the differential-privacy figure of the noise may fail with."""
+    mask: Literal["per-triple", "per-row"] = "per-triple"
+    """As published, the coin of pi is tossed for every pair (per-triple), or once per item and round (per-row)."""
+    user_regulariser: float = 1 / 20
+    """Pull of the user vector towards zero, as a multiple of the learning rate."""
+    positive_regulariser: float = 1 / 20
+    """Pull of a positive item's vector towards zero, as a multiple of the learning rate."""
+    negative_regulariser: float = 1 / 200
+    """Pull of a negative item's vector towards zero, as a multiple of the learning rate."""
+    initial_scale: float = 0.1
+    """Standard deviation of the first values of all vectors."""
+    initial_biases: Literal["normal", "zero"] = "normal"
+    """First values of the item biases: drawn like the vectors, or zero."""
+    user_draw: Literal["uniform", "activity"] = "uniform"
+    """With one client a round: each device alike, or in proportion to its history, so that every training interaction
+    is as likely as any other (Rendle et al., 2009). A simulation knows histories; a real server does not."""
+    weights: Literal["sum", "mean", "profile"] = "sum"
+    """What a round's Updates are multiplied with before the server adds them up (w_u of FPL, 2020, Eq. 1): 1; one over
+    their number; or each device's share of all their histories, which a simulation knows and a real server does not."""
+    online: float = 1.0
+    """Probability that a device is there when a round begins."""
+    trace: str | None = None
+    """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
+    dropout: float = 0.0
+    """Probability that a device vanishes before its answer arrives: its update is lost, nothing else."""
+    server: Literal["plain", "adam"] = "plain"
+    """What the server does with the sum of a round: add it, times the learning rate (plain), or a step of Adam."""
+    beta1: float = 0.9
+    """How long the server remembers the direction of past sums (Adam)."""
+    beta2: float = 0.999
+    """How long the server remembers the size of past sums (Adam)."""
+    item_pull: float = 0.0
+    """Pull of all item vectors towards zero at the server, once a round, beside the sum of the Updates."""
+
+    def __post_init__(self) -> None:
+        whole("factors", self.factors, 1, 1024)
+        whole("epochs", self.epochs, 1)
+        whole("seed", self.seed, 0, 2**32 - 1)
+        positive("learning_rate", self.learning_rate)
+        positive("initial_scale", self.initial_scale)
+        for name in ("user_regulariser", "positive_regulariser", "negative_regulariser"):
+            within(name, getattr(self, name), 0, math.inf)
+        within("online", self.online, 0, 1)
+        within("dropout", self.dropout, 0, 1)
+        self._check_server()
+        if self.pi is None or isinstance(self.pi, float | int):
+            within("pi", self.pi, 0, 1)
+        one_of("order", self.order, ("as-published", "summed"))
+        one_of("user_draw", self.user_draw, ("uniform", "activity"))
+        one_of("weights", self.weights, ("sum", "mean", "profile"))
+        if self.weights == "profile" and self.noise:
+            raise SettingError(
+                "weights is profile, by which noise would count more where a history is long, and noise is "
+                f"{self.noise:g}; take the weights sum or mean, or no noise."
+            )
+        if self.user_draw == "activity" and str(self.clients_per_round) != "1":
+            raise SettingError(
+                f"user_draw is activity, which is a draw of one client a round, and clients_per_round is "
+                f"{self.clients_per_round}; set it to 1, or draw users uniformly."
+            )
+        within("noise", self.noise, 0, math.inf)
+        one_of("noise_on", self.noise_on, ("all-rows", "sums"))
+        if self.clip is not None:
+            positive("clip", self.clip)
+        elif self.noise:
+            raise SettingError(f"noise is {self.noise:g} times the clip, and there is no clip; choose one, such as 1.")
+        if not 0 < self.delta < 1:
+            raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
+        one_of("basis", self.basis, ("default", *BASES))
+        self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
+        one_of("mask", self.mask, ("per-triple", "per-row"))
+        one_of("initial_biases", self.initial_biases, ("normal", "zero"))
+        if str(self.triples) not in ("mean", "profile") and not _times_profile(self.triples):
+            expected = "a whole number, `mean`, `profile` or `3x profile`"
+            whole("triples", number("triples", self.triples, expected), 1)
+        if self.most_triples is not None:
+            whole("most_triples", self.most_triples, 1)
+        if self.clients_per_round != "all":
+            positive("clients_per_round", number("clients_per_round", self.clients_per_round, "a number or `all`"))
+
+    def _check_server(self) -> None:
+        one_of("server", self.server, ("plain", "adam"))
+        share("beta1", self.beta1)
+        share("beta2", self.beta2)
+        within("item_pull", self.item_pull, 0, math.inf)
+        for name in ("beta1", "beta2"):
+            if self.server == "plain" and getattr(self, name) != self.__dataclass_fields__[name].default:
+                raise SettingError(
+                    f"{name} is {getattr(self, name):g}, but the server's step is plain and remembers nothing; choose "
+                    "the server adam, or leave it out."
+                )
+
+    def without_effect(self) -> dict[str, str]:
+        """The settings that do nothing beside the others, each with the reason."""
+        idle = dict.fromkeys(("beta1", "beta2"), "the server's step is plain") if self.server == "plain" else {}
+        return idle if self.noise else idle | dict.fromkeys(("delta", "noise_on"), "noise is 0")
+
+    def policy(self, pi: float) -> Policy:
+        """What everybody allows who has made no choice of their own."""
+        return Policy(
+            sharing=self.sharing,
+            pi=pi,
+            epsilon=self.epsilon,
+            basis=default_basis(self.sharing) if self.basis == "default" else self.basis,
+            budget=self.budget,
+        )
+
+
+class Recipe(NamedTuple):
+    """Settings worked out for a population; plain numbers and arrays that every engine can use."""
+
+    seed: int
+    factors: int
+    learning_rate: np.float32
+    user_regulariser: np.float32
+    positive_regulariser: np.float32
+    negative_regulariser: np.float32
+    summed: bool
+    mask_per_row: bool
+    participants: IntVector  # the users who can train: all but those without history or with the whole catalogue;
+    # as often as they have interactions where users are drawn by activity
+    clients_per_round: int
+    triples: IntVector  # per user
+    pi: RealVector  # per user: the coin for what may leave; 1 where that was decided for life
+    outward: Outwards  # what everybody takes part with, where it is not their history
+    clip: float  # the most length of an Update; 0 where none is clipped
+    deviation: float  # of the noise on every number a device sends; 0 where there is none
+    rounds_per_epoch: int
+    online: float
+    trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]]  # rounds x users; no rows where there is none
+    dropout: float
+    adam: bool  # the server's step; else the plain one
+    beta1: float
+    beta2: float
+    item_pull: float
+    weights: RealVector  # per user: what an Update counts beside the others of its round; empty where all count as 1
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each device's Update must be known by itself before it is added to the others."""
+        return self.clip > 0 or len(self.weights) > 0
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether the server does nothing with a sum but add it, times the learning rate: rows that no Update has stay
+        as they are."""
+        return not self.adam and self.item_pull == 0
+
+
+def recipe_for(
+    settings: FPLSettings,
+    sizes: LongVector,
+    n_items: int,
+    pi: RealVector,
+    trace: np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None = None,
+    outward: Outwards = AS_HISTORIES_ARE,
+    wishes: IntVector | None = None,
+) -> Recipe:
+    """Work the settings out for users with histories of these sizes over a catalogue of `n_items`.
+
+    `wishes` are the pairs that people have chosen for their own devices, 0 where they have not. `outward` is what they
+    take part with, where their policies make that another thing; `pi` is then the coin for what may leave (see
+    policies/choices.py).
+    """
+    n_users = len(sizes)
+    own_sizes = np.diff(outward.starts) if len(outward.starts) else sizes
+    participants = np.flatnonzero((own_sizes > 0) & (own_sizes < n_items)).astype(np.int32)
+    if not len(participants):
+        raise SettingError(
+            "Nobody can take part: everyone has paused, has nothing to take part with or has the whole catalogue, so "
+            "no pair of an item they like and one they do not can be drawn. More items, more history or policies that "
+            "share more are needed."
+        )
+    if len(pi) != n_users or not np.all((pi >= 0) & (pi <= 1)):
+        raise SettingError(f"pi needs a value from 0 to 1 for each of the {n_users:,} users; found {len(pi):,} values.")
+    clients = _clients(settings.clients_per_round, len(participants))
+    if settings.user_draw == "activity":
+        # One place per interaction: a uniform draw among them finds users in proportion to their activity.
+        participants = np.repeat(participants, own_sizes[participants])
+    rate = settings.learning_rate
+    return Recipe(
+        seed=settings.seed,
+        factors=settings.factors,
+        learning_rate=np.float32(rate),
+        user_regulariser=np.float32(rate * settings.user_regulariser),
+        positive_regulariser=np.float32(rate * settings.positive_regulariser),
+        negative_regulariser=np.float32(rate * settings.negative_regulariser),
+        summed=settings.order == "summed",
+        mask_per_row=settings.mask == "per-row",
+        participants=participants,
+        clients_per_round=clients,
+        triples=_chosen_triples(settings, _triples(settings.triples, sizes, own_sizes), wishes),
+        pi=np.ascontiguousarray(pi, dtype=np.float64),
+        outward=outward,
+        clip=float(settings.clip or 0.0),
+        deviation=_deviation(settings, clients),
+        rounds_per_epoch=max(1, int(sizes.sum()) // clients),
+        online=settings.online,
+        trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
+        dropout=settings.dropout,
+        adam=settings.server == "adam",
+        beta1=settings.beta1,
+        beta2=settings.beta2,
+        item_pull=settings.item_pull,
+        weights=_weights(settings.weights, own_sizes, clients),
+    )
+
+
+def _weights(wanted: str, own_sizes: LongVector, clients: int) -> RealVector:
+    """What an Update counts beside others of its round; where it is alone, its share is 1 by any measure."""
+    if wanted == "sum" or clients == 1:
+        return np.zeros(0, dtype=np.float64)
+    return np.ones(len(own_sizes)) if wanted == "mean" else own_sizes.astype(np.float64)
+
+
+def _deviation(settings: FPLSettings, clients: int) -> float:
+    """Of a device's noise: its share where a round's devices make up the noise together."""
+    return (
+        float(settings.noise)
+        * float(settings.clip or 0.0)
+        / (math.sqrt(clients) if settings.noise_on == "sums" else 1.0)
+    )
+
+
+def _clients(wanted: str | int | float, population: int) -> int:
+    if wanted == "all":
+        return population
+    number = float(wanted)
+    if number < 1:
+        return max(1, round(number * population))
+    if number != int(number):
+        raise SettingError(f"clients_per_round is {wanted}; a whole number, a share below 1, or `all` is needed.")
+    if number > population:
+        raise SettingError(
+            f"clients_per_round is {int(number):,}, but only {population:,} users can take part; ask for fewer, "
+            "or for `all`."
+        )
+    return int(number)
+
+
+def _triples(wanted: str | int, sizes: LongVector, own_sizes: LongVector) -> IntVector:
+    if wanted == "profile" or _times_profile(wanted):
+        return (own_sizes * (_times_profile(wanted) or 1)).astype(np.int32)
+    number = max(1, int(sizes.sum()) // len(sizes)) if wanted == "mean" else int(wanted)
+    return np.full(len(sizes), number, dtype=np.int32)
+
+
+def _chosen_triples(settings: FPLSettings, usual: IntVector, own: IntVector | None) -> IntVector:
+    """Everybody's pairs, once people have had their say."""
+    if own is None:
+        return usual
+    most = usual if settings.most_triples is None else settings.most_triples
+    return np.where(own > 0, np.minimum(own, most), usual).astype(np.int32)
+
+
+def own_triples(settings: FPLSettings, wish: int | None) -> int:
+    """The pairs of one device whose owner wishes for so many, or for nothing; the federation's triples are a number."""
+    return int(settings.triples) if wish is None else min(wish, most_own_triples(settings))
+
+
+def most_own_triples(settings: FPLSettings) -> int:
+    """The most pairs that the owner of a device may wish for; the federation's triples are a number."""
+    return settings.most_triples or int(settings.triples)
+
+
+def most_pairs(settings: FPLSettings) -> int:
+    """The most pairs that a device of a federation may have trained on in a round; its triples are a number."""
+    return max(int(settings.triples), settings.most_triples or 0)
+
+
+def _times_profile(wanted: str | int) -> int:
+    """3 of `3x profile`; 0 where it is something else."""
+    times = re.fullmatch(r"([1-9]\d{0,3})x profile", str(wanted))
+    return int(times[1]) if times else 0

@@ -1,0 +1,1 @@
+"""Frugal, PrivateFrugal and FCF: implicit least squares from few uploads."""

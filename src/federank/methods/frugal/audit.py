@@ -1,0 +1,296 @@
+"""The audit of a run of few messages (Frugal, FCF): what a curious server learns about the people behind it.
+
+1. Follow people: everybody, or a drawn sample where people x items would pass a budget.
+2. Watch: the engine plays the run once more, and each round's messages are read (messages.py), or its sums (sums.py).
+3. Attack what is in the view (attacks.py), and judge the guesses by whole histories and by what was held back.
+
+A plain message gives all that it was made from away, so few messages are few chances to be read, and no secrecy. What
+hides a person is that nobody reads single messages; what stays hidden whatever is read is what is in no message.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from federank._numerics.arrays import FloatMatrix, IntVector
+from federank.audit.observer import (
+    Senders,
+    draw_people,
+    in_blocks,
+    judge_everyone,
+    known_policies,
+    refuse_nobody,
+    with_own_attacks,
+)
+from federank.audit.scoring import Audited, Findings, about_audit
+from federank.data.interactions import Interactions, Profiles
+from federank.errors import SettingError
+from federank.federation.rng import HELPER, SERVER
+from federank.methods.frugal.attacks import (
+    SQUARES_ATTACKS,
+    UNSEEN,
+    WITH,
+    WITHOUT,
+    AnySquaresView,
+    MessagesView,
+    SumsReader,
+    SumsView,
+    read_message,
+)
+from federank.methods.frugal.method import published
+from federank.methods.frugal.objective import Objective
+from federank.methods.frugal.private import directions_of, new_scratch, private_message
+from federank.methods.frugal.private_server import noise_of
+from federank.methods.frugal.recommender import FewMessages
+from federank.methods.frugal.server_steps import SummedMessages
+from federank.methods.frugal.server_update import private_columns
+from federank.methods.frugal.simulation import SquaresFederation, play, vectors_at_home
+from federank.privacy.accountant import epsilon_of_mu, mu_of_noise
+from federank.secagg.ring import in_units
+from federank.simulation.options import Conduct
+
+# What a reader of messages writes down about the people it follows, whatever form the messages have.
+
+
+class Notes:
+    """About the messages of the people that are followed."""
+
+    def __init__(self, federation: SquaresFederation, people: IntVector) -> None:
+        shape = len(people), federation.recipe.n_items
+        self.people, self._federation = people, federation
+        self.seen = np.full(shape, UNSEEN, dtype=np.uint8)  # all that was ever read of an item
+        self.seen_last = np.full(shape, UNSEEN, dtype=np.uint8)  # what the last message alone says
+        self.tastes = np.zeros(shape, dtype=np.float32)  # the catalogue, scored with the last message's vector
+
+
+# Whoever opens messages of whole numbers: both servers together, or a device that sends them plainly.
+
+
+class WholeReader(Notes):
+    """Reads the messages of the people that are followed, round by round."""
+
+    def watch(self, answering: IntVector) -> None:
+        """Read the messages of a round before it is folded."""
+        federation = self._federation
+        recipe, number, outward = federation.recipe, federation.round_number, federation.outward
+        known = directions_of(published(recipe, federation.item_vectors), federation.weights)
+        columns = private_columns(recipe, number)
+        room = new_scratch(recipe.n_items, columns)
+        for row in np.flatnonzero(np.isin(self.people, answering)):
+            person = int(self.people[row])
+            profile = outward.items[outward.starts[person] : outward.starts[person + 1]]
+            if not private_message(known, profile, recipe.seed, person, number, room):
+                continue
+            # From here on only what was sent is used: whole numbers, and the public model.
+            message = room.whole.reshape(-1, columns).astype(np.float64)
+            strongest = message[:, np.abs(message).sum(axis=0).argmax()]
+            if number == 0:
+                read = strongest > 0
+                self.seen[row] = np.where(read, WITH, np.maximum(self.seen[row], WITHOUT))
+                self.seen_last[row] = np.where(read, WITH, WITHOUT)
+                self.tastes[row] = strongest
+            else:
+                row_of_history = message @ (known.wanted.T @ strongest)
+                sign = np.sign(row_of_history @ strongest) or 1.0
+                self.tastes[row] = (known.wanted @ (known.wanted.T @ (sign * strongest))) / known.scales
+
+
+# The server that reads messages: what each one of the people it follows has sent, round by round.
+
+
+class MessageReader(Notes):
+    """Reads the messages of the people that are followed, round by round."""
+
+    def watch(self, answering: IntVector) -> None:
+        """Read the messages of a round before it is folded: the model is still as its devices were told it."""
+        federation = self._federation
+        recipe, told = federation.recipe, published(federation.recipe, federation.item_vectors)
+        rows = np.flatnonzero(np.isin(self.people, answering)).astype(np.int32)
+        for some in in_blocks(rows, recipe.n_items):
+            profiles = profiles_of(federation.outward, self.people[some])
+            vectors = vectors_at_home(recipe, told, federation.weights, float(federation.regulariser[0]), profiles)
+            scores = vectors @ told.T
+            strengths = strengths_of(recipe.objective, scores, profiles)
+            # From here on only what was sent is used: strengths, vectors, and the public model.
+            read = read_message(recipe.objective, strengths, scores)
+            self.seen[some] = np.where(read, WITH, np.maximum(self.seen[some], WITHOUT))
+            self.seen_last[some] = np.where(read, WITH, WITHOUT)
+            self.tastes[some] = scores
+
+
+def strengths_of(objective: Objective, scores: FloatMatrix, profiles: Profiles) -> FloatMatrix:
+    """What these people's messages say of every item, from its score and whether it is in the profile."""
+    strengths: FloatMatrix = -objective.unobserved * scores
+    for row in range(len(scores)):
+        own = profiles.of(row)
+        strengths[row, own] = objective.liked * (1 - scores[row, own])
+    return strengths
+
+
+def profiles_of(profiles: Profiles, people: IntVector) -> Profiles:
+    """The profiles of these people alone, in their order."""
+    parts = [profiles.of(person) for person in people]
+    starts = np.concatenate(([0], np.cumsum([len(part) for part in parts]))).astype(np.int64)
+    return Profiles(starts, np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32))
+
+
+MOST_CELLS = 2**25
+"""Unless told otherwise, notes are kept of so many (person, item) cells at most: about 230 megabytes."""
+_MOST_NEIGHBOURS = 2_000
+
+SERVERS = {
+    "updates": "each device's messages, linkable over rounds, and the public model",
+    "plain": "each device's messages, linkable over rounds, and the public model",
+    "both": "what two servers that collude put together: each device's messages, and the public model",
+    "anonymous": "one message at a time, from a device it cannot recognise again, and the public model",
+    "sums": "the sums over each round's devices without noise, who they were, and the public model",
+    "leader": "each round's sums with the helper's noise on them, who took part, and the public model",
+    "helper": "each round's sums with the leader's noise on them, who took part, and the public model",
+    "outsider": "each round's sums as they are published, with all noise, who took part, and every public model",
+}
+"""What the observer sees."""
+READERS = ("updates", "plain", "both", "anonymous")
+"""Those who see single messages."""
+
+
+def audit_squares_training(
+    model: FewMessages, train: Interactions, *, sees: str, people: int | None, per_epoch: bool, conduct: Conduct | None
+) -> Audited:
+    """Train a model, then play its run once more and watch."""
+    _refuse(sees, people)
+    model.fit(train, conduct=conduct)
+    return audit_squares_model(model, sees=sees, people=people, per_epoch=per_epoch)
+
+
+def audit_squares_model(model: FewMessages, *, sees: str, people: int | None, per_epoch: bool = False) -> Audited:
+    """Audit a trained model: findings after each message of everybody's if asked, else after the last."""
+    _refuse(sees, people)
+    started = time.perf_counter()
+    audit = _Audit(model, sees, people)
+    last = audit.epochs
+    findings = [audit.look(epoch) for epoch in range(1 if per_epoch else last, last + 1)]
+    return Audited(findings, audit.about(time.perf_counter() - started))
+
+
+class _Audit:
+    """An audit while it runs: the run that is played once more, and the notes about it."""
+
+    def __init__(self, model: FewMessages, sees: str, wanted: int | None) -> None:
+        self._model, self._sees, data = model, sees, model.training
+        recipe = model.recipe(data)
+        self._federation = SquaresFederation.established(model.squares(), recipe, data.profiles)
+        self.epochs = recipe.rounds // recipe.cohorts
+        drawn = draw_people(recipe.seed, recipe.participants, wanted)
+        self._people: IntVector = np.sort(drawn[: wanted or max(1, MOST_CELLS // data.n_items)])
+        self._sums = SumsReader(self._federation)
+        self._messages = _reader(self._federation, self._people) if sees in READERS else None
+        self._sent = np.zeros((len(self._people), data.n_items), dtype=np.bool_)
+
+    def look(self, epoch: int) -> Findings:
+        """Watch until everybody could have sent so many messages, run all attacks, and judge them."""
+        federation, data = self._federation, self._model.training
+        play(federation, epoch * federation.rounds_per_epoch - federation.round_number, watch=self._watch)
+        senders, attacks = self._senders(), with_own_attacks(SQUARES_ATTACKS[self._sees], "squares", self._sees)
+        return judge_everyone(
+            epoch, data, self._people, self._sent, attacks, view_of=lambda rows: self._view(rows, senders)
+        )
+
+    def about(self, seconds: float) -> dict[str, Any]:
+        """What there is to tell about the audit itself."""
+        recipe, federation = self._federation.recipe, self._federation
+        about = about_audit(
+            self._model.training,
+            sees=self._sees,
+            threat_model=SERVERS[self._sees],
+            cohort=max(1, len(recipe.participants) // recipe.cohorts),
+            followed=len(self._people),
+            attacked=len(self._people),
+            shadows=0,
+            rounds=federation.round_number,
+            training_seconds=self._model.report["seconds"],
+            audit_seconds=seconds,
+        )
+        about |= {"family": "squares", "messages": int(federation.spent.max(initial=0))}
+        return about | self._promise()
+
+    def _promise(self) -> dict[str, Any]:
+        """What the noise allows this observer at most, where there is noise and it does not see messages."""
+        recipe, told = self._federation.recipe, self._sees in ("leader", "helper", "outsider")
+        if recipe.private is None or not told:
+            return {}
+        sigmas = recipe.private.sigmas(int(self._federation.spent.max(initial=0)))
+        if not all(sigmas):
+            return {}
+        # An outsider has both servers' noise before it: variances add up.
+        mu = mu_of_noise(sigmas) / (math.sqrt(2) if self._sees == "outsider" else 1)
+        delta = self._model.squares().delta
+        return {"epsilon": epsilon_of_mu(mu, delta), "delta": delta, "order_allowed": most_order(mu)}
+
+    def _watch(self, answering: IntVector, sums: SummedMessages) -> None:
+        self._sums.watch(answering, self._as_seen(sums))
+        if self._messages is not None:
+            self._messages.watch(answering)
+        outward, real = self._federation.outward, self._federation.recipe.outward.real
+        for row in np.flatnonzero(np.isin(self._people, answering)):
+            here = slice(outward.starts[self._people[row]], outward.starts[self._people[row] + 1])
+            items = outward.items[here][real[here]] if len(real) else outward.items[here]
+            self._sent[row, items] = True
+
+    def _as_seen(self, sums: SummedMessages) -> SummedMessages:
+        """A round's sums as this observer has them: without the noise that it knows."""
+        recipe, number = self._federation.recipe, self._federation.round_number
+        if recipe.private is None or not sums.messages:
+            return sums
+        own = {"leader": (SERVER,), "helper": (HELPER,), "outsider": ()}.get(self._sees, (SERVER, HELPER))
+        pulls = sums.pulls.copy()
+        for server in own:
+            noise = noise_of(recipe.private, recipe.seed, number, pulls.size, server)
+            pulls -= in_units(noise, 1.0).reshape(pulls.shape)
+        return sums._replace(pulls=pulls)
+
+    def _senders(self) -> Senders | None:
+        if self._messages is None:
+            return None
+        compared = np.arange(min(len(self._people), _MOST_NEIGHBOURS), dtype=np.int32)
+        return Senders((self._seen() == WITH).astype(np.uint8), compared)
+
+    def _seen(self) -> NDArray[np.uint8]:
+        assert self._messages is not None
+        return self._messages.seen_last if self._sees == "anonymous" else self._messages.seen
+
+    def _view(self, rows: IntVector, senders: Senders | None) -> AnySquaresView:
+        data, people = self._model.training, self._people[rows]
+        typical = max(1, round(len(data) / data.n_users))
+        if self._messages is None or senders is None:
+            sums = self._sums
+            return SumsView(sums.counts(people), sums.tastes(people), sums.popularity(), typical)
+        seen = self._seen()[rows]
+        return MessagesView(
+            seen,
+            self._messages.tastes[rows],
+            senders.scores((seen == WITH).astype(np.uint8), rows),
+            self._sums.popularity(),
+            typical,
+            known_policies(self._model.choices, people),
+        )
+
+
+def most_order(mu: float) -> float:
+    """How often, at most, anybody tells two worlds apart in which a person's messages are there or zeros (AUC)."""
+    return float(ndtr(mu / math.sqrt(2)))
+
+
+def _reader(federation: SquaresFederation, people: IntVector) -> MessageReader | WholeReader:
+    return MessageReader(federation, people) if federation.recipe.private is None else WholeReader(federation, people)
+
+
+def _refuse(sees: str, people: int | None) -> None:
+    if sees not in SERVERS:
+        raise SettingError(f"No server sees {sees!r}; there are {', '.join(SERVERS)}.")
+    refuse_nobody(people)

@@ -1,0 +1,162 @@
+"""Few messages on a cluster: one population over many machines, the driver in the place of the server.
+
+A device of few messages keeps no vector between rounds, so a shard is only its people's profiles: it is told the model,
+sums its people's messages district by district with the compiled engine's kernels, and forgets everything. The driver
+adds districts up in their order, which gives the compiled engine's bits for any number of shards. A shard that is lost
+is started elsewhere, and the round is asked for again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector
+from federank.data.interactions import Profiles
+from federank.errors import ClusterGone, SettingError
+from federank.methods.frugal.kernels import Told
+from federank.methods.frugal.settings import SquaresRecipe
+from federank.methods.frugal.simulation import (
+    Districts,
+    SquaresFederation,
+    district_starts,
+    play_with,
+    room_for,
+    sum_districts,
+    told_to_devices,
+)
+from federank.privacy.population import AS_HISTORIES_ARE
+from federank.simulation.cluster import LOCAL, answer, cluster_cpus, connected, first_line, losses
+from federank.simulation.federated import Engine, Machines
+
+_MOST_LOSSES = 5
+
+
+class SquaresPart(NamedTuple):
+    """What a shard is started with: its people's outward profiles, by their numbers in the whole population."""
+
+    recipe: SquaresRecipe  # without what is one value per user
+    districts: LongVector  # where its districts begin, and where the last one ends
+    starts: LongVector
+    items: IntVector
+
+
+class SquaresShard:
+    """Some of a population's devices, on one machine of a cluster."""
+
+    def __init__(self, part: SquaresPart) -> None:
+        self._recipe = part.recipe
+        first, last = int(part.districts[0]), int(part.districts[-1])
+        starts = np.zeros(last + 1, dtype=np.int64)
+        starts[first:] = part.starts
+        self._profiles = Profiles(starts, np.array(part.items))
+        self._room = room_for(part.recipe, np.array(part.districts))
+
+    def sums(
+        self, vectors: FloatMatrix, weights: FloatVector, regulariser: float, people: IntVector
+    ) -> tuple[Any, Any, Any]:
+        """What these of its people send, summed district by district: own parts, squares, counts."""
+        told = told_to_devices(self._recipe, np.array(vectors), np.array(weights), regulariser)
+        sum_districts(self._recipe, self._profiles, told, np.array(people), self._room)
+        return self._room.own, self._room.squares, self._room.messages
+
+
+class SquaresCluster:
+    """The driver's half of a federation whose devices live on the shards of a cluster."""
+
+    def __init__(self, ray: Any, federation: SquaresFederation, starts: LongVector, shards: int) -> None:
+        self._ray, self._federation, self._starts = ray, federation, starts
+        self._bounds = [shard * (len(starts) - 1) // shards for shard in range(shards + 1)]
+        self._shards = [self._start(shard, cpus=1) for shard in range(shards)]
+
+    def play(self, federation: SquaresFederation, rounds: int, threads: int = 1) -> None:
+        """Play this many rounds."""
+        del threads  # a shard is one core's work
+        play_with(federation, rounds, self._fill)
+
+    def close(self) -> None:
+        """End the shards."""
+        for shard in self._shards:
+            self._ray.kill(shard)
+
+    def _fill(self, federation: SquaresFederation, told: Told, people: IntVector, room: Districts) -> None:
+        vectors = told.vectors[:, : federation.recipe.factors]
+        model = [self._ray.put(part) for part in (vectors, told.weights, told.regulariser)]
+        try:
+            asked = [self._asked(shard, model, people) for shard in range(len(self._shards))]
+            for shard, reference in enumerate(asked):
+                own, squares, messages = self._answered(shard, reference, model, people)
+                here = slice(self._bounds[shard], self._bounds[shard + 1])
+                room.own[here], room.squares[here], room.messages[here] = own, squares, messages
+        except (ConnectionError, self._ray.exceptions.RaySystemError) as gone:
+            raise ClusterGone(f"The cluster went away: {first_line(gone)}") from gone
+
+    def _asked(self, shard: int, model: list[Any], people: IntVector) -> Any:
+        first, last = np.searchsorted(people, self._people(shard))
+        return self._shards[shard].sums.remote(*model, people[first:last])
+
+    def _answered(self, shard: int, reference: Any, model: list[Any], people: IntVector) -> Any:
+        for _ in range(_MOST_LOSSES):
+            try:
+                return answer(self._ray, reference)
+            except losses(self._ray) as loss:
+                last_loss = loss
+                # Asking for a core of its own could mean waiting for ever: beside others it is slow, but goes on.
+                self._shards[shard] = self._start(shard, cpus=0)
+                reference = self._asked(shard, model, people)
+        raise ClusterGone(
+            f"A part of the cluster was lost {_MOST_LOSSES} times in one round. The last time: {first_line(last_loss)} "
+            "Is there enough memory on its machines?"
+        )
+
+    def _people(self, shard: int) -> tuple[int, int]:
+        """The first person of a shard, and the first of the next."""
+        return int(self._starts[self._bounds[shard]]), int(self._starts[self._bounds[shard + 1]])
+
+    def _start(self, shard: int, cpus: int) -> Any:
+        first, last = self._people(shard)
+        outward, nobody = self._federation.outward, np.zeros(0, dtype=np.int32)
+        recipe = self._federation.recipe._replace(
+            participants=nobody,
+            cohort=nobody,
+            messages=nobody,
+            outward=AS_HISTORIES_ARE,
+            trace=np.zeros((0, 0), np.bool_),
+        )
+        part = SquaresPart(
+            recipe,
+            self._starts[self._bounds[shard] : self._bounds[shard + 1] + 1],
+            outward.starts[first : last + 1] - outward.starts[first],
+            outward.items[outward.starts[first] : outward.starts[last]],
+        )
+        where = {"num_cpus": cpus, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
+        return self._ray.remote(SquaresShard).options(**where).remote(part)
+
+
+@contextmanager
+def on_a_cluster(federation: SquaresFederation, machines: Machines) -> Iterator[Engine]:
+    """A cluster with this federation's devices on it, for as long as rounds are played."""
+    if federation.recipe.private is not None:
+        raise SettingError(
+            "Sums with noise are played on one machine, by the compiled or the reference engine; leave out epsilon and "
+            "sigma, or the cluster."
+        )
+    starts = district_starts(federation.recipe, len(federation.spent))
+    districts, wanted = len(starts) - 1, machines.shards
+    if wanted is not None and wanted > districts:
+        raise SettingError(
+            f"{wanted} shards were asked for, but a round of this population is summed in {districts} districts; ask "
+            f"for at most {districts}."
+        )
+    cores = min(wanted or os.cpu_count() or 1, districts)
+    passing = federation.outward.items.nbytes + 3 * (districts + 2) * federation.item_vectors.nbytes
+    with connected(machines.address or LOCAL, cores, 2 * passing) as ray:
+        cluster = SquaresCluster(ray, federation, starts, wanted or min(cluster_cpus(ray), districts))
+        try:
+            yield Engine(cluster.play, lambda: None)
+        finally:
+            cluster.close()

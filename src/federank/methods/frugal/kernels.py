@@ -1,0 +1,211 @@
+"""The compiled loops of few messages: the reference engine's messages, summed without being made.
+
+A message is w x' for all items and x x'. Its first part is -w0 (x . y) x' for an item that the person does not have,
+so the sum over everybody of that is -w0 Y X'X: one small product instead of a row for every person and item.
+What a loop over people adds is only what their own items have more. A person costs a few rows per own item.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
+from federank._numerics.compiling import compiled
+from federank._numerics.rows import dot, inlined, load_row, store_row
+from federank.methods.frugal.objective import Objective
+
+
+class Told(NamedTuple):
+    """What every device of a round knows, and what follows from it for all of them alike."""
+
+    objective: Objective
+    vectors: FloatMatrix  # items x padded factors, as published
+    weights: FloatVector  # d
+    gram: RealMatrix  # Y'DY
+    plain_gram: RealMatrix  # Y'Y
+    regulariser: float
+    inverse: RealMatrix  # (w0 Y'DY + lambda I)^-1: all that is needed where alpha + 1 = w0
+    activity: float
+    clip: float
+
+
+class Sums(NamedTuple):
+    """What a district's messages add up to."""
+
+    own: FloatMatrix  # items x padded factors: what own items have more than -w0 (x . y) x'
+    squares: RealMatrix  # (factors + 1) x (factors + 1): sum of a [x, 1] [x, 1]'
+    messages: LongVector  # one number: how many
+
+
+class Room(NamedTuple):
+    """Scratch for one worker."""
+
+    row: FloatMatrix  # 1 x padded factors
+    aim: RealVector
+    solved: RealVector
+    sides: RealMatrix
+
+
+def new_room(factors: int, width: int) -> Room:
+    """Scratch for one worker."""
+    return Room(
+        np.zeros((1, width), dtype=np.float32), np.empty(factors), np.empty(factors), np.empty((factors, factors))
+    )
+
+
+@inlined
+def _solve(told: Any, items: Any, begin: Any, end: Any, room: Any, width: Any) -> None:
+    """A person's vector into `room.row`, from the items of their profile."""
+    factors = len(room.aim)
+    total = load_row(told.vectors, items[begin], width) * told.weights[items[begin]]
+    for k in range(begin + 1, end):
+        total = total + load_row(told.vectors, items[k], width) * told.weights[items[k]]
+    store_row(room.row, 0, total)
+    more = np.float64(told.objective.liked) - np.float64(told.objective.unobserved)
+    for f in range(factors):
+        room.aim[f] = np.float64(told.objective.liked) * room.row[0, f]
+        room.solved[f] = 0.0
+    if more == 0.0:
+        for f in range(factors):
+            value = room.aim[f]
+            for g in range(factors):
+                room.solved[g] += value * told.inverse[f, g]
+    else:
+        _own_sides(told, items, begin, end, room, more)
+        _solve_symmetric(room.sides, room.aim)
+        for f in range(factors):
+            room.solved[f] = room.aim[f]
+    for f in range(factors):
+        room.row[0, f] = np.float32(room.solved[f])
+    room.row[0, factors] = np.float32(1)  # the constant; no item vector has anything there
+
+
+@inlined
+def _own_sides(told: Any, items: Any, begin: Any, end: Any, room: Any, more: Any) -> None:
+    """The lower half of w0 Y'DY + (1 + alpha - w0) Y_u'DY_u + lambda I, for this person alone."""
+    factors = len(room.aim)
+    for f in range(factors):
+        for g in range(f + 1):
+            room.sides[f, g] = told.objective.unobserved * told.gram[f, g]
+        room.sides[f, f] += told.regulariser
+    for k in range(begin, end):
+        item = items[k]
+        for f in range(factors):
+            weighted = more * told.weights[item] * told.vectors[item, f]
+            for g in range(f + 1):
+                room.sides[f, g] += weighted * told.vectors[item, g]
+
+
+@inlined
+def _solve_symmetric(sides: Any, aim: Any) -> None:
+    """Solve in place by Cholesky's decomposition L L' of the lower triangle of `sides`; `aim` becomes the answer."""
+    size = len(aim)
+    for row in range(size):
+        for column in range(row + 1):
+            rest = sides[row, column]
+            for k in range(column):
+                rest -= sides[row, k] * sides[column, k]
+            sides[row, column] = np.sqrt(rest) if row == column else rest / sides[column, column]
+    for row in range(size):  # L z = aim
+        for k in range(row):
+            aim[row] -= sides[row, k] * aim[k]
+        aim[row] /= sides[row, row]
+    for row in range(size - 1, -1, -1):  # L' x = z
+        for k in range(row + 1, size):
+            aim[row] -= sides[k, row] * aim[k]
+        aim[row] /= sides[row, row]
+
+
+@inlined
+def _scale(told: Any, items: Any, begin: Any, end: Any, room: Any, width: Any) -> Any:
+    """The most that a message may be multiplied by to keep to its largest norm."""
+    factors = len(room.aim)
+    length, pulled = 1.0, 0.0
+    for f in range(factors):
+        x = np.float64(room.row[0, f])
+        length += x * x
+        for g in range(factors):
+            pulled += x * told.plain_gram[f, g] * room.row[0, g]
+    pulled *= np.float64(told.objective.unobserved) ** 2
+    x = load_row(room.row, 0, width)
+    for k in range(begin, end):
+        score = np.float64(dot(x, load_row(told.vectors, items[k], width)))
+        pulled += (told.objective.liked * (1.0 - score)) ** 2 - (told.objective.unobserved * score) ** 2
+    norm = np.sqrt(length * (max(pulled, 0.0) + length))
+    return told.clip / norm
+
+
+@compiled(allocates=False)
+def sum_messages(
+    told: Told, starts: LongVector, items: IntVector, people: IntVector, total: Sums, room: Room, width: Any
+) -> None:
+    """Add these people's messages to a district's sums."""
+    factors = len(room.aim)
+    liked, unobserved = told.objective.liked, told.objective.unobserved
+    for place in range(len(people)):
+        begin, end = starts[people[place]], starts[people[place] + 1]
+        _solve(told, items, begin, end, room, width)
+        weight = np.float64(end - begin) ** -told.activity
+        if told.clip > 0:
+            weight = min(weight, _scale(told, items, begin, end, room, width))
+        scale = np.float32(weight)
+        x = load_row(room.row, 0, width)
+        for k in range(begin, end):
+            item = items[k]
+            score = dot(x, load_row(told.vectors, item, width))
+            more = scale * (liked * (np.float32(1) - score) + unobserved * score)
+            store_row(total.own, item, load_row(total.own, item, width) + x * more)
+        for f in range(factors + 1):
+            value = np.float64(scale) * np.float64(room.row[0, f])
+            for g in range(factors + 1):
+                total.squares[f, g] += value * room.row[0, g]
+        total.messages[0] += 1
+
+
+@compiled(allocates=False)
+def solve_people(
+    told: Told,
+    starts: LongVector,
+    items: IntVector,
+    first: int,
+    last: int,
+    vectors: FloatMatrix,
+    room: Room,
+    width: Any,
+) -> None:
+    """The vectors of the people from `first` to just before `last`; of those without a profile, zeros."""
+    factors = len(room.aim)
+    for user in range(first, last):
+        if starts[user] < starts[user + 1]:
+            _solve(told, items, starts[user], starts[user + 1], room, width)
+            for f in range(factors):
+                vectors[user, f] = room.row[0, f]
+        else:
+            for f in range(factors):
+                vectors[user, f] = np.float32(0)
+
+
+@compiled(allocates=False)
+def add_up(
+    districts: FloatMatrix,
+    vectors: FloatMatrix,
+    squares: RealMatrix,
+    unobserved: float,
+    first: int,
+    last: int,
+    summed: Any,
+) -> None:
+    """The sum of all messages for the items from `first` to just before `last`: districts in order, less w0 Y X'X."""
+    columns = squares.shape[0]
+    for item in range(first, last):
+        for f in range(columns):
+            summed[item, f] = 0.0
+        for f in range(columns - 1):
+            value = unobserved * np.float64(vectors[item, f])
+            for g in range(columns):
+                summed[item, g] -= value * squares[f, g]
+        for district in range(districts.shape[0]):
+            for f in range(columns):
+                summed[item, f] += districts[district, item, f]

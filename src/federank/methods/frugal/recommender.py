@@ -1,0 +1,354 @@
+"""What Frugal and FCF share: rounds of few messages, item vectors, and everybody's own vector solved at home."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank import checks
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector
+from federank.data.interactions import Interactions, Profiles
+from federank.errors import ModelError, SettingError
+from federank.methods.fpl.communication import participations
+from federank.methods.fpl.recommender import FederatedPairs
+from federank.methods.fpl.settings import FPLSettings, Recipe
+from federank.methods.frugal.communication import count_squares_communication, fcf_cost, fcf_of_paper
+from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.method import attendance, published
+from federank.methods.frugal.private_plan import PrivatePlan, promise_of
+from federank.methods.frugal.settings import (
+    DEFAULT_FACTORS,
+    SquaresRecipe,
+    SquaresSettings,
+    factors_for,
+    squares_recipe,
+)
+from federank.methods.frugal.simulation import SquaresFederation, vectors_at_home
+from federank.methods.recommender import Arrays, Recommender, made_from, restored_table, run_identity
+from federank.methods.sharing import (
+    ChoosingPeople,
+    choices_as_arrays,
+    choices_from_arrays,
+    messages_allowed,
+    read_trace,
+    refuse_coins,
+)
+from federank.privacy.policy import OutwardSettings
+from federank.privacy.population import AS_HISTORIES_ARE, Choices, Outwards, everyones_outward
+from federank.simulation.complexity import cost_figures
+from federank.simulation.options import Conduct
+from federank.simulation.training import train as play_epochs
+
+
+class FewMessages(ChoosingPeople):
+    """Scores x_u . y_i, learnt from squares by the rounds of a federation."""
+
+    in_rounds = True
+    learns_from = "interactions"
+    item_vectors: FloatMatrix
+    """As published: what devices have, and recommend from."""
+    regulariser: float
+    """lambda: the pull of a person's own vector towards zero."""
+    item_weights: FloatVector
+    """d: how much each item counts when a person's own vector is solved for."""
+    user_vectors: FloatMatrix
+
+    def squares(self) -> SquaresSettings:
+        """The method's settings as those of few messages."""
+        raise NotImplementedError
+
+    def recipe(self, train: Interactions) -> SquaresRecipe:
+        """The settings worked out for this population, with what everybody takes part with."""
+        settings = self.squares()
+        trace = None if settings.trace is None else read_trace(settings.trace, train)
+        messages = messages_allowed(self.choices)
+        outward = _outward(self.choices, settings.seed, train)
+        sizes = train.profiles.sizes
+        return squares_recipe(settings, sizes, train.n_items, messages=messages, outward=outward, trace=trace)
+
+    def communication(self) -> dict[str, Any]:
+        """What the run has sent, counted message by message."""
+        data = self._fitted()
+        return count_squares_communication(self.recipe(data), data.n_users, len(data), self.report["rounds"])
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """The vector of somebody with this history, in closed form; nothing is sent."""
+        starts = np.array([0, len(profile)], dtype=np.int64)
+        vectors = vectors_at_home(self._alone(), *self._model(), Profiles(starts, profile))
+        vector: FloatVector = vectors[0]
+        return vector
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the whole catalogue for somebody with this vector."""
+        scores: FloatVector = self.item_vectors @ vector
+        return scores
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        chosen = self._ask_everybody(self.squares(), train)
+        recipe = self.recipe(train)
+        federation = SquaresFederation.established(self.squares(), recipe, train.profiles)
+        identity = run_identity(self.name + chosen, self.settings, train)
+        seconds = play_epochs(
+            federation, recipe.rounds // recipe.cohorts, self._followed(federation, conduct), identity
+        )
+        self._follow(federation, conduct.threads)
+        self.report |= {
+            "seconds": seconds,
+            "rounds": federation.round_number,
+            "rounds_per_epoch": recipe.cohorts,
+            "messages": int(federation.spent.max(initial=0)),
+            "regulariser": self.regulariser,
+            "skipped_users": int(train.n_users - len(recipe.participants)),
+            "epochs": recipe.rounds // recipe.cohorts,
+        }
+        if recipe.private is not None:
+            self.report |= promise(recipe.private, self.squares(), int(federation.spent.max(initial=0)))
+
+    def _followed(self, federation: SquaresFederation, conduct: Conduct) -> Conduct:
+        """The same conduct, with the model's vectors current whenever an epoch has been played."""
+        then = conduct.after_epoch
+        if then is None:
+            return conduct
+
+        def follow_first(number: int) -> None:
+            self._follow(federation, conduct.threads)
+            then(number)
+
+        return replace(conduct, after_epoch=follow_first)
+
+    def _follow(self, federation: SquaresFederation, threads: int) -> None:
+        recipe = federation.recipe
+        self.item_vectors = published(recipe, federation.item_vectors)
+        self.regulariser, self.item_weights = float(federation.regulariser[0]), federation.weights
+        self.user_vectors = vectors_at_home(recipe, *self._model(), federation.profiles, threads)
+
+    def _model(self) -> tuple[FloatMatrix, FloatVector, float]:
+        """What a device needs to solve for a vector."""
+        return self.item_vectors, self.item_weights, self.regulariser
+
+    def _alone(self) -> SquaresRecipe:
+        """The recipe of one person at home: nobody else, and nothing is sent."""
+        settings = replace(self.squares(), factors=self.item_vectors.shape[1])
+        if settings.promises:  # solving at home needs no plan of noise
+            settings = replace(settings, epsilon=settings.policy(0.5).epsilon, sigma=None, rounding="drawn")
+        alone = replace(settings, cohorts=1, rounds=None, trace=None)
+        return squares_recipe(alone, np.ones(1, dtype=np.int64), len(self.item_vectors))
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        scores: FloatMatrix = self.user_vectors[users] @ self.item_vectors.T
+        return scores
+
+    def _shared_arrays(self) -> Arrays:
+        alone = np.array([self.regulariser])
+        return {"item_vectors": self.item_vectors, "item_weights": self.item_weights, "regulariser": alone}
+
+    def _private_arrays(self) -> Arrays:
+        return {"user_vectors": self.user_vectors} | choices_as_arrays(self.choices)
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        factors = self.squares().factors or _columns(shared.get("item_vectors"))
+        self.item_vectors = restored_table(shared, "item_vectors", (self.training.n_items, factors))
+        self.user_vectors = restored_table(private, "user_vectors", (self.training.n_users, factors))
+        weights = shared.get("item_weights")
+        if weights is None or weights.dtype != np.float32 or weights.shape != (self.training.n_items,):
+            raise ModelError("The model's folder lacks the weights of its items, or has them for other items.")
+        self.item_weights, told = weights, shared.get("regulariser")
+        if told is None or told.shape != (1,) or not np.isfinite(told).all():
+            raise ModelError("The model's folder lacks its regulariser, which a person's own vector is solved with.")
+        self.regulariser = float(told[0])
+        self.choices = choices_from_arrays(private, self.training.n_users, self.squares().policy(0.5))
+
+
+def _columns(table: NDArray[Any] | None) -> int:
+    """How long the vectors of a table are; what is no table of vectors is refused by whoever takes it."""
+    return table.shape[1] if table is not None and table.ndim == 2 else 0
+
+
+def promise(plan: PrivatePlan, settings: SquaresSettings, messages: int) -> dict[str, Any]:
+    """What may be said of a run's noise, for somebody who has sent so many messages."""
+    return {
+        "epsilon": promise_of(plan, messages, settings.delta),
+        "delta": settings.delta,
+        "sigmas": list(plan.sigmas(messages)),
+        "against": "whoever runs one of the two servers, or sees every sum and every model",
+        "adjacency": "a person's messages are replaced by zeros",
+    }
+
+
+def _outward(choices: Choices, seed: int, train: Interactions) -> Outwards:
+    """What everybody takes part with; nothing to compute where that is everybody's whole history."""
+    refuse_coins(choices)
+    whole = all(
+        kind.sharing == "sticky" and not kind.never_items and kind.budget is None and not kind.paused
+        for kind in choices.kinds
+    )
+    if whole and np.all(choices.pi >= 1):
+        return AS_HISTORIES_ARE
+    return everyones_outward(choices, seed, train.profiles, train.n_items)
+
+
+# Frugal: a handful of messages in a lifetime, simulated for a whole population.
+
+
+class Frugal(Recommender):
+    """Few messages; see `FrugalSettings`. What is made is the class of its loss."""
+
+    name = "frugal"
+    settings_type = FrugalSettings
+    settings: FrugalSettings
+    in_rounds = True
+    learns_from = "interactions"
+    searched: ClassVar = {
+        "factors": (16, 32, 64, 96, 128),
+        "shrinkage": (0.6, 0.8, 0.95, 1.1),
+        "activity": (0.0, 0.15, 0.3, 0.5),
+        "popularity": (0.0, 0.2, 0.4, 0.5),
+    }
+    __signature__ = inspect.signature(FrugalSettings)  # what an editor shows, in the place of `__new__`'s
+
+    def __new__(cls, **settings: Any) -> Self:
+        """One of the two below, by the loss."""
+        by_loss: type[Any] = FrugalPairs if settings.get("loss") == "pairs" else FrugalSquares
+        made: Self = super().__new__(by_loss if cls is Frugal else cls)
+        return made
+
+    @made_from(FrugalSettings)
+    def __init__(self) -> None: ...
+
+    # The class of the loss has these; a Frugal that has none of them is never made.
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        raise NotImplementedError
+
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        raise NotImplementedError
+
+    def _shared_arrays(self) -> Arrays:
+        raise NotImplementedError
+
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        raise NotImplementedError
+
+
+class FrugalSquares(FewMessages, Frugal):
+    """Frugal that learns squares, solved from sums."""
+
+    def squares(self) -> SquaresSettings:
+        """The settings, as they are."""
+        return self.settings
+
+
+class FrugalPairs(FederatedPairs, Frugal):
+    """Frugal that learns pairs, with Adam at the server."""
+
+    learns_from = "triples"
+    searched: ClassVar = {"item_pull": (2.0, 6.0, 20.0, 60.0), "learning_rate": (0.02, 0.05, 0.1), "factors": (20, 64)}
+
+    def pairs(self) -> FPLSettings:
+        """The settings as those of pair-wise learning."""
+        people, items = self._fitted().n_users, self._fitted().n_items
+        return self.settings.as_pairs(factors_for(self.settings, people, items, most=DEFAULT_FACTORS))
+
+    def recipe(self, train: Interactions) -> Recipe:
+        """The recipe of pairs, in which everybody takes part when it is their turn and they have a message left."""
+        refuse_coins(self.choices)
+        recipe, settings = super().recipe(train), self.settings
+        trace = None if settings.trace is None else read_trace(settings.trace, train)
+        promised = squares_recipe(
+            settings,
+            train.profiles.sizes,
+            train.n_items,
+            messages=messages_allowed(self.choices),
+            outward=recipe.outward,
+            trace=trace,
+        )
+        able = np.intersect1d(recipe.participants, promised.participants).astype(np.int32)
+        if not len(able):
+            raise SettingError(
+                "Nobody can take part: those who allow a message have nothing to take part with, or the whole "
+                "catalogue. More history, or policies that share more, are needed."
+            )
+        there = attendance(promised, train.n_users)
+        always = bool(there[:, able].all())
+        return recipe._replace(
+            participants=able,
+            clients_per_round=len(able),
+            rounds_per_epoch=settings.cohorts,
+            trace=recipe.trace if always else there,
+        )
+
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        super()._learn(train, conduct)
+        sent = participations(self.recipe(train), train.n_users, self.report["rounds"])
+        self.report |= {"messages": int(sent.max()), "epochs": self.pairs().epochs}
+
+
+# To those who use them there is one Frugal.
+FrugalSquares.__name__ = FrugalPairs.__name__ = Frugal.__name__
+
+
+# FCF: federated collaborative filtering (Ammad-ud-din et al., 2019), as a special case of few messages.
+
+
+@dataclass(frozen=True, kw_only=True)
+class FCFSettings(OutwardSettings):
+    """What can be chosen about federated collaborative filtering."""
+
+    factors: int = 20
+    """Length of the vectors that describe users and items."""
+    rounds: int = 50
+    """How many times all devices upload and the server takes a step."""
+    alpha: float = 1.0
+    """How much surer it is that users like what they have than that they dislike the rest: confidence 1 + alpha."""
+    unobserved_weight: float = 1.0
+    """Confidence that users dislike what they do not have: 1 as published, 0 for the variant in the FPL tables."""
+    regulariser: float = 1.0
+    """Pull of all vectors towards zero (lambda)."""
+    learning_rate: float = 0.1
+    """Size of the server's steps (Adam)."""
+    beta1: float = 0.9
+    """How long the server remembers the direction of past gradients (Adam)."""
+    beta2: float = 0.999
+    """How long the server remembers the size of past gradients (Adam)."""
+    initial_scale: float = 0.1
+    """Standard deviation of the first values of the item vectors."""
+    seed: int = 1
+    """Names the run: the same seed gives the same model."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.whole("factors", self.factors, 1, 1024)
+        checks.whole("rounds", self.rounds, 1)
+        checks.positive("regulariser", self.regulariser)
+        self.as_squares()
+
+    def as_squares(self) -> SquaresSettings:
+        """The federation of few messages that takes the same steps: one message of everybody a round, Adam."""
+        same = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rounds"}
+        return SquaresSettings(**same, messages=self.rounds, server="adam", broadcast="float32")
+
+
+class FCF(FewMessages):
+    """Federated collaborative filtering (Ammad-ud-din et al., 2019); see `FCFSettings`."""
+
+    name = "fcf"
+    settings_type = FCFSettings
+    settings: FCFSettings
+
+    @made_from(FCFSettings)
+    def __init__(self) -> None: ...
+
+    def squares(self) -> SquaresSettings:
+        """The settings as those of few messages."""
+        return self.settings.as_squares()
+
+    def complexity(self) -> dict[str, float]:
+        """What a round costs a device and the server, counted, beside the formulas of FedRec's authors for it."""
+        data = self._fitted()
+        profiles = [data.profiles.of(int(user)) for user in np.flatnonzero(data.profiles.sizes)]
+        size, (items, factors) = len(data) / len(profiles), self.item_vectors.shape
+        formula = fcf_of_paper(size=size, users=len(profiles), items=items, factors=factors)
+        return cost_figures(fcf_cost(self.item_vectors, profiles), formula)

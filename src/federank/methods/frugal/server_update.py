@@ -1,0 +1,243 @@
+"""Aggregation: the server adds the messages of a round up, and solves for the item vectors from the two sums alone.
+
+What the server holds is the model (item vectors and the lambda they belong to) and the memory of its step
+(server_steps.py). Because only sums enter, sums that nobody could read the parts of would do as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix, RealVector
+from federank._numerics.topn import tall_product
+from federank.federation.rng import ITEM_FACTORS, Draw, normal_columns, normal_rows
+from federank.federation.round import Adam, adam_step
+from federank.methods.frugal.method import (
+    PrivateUpdate,
+    SquaresBroadcast,
+    SquaresUpdate,
+    check_private_update,
+    check_squares_update,
+    dense,
+    make_squares_broadcast,
+    published,
+)
+from federank.methods.frugal.objective import gram_matrix
+from federank.methods.frugal.private_plan import PrivatePlan
+from federank.methods.frugal.private_server import (
+    PULL,
+    fold_histories,
+    fold_popularity,
+    heard_from,
+    values_of,
+    with_both_noises,
+)
+from federank.methods.frugal.server_steps import (
+    LEAST,
+    SummedMessages,
+    balanced,
+    bound_rows,
+    faded,
+    hold_back,
+    item_weights,
+    private_tastes,
+    smallest_singular_value,
+    solved,
+    spectral_tastes,
+    spectrum_of,
+    strongest,
+    usual_length,
+)
+from federank.methods.frugal.settings import SquaresRecipe
+from federank.secagg.ring import in_ring
+
+_LITTLE = 1e-5
+
+
+@dataclass(eq=False)
+class SquaresShared:
+    """What the server holds between two rounds."""
+
+    vectors: FloatMatrix  # items x factors
+    regulariser: float  # lambda: told to devices with the vectors
+    sketch: RealMatrix  # spectral: what is known of everybody's items, V diag(sigma); solve: the average of H;
+    # private: what rounds have told, where they are read together (private/joined.py)
+    mean: FloatMatrix  # adam: past gradients; no rows for the other steps
+    square: FloatMatrix
+    weights: FloatVector  # d: how much each item counts when a device solves for its own vector
+    counts: RealVector  # spectral: how many of those who were heard have each item; private: popularity, of at most 1
+    heard: float = 0.0  # spectral: how many messages sketch and counts stand for
+    round_number: int = 0
+
+    def distribute(self, recipe: SquaresRecipe) -> SquaresBroadcast:
+        """All item vectors, for whoever takes part."""
+        return make_squares_broadcast(recipe, self.round_number, self.regulariser, self.vectors, self.weights)
+
+    def aggregate(self, recipe: SquaresRecipe, updates: Iterable[SquaresUpdate | PrivateUpdate]) -> None:
+        """Fold a round's Updates into the shared model: all of them, or none if one breaks the protocol."""
+        if recipe.private is not None:
+            fold(recipe, self, _sum_of_updates(recipe, self.round_number, updates))
+            return
+        pulls = np.zeros((recipe.n_items, recipe.factors + 1))
+        squares = np.zeros((recipe.factors + 1, recipe.factors + 1))
+        count = 0
+        for update in updates:
+            assert isinstance(update, SquaresUpdate), "only rounds with a plan have messages of whole numbers"
+            check_squares_update(update, recipe.factors, recipe.n_items)
+            message = dense(update)
+            pulls += message.pulls
+            squares += message.squares
+            count += 1
+        fold(recipe, self, SummedMessages(pulls, squares, count))
+
+
+def first_shared(recipe: SquaresRecipe, initial_scale: float, draw: Draw = normal_rows) -> SquaresShared:
+    """What the server begins with: vectors drawn from the seed, and no memory."""
+    vectors = draw(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=initial_scale)
+    # Before anybody has spoken nothing is known of the data: devices weigh the catalogue and the pull to zero alike.
+    own = initial_scale**2 * recipe.n_items
+    moments = vectors.shape if recipe.step == "adam" else (0, recipe.factors)
+    return SquaresShared(
+        vectors,
+        own if recipe.regulariser < 0 else recipe.regulariser,
+        _empty_sketch(recipe),
+        np.zeros(moments, dtype=np.float32),
+        np.zeros(moments, dtype=np.float32),
+        np.ones(recipe.n_items, dtype=np.float32),
+        np.zeros(recipe.n_items),
+    )
+
+
+def _empty_sketch(recipe: SquaresRecipe) -> RealMatrix:
+    if recipe.private is not None and recipe.private.joined:
+        return np.zeros((recipe.n_items, 2 * (recipe.factors - 1)))
+    return np.zeros((recipe.n_items if recipe.step == "spectral" else recipe.factors, recipe.factors))
+
+
+def fold(recipe: SquaresRecipe, shared: SquaresShared, sums: SummedMessages, threads: int = 1) -> None:
+    """The next version of the model, from the sums of a round; the number of threads changes no bit of it.
+
+    There is nothing to learn without a message, from people who weigh nothing, or whose vectors are all zero.
+    """
+    if recipe.private is not None:
+        if sums.messages:
+            _fold_private(recipe, recipe.private, shared, published(recipe, shared.vectors), sums)
+    elif sums.messages and sums.squares[-1, -1] > 0 and np.any(sums.squares[:-1, :-1]):
+        told = published(recipe, shared.vectors)
+        if recipe.step == "spectral":
+            bounded = bound_rows(sums, told, threads) if recipe.most_shown < 1 else sums
+            _fold_spectral(recipe, shared, told, bounded, threads)
+        elif recipe.step == "solve":
+            _fold_solved(recipe, shared, told, sums)
+        else:
+            _fold_adam(recipe, shared, sums)
+    shared.round_number += 1
+
+
+def _sum_of_updates(
+    recipe: SquaresRecipe, round_number: int, updates: Iterable[SquaresUpdate | PrivateUpdate]
+) -> SummedMessages:
+    """What two servers publish of these messages: their sum in the ring, with noise of both."""
+    columns = private_columns(recipe, round_number)
+    total, count = np.zeros(recipe.n_items * columns, dtype=np.uint32), 0
+    for update in updates:
+        assert isinstance(update, PrivateUpdate), "rounds with a plan have messages of whole numbers"
+        check_private_update(update, len(total))
+        total += in_ring(update.whole)
+        count += 1
+    return published_sum(recipe, round_number, total, count)
+
+
+def published_sum(recipe: SquaresRecipe, round_number: int, total: NDArray[np.uint32], count: int) -> SummedMessages:
+    """A round's sum of whole numbers with the noise of both servers, in units of a message's length."""
+    assert recipe.private is not None, "only sums with a plan are published so"
+    noisy = with_both_noises(recipe.private, recipe.seed, round_number, total) if count else total
+    values = values_of(noisy, private_columns(recipe, round_number))
+    return SummedMessages(values, np.zeros((0, 0)), count)
+
+
+def private_columns(recipe: SquaresRecipe, round_number: int) -> int:
+    """Numbers a row of a message: one in the first round, then one for each direction that is looked for."""
+    return 1 if round_number == 0 else recipe.factors - 1
+
+
+def _fold_private(
+    recipe: SquaresRecipe, plan: PrivatePlan, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages
+) -> None:
+    shared.heard = float(sums.messages)
+    if shared.round_number == 0:
+        first = fold_popularity(plan, recipe.seed, sums.pulls[:, 0])
+        shared.counts, shared.weights, shared.vectors = first
+        shared.regulariser = PULL
+    elif shared.counts.any():  # where nobody came to the first round, nothing is known to look with
+        number = shared.round_number
+        heard = heard_from(shared.sketch if plan.joined else np.zeros((recipe.n_items, 0)))
+        folded = fold_histories(plan, number, recipe.shrinkage, shared.counts, told, sums.pulls, heard)
+        shared.vectors, _, heard = folded
+        if plan.joined:
+            shared.sketch = heard.stored()
+        if recipe.most_shown < 1:
+            tastes = private_tastes(shared.vectors, shared.weights)
+            shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown)
+
+
+def _fold_spectral(
+    recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages, threads: int
+) -> None:
+    everybody = max(len(recipe.participants), 1)
+    # S + Y H = P'X, with the column of the constant 1: how many people have each item, each person with their weight.
+    products = sums.pulls + tall_product(told, sums.squares[:-1], threads)
+    mean_weight = sums.squares[-1, -1] / sums.messages
+    # Nystrom's sketch of what these people's items have in common joins what is known.
+    now = spectrum_of(products[:, :-1], sums.squares[:-1, :-1], threads)
+    kept = faded(shared.heard, sums.messages, everybody)
+    together = np.hstack((np.sqrt(kept) * shared.sketch, now)) if kept > 0 else now
+    shared.counts = kept * shared.counts + products[:, -1] / mean_weight
+    shared.heard = kept * shared.heard + sums.messages
+    heard = shared.heard / everybody
+    few = shared.heard < min(recipe.factors, everybody)  # too few to tell what nobody else will have
+    weights = item_weights(shared.counts / heard, recipe.popularity, heard if few else 1.0)
+    said = np.einsum("ij,ij->i", together, together)
+    # Where no two people share an item yet, what they said is kept: a model of it would be nothing, and lead nowhere.
+    tells = float(weights @ said) > _LITTLE * float(said.sum())
+    spectrum = strongest(together, weights if tells else np.ones_like(weights), recipe.factors, threads)
+    shared.sketch = spectrum.vectors * spectrum.singular_values
+    if not tells:
+        return
+    shared.weights = weights
+    shared.vectors, shared.regulariser = balanced(spectrum, recipe.shrinkage, recipe.regulariser)
+    unknown = spectrum.singular_values == 0
+    if unknown.any():
+        # A few people fill few directions. Whoever shares nothing with them must be seen through the others.
+        scale = float(np.sqrt(LEAST * spectrum.singular_values[~unknown][-1] / recipe.n_items))
+        drawn = normal_columns(recipe.n_items, recipe.factors, seed=recipe.seed, purpose=ITEM_FACTORS, scale=scale)
+        shared.vectors[:, unknown] = drawn[:, unknown]
+    if recipe.most_shown < 1:
+        model, having = (shared.vectors, weights, shared.regulariser), shared.counts / shared.heard
+        tastes = spectral_tastes(*model, having, mean_weight * shared.heard, threads)
+        least = usual_length(shared.vectors)
+        shared.vectors = hold_back(shared.vectors, tastes, recipe.most_shown, threads, least=least)
+
+
+def _fold_solved(recipe: SquaresRecipe, shared: SquaresShared, told: FloatMatrix, sums: SummedMessages) -> None:
+    everybody = len(recipe.participants) / sums.messages
+    squares = everybody * sums.squares[:-1, :-1]
+    part = min(1.0, max(1 / (shared.round_number + 1), 1.5 / recipe.cohorts)) if recipe.cohorts > 1 else 1.0
+    shared.sketch = (1 - part) * shared.sketch + part * squares
+    if recipe.regulariser < 0:
+        gram = gram_matrix(np.ascontiguousarray(told), shared.weights)
+        smallest = smallest_singular_value(recipe, gram, shared.sketch, shared.regulariser)
+        shared.regulariser = recipe.shrinkage * smallest or shared.regulariser
+    pulls = everybody * sums.pulls[:, :-1]
+    moved = solved(recipe, told, pulls, shared.sketch, shared.regulariser, recipe.damping * part)
+    shared.vectors = np.ascontiguousarray(moved)
+
+
+def _fold_adam(recipe: SquaresRecipe, shared: SquaresShared, sums: SummedMessages) -> None:
+    gradient = (2 * (shared.regulariser * shared.vectors - sums.pulls[:, :-1])).astype(np.float32)
+    adam = Adam(recipe.learning_rate, recipe.beta1, recipe.beta2)
+    shared.vectors = adam_step(adam, shared.vectors, gradient, shared.mean, shared.square, shared.round_number + 1)

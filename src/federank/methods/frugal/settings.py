@@ -1,0 +1,394 @@
+"""Recipes of few messages: Frugal, and FCF as its special case, each as one value.
+
+A recipe is settings worked out for a population. `messages` is a promise of each device, for life; `cohorts` divides
+the people, for life too, so that a round needs only one cohort and everybody still speaks `messages` times.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank._numerics.arrays import IntVector, LongVector
+from federank.checks import number, one_of, positive, seed, share, whole, within
+from federank.errors import SettingError
+from federank.federation.rng import COHORT, words, words_wrap_around
+from federank.methods.frugal.objective import Objective
+from federank.methods.frugal.private_plan import PrivatePlan, planned
+from federank.privacy.accountant import mu_for
+from federank.privacy.policy import OutwardSettings, Policy
+from federank.privacy.population import AS_HISTORIES_ARE, Outwards
+
+DEFAULT_FACTORS, MOST_DEFAULT_FACTORS, DEFAULT_ACTIVITY, DEFAULT_POPULARITY = 64, 96, 0.3, 0.4
+DEFAULT_SHRINKAGE, PRIVATE_SHRINKAGE = 0.95, 0.9
+"""Chosen on the validation parts of four data sets and of cities; docs/frugal.md tells how."""
+_FEWEST_FACTORS, _PEOPLE_A_FACTOR, _ITEMS_A_FACTOR, _MANY_ITEMS_A_FACTOR = 8, 8, 16, 64
+DEFAULT_RATE = 0.1
+
+_OF_ADAM = {"learning_rate": None, "beta1": 0.9, "beta2": 0.999}
+_NO_STEPS = "the server solves for the items in closed form, and takes no steps of Adam (server adam does)"
+
+Step = Literal["spectral", "solve", "adam", "private"]
+"""What the server does with the sums (server_steps.py)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaresSettings(OutwardSettings):
+    """What can be chosen about learning squares from few messages."""
+
+    messages: int = 5
+    """How many messages each device sends in its life; whoever has sent them still gets models."""
+    cohorts: int = 1
+    """Into how many groups people are divided, for life; a round asks one of them."""
+    rounds: int | None = None
+    """How many rounds are played.  [default: messages x cohorts, so that everybody can send all theirs]"""
+    factors: int | None = None
+    """Length of the vectors that describe people and items.  [default: 64; with squares up to 96, one
+    for every 64 items of a large catalogue; where there are fewer than 512 people or 1,024 items, one for every 8
+    people and every 16 items, and at least 8]"""
+    alpha: float = 0.0
+    """How much surer it is that people like what they have than that they dislike the rest: confidence 1 + alpha."""
+    unobserved_weight: float = 1.0
+    """Confidence that people dislike what they do not have: 1 as published by FCF, 0 for the FPL papers' variant."""
+    regulariser: float | None = None
+    """Pull of all vectors towards zero (lambda).  [default: follows the data, by the spectrum of the sums]"""
+    shrinkage: float | None = None
+    """Where lambda follows the data: lambda as a multiple of the smallest singular value that is kept.  [default:
+    0.95; 0.9 where sums carry noise]"""
+    activity: float | None = None
+    """How little the active count for: somebody who takes part with n items weighs n^-activity.  [default: 0.3; 0
+    where alpha is above 0, or the server steps with Adam]"""
+    popularity: float | None = None
+    """How little the popular counts for: an item of n people weighs n^-popularity (1 - 1/n).  [default: 0.4; 0 as
+    above]"""
+    damping: float = 1.0
+    """How much of the way to the solution the server goes in a round; below 1 where alpha is above 0."""
+    server: Literal["solve", "adam"] = "solve"
+    """What the server does with the two sums: solve for the items, or take a step of Adam."""
+    learning_rate: float | None = None
+    """Size of the server's steps (Adam).  [default: 0.1]"""
+    beta1: float = 0.9
+    """How long the server remembers the direction of past gradients (Adam)."""
+    beta2: float = 0.999
+    """How long the server remembers the size of past gradients (Adam)."""
+    broadcast: Literal["int8", "float32"] = "int8"
+    """How item vectors travel to devices: as bytes with a scale a row, or as they are."""
+    clip: float | None = None
+    """Scale every message down to this length at most (the L2 norm of all its numbers)."""
+    initial_scale: float = 0.1
+    """Standard deviation of the first values of the item vectors."""
+    online: float = 1.0
+    """Probability that a device is there when a round begins."""
+    trace: str | None = None
+    """CSV file `round,user` of which device is there when, starting over at its end; instead of `online`."""
+    dropout: float = 0.0
+    """Probability that a device vanishes before its answer arrives: its message is lost, and spent."""
+    sigma: float | None = None
+    """Noise of each of two servers on every sum, as a multiple of a message's length (0: none, but sums of whole
+    numbers): says `epsilon` in another way. Messages get unequal noise, together as if each had this."""
+    delta: float = 1e-6
+    """Where there is noise: the probability with which epsilon may fail."""
+    rounding: Literal["drawn", "mean"] = "drawn"
+    """Where there is noise: each number of each message is rounded by a draw of its own, as devices do it (drawn), or
+    counts as what it is on average (mean): far faster, to rehearse large federations."""
+    most_shown: float | None = None
+    """Against devices that lie: no item is shown to a larger share of people than this, as far as the model tells, and
+    rows of sums are bounded.  [default: no bound; a federation with a helper has one]"""
+    seed: int = 1
+    """Names the run: the same seed gives the same model."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("messages", self.messages, 1)
+        whole("cohorts", self.cohorts, 1)
+        if self.factors is not None:
+            whole("factors", self.factors, 1, 1024)
+        seed(self.seed)
+        if self.rounds is not None:
+            whole("rounds", self.rounds, 1)
+            if self.messages * self.cohorts > self.rounds:
+                raise SettingError(
+                    f"messages is {self.messages} and cohorts {self.cohorts}, which takes "
+                    f"{self.messages * self.cohorts} rounds, but rounds is {self.rounds}; ask for fewer messages or "
+                    "cohorts, or for more rounds."
+                )
+        within("alpha", self.alpha, 0, math.inf)
+        if self.regulariser is not None:
+            within("regulariser", self.regulariser, 0, math.inf)
+        if self.shrinkage is not None:
+            positive("shrinkage", self.shrinkage)
+        for name in ("activity", "popularity"):
+            if getattr(self, name) is not None:
+                within(name, getattr(self, name), 0, 1)
+                if getattr(self, name) and squares_step(self) != "spectral":
+                    raise SettingError(
+                        f"{name} is {getattr(self, name):g}, but weights need a server that solves, alpha 0, damping 1 "
+                        "and messages that cover the whole catalogue; leave it out."
+                    )
+        positive("damping", self.damping)
+        within("damping", self.damping, 0, 1)
+        if self.clip is not None:
+            positive("clip", self.clip)
+        within("unobserved_weight", self.unobserved_weight, 0, 1)
+        one_of("server", self.server, ("solve", "adam"))
+        one_of("broadcast", self.broadcast, ("int8", "float32"))
+        if self.learning_rate is not None:
+            positive("learning_rate", self.learning_rate)
+        positive("initial_scale", self.initial_scale)
+        share("beta1", self.beta1)
+        share("beta2", self.beta2)
+        self._refuse_steps_of_adam()
+        within("online", self.online, 0, 1)
+        within("dropout", self.dropout, 0, 1)
+        if not 0 < number("delta", self.delta, "a probability") < 1:
+            raise SettingError(f"delta is {self.delta!r}; a probability above 0 and below 1 is needed.")
+        one_of("rounding", self.rounding, ("drawn", "mean"))
+        self._check_most_shown()
+        if self.rounding == "mean" and not self.promises:
+            raise SettingError("rounding is mean, but only messages of sums with noise are rounded; leave it out.")
+        if self.promises:
+            _refuse_beside_noise(self)
+
+    @property
+    def takes_steps(self) -> bool:
+        """Whether the server takes steps of Adam."""
+        return self.server == "adam"
+
+    def _refuse_steps_of_adam(self) -> None:
+        for name, default in _OF_ADAM.items():
+            if not self.takes_steps and getattr(self, name) != default:
+                raise SettingError(
+                    f"{name} is {getattr(self, name)!r}, but it has no effect: {_NO_STEPS}. Leave {name} out."
+                )
+
+    def without_effect(self) -> dict[str, str]:
+        """The settings that do nothing beside the others, each with the reason."""
+        idle = {} if self.takes_steps else dict.fromkeys(_OF_ADAM, _NO_STEPS)
+        if not self.promises:
+            idle |= dict.fromkeys(("delta", "rounding"), "without epsilon or sigma sums carry no noise")
+        if self.regulariser is not None:
+            idle["shrinkage"] = "lambda does not follow the data, because a regulariser is named"
+        return idle
+
+    def _check_most_shown(self) -> None:
+        if self.most_shown is None:
+            return
+        if not 0 < number("most_shown", self.most_shown, "a share of people") <= 1:
+            raise SettingError(
+                f"most_shown is {self.most_shown!r}; a share of people above 0 is needed, and at most 1 (no bound)."
+            )
+        if self.most_shown < 1 and squares_step(self) not in ("spectral", "private"):
+            raise SettingError(
+                f"most_shown is {self.most_shown:g}, but what people are shown follows from the model only where a "
+                "server solves, alpha is 0, damping 1, and messages cover the whole catalogue; leave it out."
+            )
+
+    @property
+    def promises(self) -> bool:
+        """Whether sums carry noise (or would, at sigma 0), so that messages are those of squares/private/."""
+        return self.sigma is not None or (self.epsilon is not None and self.sharing != "deniable")
+
+    def policy(self, pi: float) -> Policy:
+        """What everybody allows who has made no choice of their own; the epsilon of noise is no part of it."""
+        own = self.epsilon if self.sharing == "deniable" else None
+        return Policy(sharing=self.sharing, pi=pi, epsilon=own, basis="shared", budget=self.budget)
+
+    @property
+    def mu(self) -> float:
+        """What all messages of a life may tell together (accountant.py); infinite where there is no noise."""
+        if self.sigma is not None:
+            return math.sqrt(self.messages) / self.sigma if self.sigma > 0 else math.inf
+        assert self.epsilon is not None, "only asked of settings with noise"
+        return mu_for(self.epsilon, self.delta)
+
+
+class SquaresRecipe(NamedTuple):
+    """Settings worked out for a population; plain numbers and arrays that every engine can use."""
+
+    seed: int
+    factors: int
+    n_items: int
+    objective: Objective
+    regulariser: float  # lambda; negative: it follows from the sums
+    shrinkage: float  # lambda over the smallest singular value, where it follows from the sums
+    step: Step
+    activity: float  # people who take part with n items weigh n^-activity
+    popularity: float  # items of n people weigh n^-popularity (1 - 1/n)
+    damping: float
+    learning_rate: float
+    beta1: float
+    beta2: float
+    as_codes: bool  # Broadcasts
+    clip: float  # the most length of a message; 0 where none is clipped
+    participants: IntVector  # the people who can take part: all who have something to take part with
+    cohort: IntVector  # per user: the one they belong to for life; -1 for those who never take part
+    cohorts: int
+    messages: IntVector  # per user: how many they allow in their life
+    rounds: int
+    outward: Outwards  # what everybody takes part with, where it is not their history
+    online: float
+    trace: NDArray[np.bool_]  # rounds x users; no rows where there is none
+    dropout: float
+    private: PrivatePlan | None = None  # the noise of each round, where sums carry any
+    rounds_on_average: bool = False  # messages of sums with noise count as what their rounding is on average
+    most_shown: float = 1.0  # the share of people to whom one item may be shown (shown.py); 1: no bound
+
+
+def squares_recipe(
+    settings: SquaresSettings,
+    sizes: LongVector,
+    n_items: int,
+    *,
+    messages: IntVector | None = None,
+    outward: Outwards = AS_HISTORIES_ARE,
+    trace: NDArray[np.bool_] | None = None,
+) -> SquaresRecipe:
+    """Work the settings out for people with histories of these sizes over a catalogue of `n_items`.
+
+    `messages` is how many each of them allows, where that is fewer than the settings; `outward` is what they take part
+    with, where their policies make that another thing than their history.
+    """
+    n_users = len(sizes)
+    allowed = np.full(n_users, settings.messages, dtype=np.int32)
+    if messages is not None:
+        allowed = np.minimum(allowed, messages).astype(np.int32)
+    own_sizes = np.diff(outward.starts) if len(outward.starts) else sizes
+    participants = np.flatnonzero((own_sizes > 0) & (allowed > 0)).astype(np.int32)
+    _refuse_impossible(settings, len(participants), n_items)
+    plan = None
+    if settings.promises:
+        plan = planned(settings.mu, settings.messages, len(participants), n_items, settings.factors)
+    return SquaresRecipe(
+        seed=settings.seed,
+        factors=factors_for(settings, n_users, n_items) if plan is None else plan.factors,
+        n_items=n_items,
+        objective=Objective(np.float32(1 + settings.alpha), np.float32(settings.unobserved_weight)),
+        regulariser=-1.0 if settings.regulariser is None else settings.regulariser,
+        shrinkage=shrinkage_for(settings),
+        step=squares_step(settings),
+        activity=_weight(settings, settings.activity, DEFAULT_ACTIVITY),
+        popularity=_weight(settings, settings.popularity, DEFAULT_POPULARITY),
+        damping=settings.damping,
+        learning_rate=DEFAULT_RATE if settings.learning_rate is None else settings.learning_rate,
+        beta1=settings.beta1,
+        beta2=settings.beta2,
+        as_codes=settings.broadcast == "int8",
+        clip=settings.clip or 0.0,
+        participants=participants,
+        cohort=cohorts_of(settings.seed, participants, settings.cohorts, n_users),
+        cohorts=settings.cohorts,
+        messages=allowed,
+        rounds=settings.rounds or settings.messages * settings.cohorts,
+        outward=outward,
+        online=settings.online,
+        trace=np.zeros((0, n_users), dtype=np.bool_) if trace is None else trace,
+        dropout=settings.dropout,
+        private=plan,
+        rounds_on_average=settings.rounding == "mean",
+        most_shown=1.0 if settings.most_shown is None else settings.most_shown,
+    )
+
+
+def factors_for(settings: SquaresSettings, people: int | None, n_items: int, most: int = MOST_DEFAULT_FACTORS) -> int:
+    """The length of vectors for so many people (None where that is not known yet) and a catalogue of this size."""
+    if settings.factors is not None:
+        return settings.factors
+    filled = n_items // _ITEMS_A_FACTOR
+    if people is not None:
+        filled = min(filled, people // _PEOPLE_A_FACTOR)
+    wanted = min(max(DEFAULT_FACTORS, n_items // _MANY_ITEMS_A_FACTOR), most)
+    return min(wanted, max(filled, _FEWEST_FACTORS), n_items)
+
+
+def shrinkage_for(settings: SquaresSettings) -> float:
+    """Lambda over the smallest singular value that is kept: as chosen, or as suits sums with or without noise."""
+    if settings.shrinkage is not None:
+        return settings.shrinkage
+    return PRIVATE_SHRINKAGE if settings.promises else DEFAULT_SHRINKAGE
+
+
+def squares_step(settings: SquaresSettings) -> Step:
+    """From the spectrum of the sums where all confidences are alike."""
+    if settings.promises:
+        return "private"
+    if settings.server == "adam":
+        return "adam"
+    alike = settings.alpha == 0 and settings.unobserved_weight == 1
+    return "spectral" if alike and settings.damping == 1 else "solve"
+
+
+def _weight(settings: SquaresSettings, chosen: float | None, usual: float) -> float:
+    if chosen is not None:
+        return chosen
+    return usual if squares_step(settings) == "spectral" else 0.0
+
+
+def cohorts_of(run_seed: int, participants: IntVector, cohorts: int, n_users: int) -> IntVector:
+    """Everybody's cohort, for life: as even as can be, in an order drawn from each person's own word."""
+    cohort = np.full(n_users, -1, dtype=np.int32)
+    if cohorts == 1:
+        cohort[participants] = 0
+        return cohort
+    with words_wrap_around():
+        drawn = words(np.uint32(run_seed), participants.astype(np.uint32), COHORT, np.uint32(0), np.uint32(0))[0]
+    order = np.lexsort((participants, drawn))
+    cohort[participants[order]] = np.arange(len(order)) * cohorts // len(order)
+    return cohort
+
+
+_NOT_BESIDE_NOISE = {
+    "cohorts": 1,
+    "rounds": None,
+    "alpha": 0.0,
+    "unobserved_weight": 1.0,
+    "regulariser": None,
+    "activity": None,
+    "popularity": None,
+    "damping": 1.0,
+    "server": "solve",
+    "clip": None,
+}
+"""Settings of other ways to learn, and what they are where they say nothing."""
+
+
+def _refuse_beside_noise(settings: SquaresSettings) -> None:
+    """Refuse what a promise cannot be kept with, or what its recipe has chosen already."""
+    if settings.sigma is not None:
+        within("sigma", settings.sigma, 0, math.inf)
+        if settings.epsilon is not None and settings.sharing != "deniable":
+            raise SettingError("epsilon and sigma say the same thing in two ways; give one of them.")
+    else:
+        positive("epsilon", settings.epsilon or 0.0)
+    for name, usual in _NOT_BESIDE_NOISE.items():
+        if getattr(settings, name) != usual:
+            raise SettingError(
+                f"{name} is {getattr(settings, name)!r}, but sums with noise have a recipe of their own, in which "
+                f"everybody sends each message in the same round; leave {name} out, or epsilon and sigma."
+            )
+    if settings.messages < 2:
+        raise SettingError(
+            "messages is 1, but sums with noise need 2 or more: the first message says what is popular, the others "
+            "what people's items have in common."
+        )
+    if settings.factors is not None and settings.factors < 2:
+        raise SettingError("factors is 1, but sums with noise need 2 or more: one of them is popularity.")
+
+
+def _refuse_impossible(settings: SquaresSettings, able: int, n_items: int) -> None:
+    if not able:
+        raise SettingError(
+            "Nobody can take part: everyone has paused, allows no message or has nothing to take part with. More "
+            "history, or policies that share more, are needed."
+        )
+    if settings.factors is not None and settings.factors > n_items:
+        raise SettingError(
+            f"factors is {settings.factors}, but there are only {n_items:,} items; ask for at most as many factors."
+        )
+    if settings.cohorts > able:
+        raise SettingError(
+            f"cohorts is {settings.cohorts:,}, but only {able:,} people can take part; ask for at most as many cohorts."
+        )

@@ -1,0 +1,380 @@
+"""A federation of few messages, in memory: the shared model, how many messages everybody has sent, and how far it is.
+
+What an engine works on. `item_vectors`, `regulariser`, `sketch`, `mean` and `square` are the server's (see
+protocol/squares/aggregation.py); profiles and `spent` are the devices'. A device keeps no vector between rounds: it is
+solved anew from the history whenever it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, IntVector, LongVector, RealMatrix, RealVector
+from federank._numerics.compiling import at_once
+from federank._numerics.rows import padded_width
+from federank.data.interactions import Profiles
+from federank.methods.frugal.kernels import Sums, Told, add_up, new_room, solve_people, sum_messages
+from federank.methods.frugal.method import choose_cohort, published, who_answers
+from federank.methods.frugal.objective import gram_rows, refuse_singular
+from federank.methods.frugal.private import Directions, directions_of, new_scratch, sum_private
+from federank.methods.frugal.server_steps import SummedMessages
+from federank.methods.frugal.server_update import SquaresShared, first_shared, fold, private_columns, published_sum
+from federank.methods.frugal.settings import SquaresRecipe, SquaresSettings
+from federank.privacy.population import outward_profiles
+from federank.secagg.ring import C_INT, in_ring
+from federank.simulation.federated import EngineName, Open, Tables
+
+
+@dataclass(eq=False)
+class SquaresFederation:
+    """Server and devices of a simulation between two rounds."""
+
+    recipe: SquaresRecipe
+    profiles: Profiles  # whole histories
+    item_vectors: FloatMatrix
+    regulariser: RealVector  # one number
+    sketch: RealMatrix
+    mean: FloatMatrix
+    square: FloatMatrix
+    weights: FloatVector
+    counts: RealVector
+    heard: RealVector  # one number: how many messages the sketch stands for
+    spent: IntVector  # messages that each device has sent
+    round_number: int = 0
+
+    @classmethod
+    def established(cls, settings: SquaresSettings, recipe: SquaresRecipe, profiles: Profiles) -> SquaresFederation:
+        """A federation before its first round."""
+        first = first_shared(recipe, settings.initial_scale)
+        spent = np.zeros(len(profiles.starts) - 1, dtype=np.int32)
+        pull, heard = np.array([first.regulariser]), np.array([first.heard])
+        server = first.vectors, pull, first.sketch, first.mean, first.square, first.weights, first.counts, heard
+        return cls(recipe, profiles, *server, spent)
+
+    @cached_property
+    def outward(self) -> Profiles:
+        """What everybody takes part with."""
+        return outward_profiles(self.recipe.outward, self.profiles)
+
+    @property
+    def shared(self) -> SquaresShared:
+        """What the server holds, as the protocol speaks of it."""
+        return SquaresShared(
+            self.item_vectors,
+            float(self.regulariser[0]),
+            self.sketch,
+            self.mean,
+            self.square,
+            self.weights,
+            self.counts,
+            float(self.heard[0]),
+            self.round_number,
+        )
+
+    def take(self, shared: SquaresShared) -> None:
+        """Keep what the server holds now."""
+        self.item_vectors, self.sketch = shared.vectors, shared.sketch
+        self.mean, self.square = shared.mean, shared.square
+        self.weights, self.counts = shared.weights, shared.counts
+        self.regulariser, self.heard = np.array([shared.regulariser]), np.array([shared.heard])
+        self.round_number = shared.round_number
+
+    @property
+    def rounds_per_epoch(self) -> int:
+        """How many rounds it takes until everybody could send one message."""
+        return self.recipe.cohorts
+
+    @property
+    def steps_per_round(self) -> float:
+        """How many interactions a round learns from on average."""
+        return float(self.outward.sizes[self.recipe.participants].sum()) / self.recipe.cohorts
+
+    @property
+    def engines(self) -> Mapping[EngineName, Open]:
+        """The engines that can play its rounds."""
+        from federank.methods.frugal.reference import ENGINES  # made of functions on federations: looked up late
+
+        return ENGINES
+
+    def tables(self) -> Tables:
+        """The arrays that change while rounds are played."""
+        server = ("item_vectors", "regulariser", "sketch", "mean", "square", "weights", "counts", "heard")
+        return Tables({name: getattr(self, name) for name in server}, {"spent": self.spent})
+
+    def why_diverged(self) -> str:
+        """What is to blame if the item vectors are no longer finite numbers."""
+        if self.recipe.step == "adam":
+            return f"learning_rate {self.recipe.learning_rate:g} is too large for this data; try a smaller one."
+        if self.recipe.step == "solve":
+            return "damping is too large for this alpha, or the regulariser too small; try another."
+        return "initial_scale or clip is too small for 32-bit numbers; leave it out."
+
+
+# Rounds whose sums carry noise: everybody's messages of whole numbers, added up in the ring on several threads.
+
+
+_PEOPLE_AT_A_TIME = 2**15
+_LEAST = 1e-20
+
+
+def sum_with_noise(federation: SquaresFederation, people: IntVector, threads: int = 1) -> SummedMessages:
+    """What two servers publish of these people's messages in the federation's next round."""
+    total = sum_in_ring(federation, people, threads)
+    return published_sum(federation.recipe, federation.round_number, total, len(people))
+
+
+def sum_in_ring(federation: SquaresFederation, people: IntVector, threads: int = 1) -> NDArray[np.uint32]:
+    """The sum of these people's messages in the federation's next round, before any noise."""
+    recipe, number, outward = federation.recipe, federation.round_number, federation.outward
+    known = directions_of(published(recipe, federation.item_vectors), federation.weights)
+    columns = private_columns(recipe, number)
+    if recipe.rounds_on_average:
+        mean = np.zeros((recipe.n_items, columns))
+        for start in range(0, len(people), _PEOPLE_AT_A_TIME):
+            some = _histories(outward, people[start : start + _PEOPLE_AT_A_TIME], recipe.n_items)
+            mean += _popularity(some) if number == 0 else _in_common(known, some)
+        return in_ring(np.rint(C_INT * mean.ravel()).astype(np.int64))
+    totals = np.zeros((threads, recipe.n_items * columns), dtype=np.uint32)
+
+    def work(worker: int) -> None:
+        room = new_scratch(recipe.n_items, columns)
+        some = people[worker::threads]
+        sum_private(known, outward.starts, outward.items, some, recipe.seed, number, totals[worker], room)
+
+    at_once(work, threads)
+    summed: NDArray[np.uint32] = totals.sum(axis=0, dtype=np.uint32)
+    return summed
+
+
+def _histories(profiles: Profiles, people: IntVector, n_items: int) -> sparse.csr_matrix:
+    """People x items: 1 where somebody has an item."""
+    sizes = profiles.sizes[people]
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    places = np.repeat(profiles.starts[people] - starts[:-1], sizes) + np.arange(starts[-1])
+    return sparse.csr_matrix((np.ones(len(places)), profiles.items[places], starts), shape=(len(people), n_items))
+
+
+def _popularity(histories: sparse.csr_matrix) -> RealMatrix:
+    """The sum of p / sqrt(n)."""
+    sizes = np.maximum(np.diff(histories.indptr), 1)
+    summed: RealMatrix = np.asarray(histories.T @ (1 / np.sqrt(sizes)))[:, None]
+    return summed
+
+
+def _in_common(known: Directions, histories: sparse.csr_matrix) -> RealMatrix:
+    """Sum of c x' / (|c| |x|) with c = D p - (q . D p) q and x = V'c (private/message.py), with no matrix of c."""
+    own = histories @ sparse.diags(known.scales)  # D p, a row for each person
+    popular = own @ known.popular
+    lengths = own.power(2).sum(axis=1).A1 - popular**2 * (2 - known.popular @ known.popular)
+    pointed = own @ known.wanted - np.outer(popular, known.wanted.T @ known.popular)
+    reach = (pointed**2).sum(axis=1)
+    speaks = (lengths > _LEAST) & (reach > _LEAST)
+    pointed *= np.where(speaks, 1 / np.sqrt(np.where(speaks, lengths * reach, 1.0)), 0.0)[:, None]
+    summed: RealMatrix = own.T @ pointed - np.outer(known.popular, popular @ pointed)
+    return summed
+
+
+# The compiled engine of few messages: districts of people are summed side by side, then the server's step is taken.
+
+
+_MOST_DISTRICTS = 16
+_PEOPLE_PER_DISTRICT = 64
+_MOST_SUM_BYTES = 2**29
+
+
+class Districts(NamedTuple):
+    """Sums of each district, and where districts begin by user number."""
+
+    starts: LongVector
+    own: FloatMatrix  # districts x items x padded factors
+    squares: RealMatrix  # districts x factors x factors
+    messages: LongVector  # districts x 1
+
+
+def district_starts(recipe: SquaresRecipe, n_users: int) -> LongVector:
+    """Where each district begins, by user number, and where the last one ends."""
+    able = len(recipe.participants)
+    fitting = _MOST_SUM_BYTES // (4 * recipe.n_items * padded_width(recipe.factors + 1))
+    count = max(1, min(_MOST_DISTRICTS, able // _PEOPLE_PER_DISTRICT, fitting))
+    starts = np.empty(count + 1, dtype=np.int64)
+    starts[:-1] = recipe.participants[np.arange(count) * able // count]
+    starts[0], starts[-1] = 0, n_users
+    return starts
+
+
+def told_to_devices(
+    recipe: SquaresRecipe,
+    vectors: FloatMatrix,
+    weights: FloatVector,
+    regulariser: float,
+    threads: int = 1,
+) -> Told:
+    """What every device of a round works out alike, once for all of them."""
+    width = padded_width(recipe.factors + 1)
+    padded = np.zeros((len(vectors), width), dtype=np.float32)
+    padded[:, : recipe.factors] = vectors
+    gram = _gram(vectors, weights, threads)
+    unweighted = np.ones(len(vectors), dtype=np.float32)
+    plain_gram = _gram(vectors, unweighted, threads) if recipe.clip > 0 else gram
+    sides = float(recipe.objective.unobserved) * gram + regulariser * np.eye(recipe.factors)
+    alike = recipe.objective.liked == recipe.objective.unobserved
+    refuse_singular(sides)
+    inverse = np.linalg.inv(sides).astype(np.float64) if alike else sides
+    return Told(
+        recipe.objective,
+        padded,
+        weights,
+        gram,
+        plain_gram,
+        regulariser,
+        inverse,
+        recipe.activity,
+        recipe.clip,
+    )
+
+
+def _gram(vectors: FloatMatrix, weights: FloatVector, threads: int) -> RealMatrix:
+    """Y'DY, each thread some of its rows."""
+    rows, factors = np.ascontiguousarray(vectors), vectors.shape[1]
+    products = np.zeros((factors, factors))
+
+    def work(worker: int) -> None:
+        gram_rows(rows, weights, worker * factors // threads, (worker + 1) * factors // threads, products)
+
+    at_once(work, threads)
+    return products
+
+
+Watch = Callable[[IntVector, SummedMessages], None]
+"""Sees a round before it is folded: who has answered, and the sums of their messages."""
+
+Fill = Callable[[SquaresFederation, Told, IntVector, Districts], None]
+"""Sums the messages of some people (ascending) into the room of their districts."""
+
+
+def play(federation: SquaresFederation, rounds: int, threads: int = 1, watch: Watch | None = None) -> None:
+    """Play this many rounds of a federation on this many threads; the result does not depend on how many."""
+
+    def fill(played: SquaresFederation, told: Told, people: IntVector, room: Districts) -> None:
+        sum_districts(played.recipe, played.outward, told, people, room, threads)
+
+    play_with(federation, rounds, fill, threads, watch)
+
+
+def play_with(
+    federation: SquaresFederation, rounds: int, fill: Fill, threads: int = 1, watch: Watch | None = None
+) -> None:
+    """Play this many rounds, the districts' sums coming from wherever the devices are."""
+    room = None if federation.recipe.private is not None else _room(federation)
+    for _ in range(rounds):
+        _play_round(federation, room, fill, threads, watch)
+    if not rounds and room is not None:  # whatever needs compiling is compiled now
+        _sum_round(federation, room, np.zeros(0, dtype=np.int32), fill, 1)
+
+
+def home_vectors(federation: SquaresFederation, threads: int = 1) -> FloatMatrix:
+    """Everybody's vector at home: solved from the whole history and the model as published."""
+    recipe = federation.recipe
+    vectors = published(recipe, federation.item_vectors)
+    model = vectors, federation.weights, float(federation.regulariser[0])
+    return vectors_at_home(recipe, *model, federation.profiles, threads)
+
+
+def vectors_at_home(
+    recipe: SquaresRecipe,
+    item_vectors: FloatMatrix,
+    weights: FloatVector,
+    regulariser: float,
+    profiles: Profiles,
+    threads: int = 1,
+) -> FloatMatrix:
+    """The vectors that explain these profiles best, with the item vectors as they are."""
+    told = told_to_devices(recipe, item_vectors, weights, regulariser, threads)
+    n_users, width = len(profiles.starts) - 1, told.vectors.shape[1]
+    found = np.zeros((n_users, recipe.factors), dtype=np.float32)
+
+    def work(worker: int) -> None:
+        first, last = worker * n_users // threads, (worker + 1) * n_users // threads
+        room = new_room(recipe.factors, width)
+        solve_people(told, profiles.starts, profiles.items, first, last, found, room, (0,) * width)
+
+    at_once(work, threads)
+    return found
+
+
+def _room(federation: SquaresFederation) -> Districts:
+    return room_for(federation.recipe, district_starts(federation.recipe, len(federation.spent)))
+
+
+def room_for(recipe: SquaresRecipe, starts: LongVector) -> Districts:
+    """Room for the sums of these districts."""
+    count, width = len(starts) - 1, padded_width(recipe.factors + 1)
+    return Districts(
+        starts,
+        np.empty((count, recipe.n_items, width), dtype=np.float32),
+        np.empty((count, recipe.factors + 1, recipe.factors + 1)),
+        np.empty((count, 1), dtype=np.int64),
+    )
+
+
+def _play_round(
+    federation: SquaresFederation, room: Districts | None, fill: Fill, threads: int, watch: Watch | None
+) -> None:
+    recipe, number = federation.recipe, federation.round_number
+    asked = choose_cohort(recipe, number, federation.spent)
+    answering = who_answers(recipe, number, asked)
+    if room is None:
+        sums = sum_with_noise(federation, answering, threads)
+    else:
+        sums = _sum_round(federation, room, answering, fill, threads)
+    if watch is not None:
+        watch(answering, sums)
+    federation.spent[asked] += 1
+    shared = federation.shared
+    fold(recipe, shared, sums, threads)
+    federation.take(shared)
+
+
+def _sum_round(
+    federation: SquaresFederation, room: Districts, people: IntVector, fill: Fill, threads: int
+) -> SummedMessages:
+    """The sums of these people's messages: district by district, then items on threads."""
+    recipe = federation.recipe
+    model = published(recipe, federation.item_vectors), federation.weights, float(federation.regulariser[0])
+    told = told_to_devices(recipe, *model, threads)
+    fill(federation, told, people, room)
+    squares = room.squares.sum(axis=0)
+    summed = np.empty((recipe.n_items, recipe.factors + 1))
+
+    def add_items(worker: int) -> None:
+        first, last = worker * recipe.n_items // threads, (worker + 1) * recipe.n_items // threads
+        add_up(room.own, told.vectors, squares, float(recipe.objective.unobserved), first, last, summed)
+
+    at_once(add_items, threads)
+    return SummedMessages(summed, squares, int(room.messages.sum()))
+
+
+def sum_districts(
+    recipe: SquaresRecipe, profiles: Profiles, told: Told, people: IntVector, room: Districts, threads: int = 1
+) -> None:
+    """Sum the messages of these people, ascending, into their districts' room, on so many threads."""
+    width, count = (0,) * told.vectors.shape[1], len(room.starts) - 1
+    bounds = np.searchsorted(people, room.starts)
+
+    def work(worker: int) -> None:
+        scratch = new_room(recipe.factors, len(width))
+        for district in range(worker, count, threads):
+            total = Sums(room.own[district], room.squares[district], room.messages[district])
+            for empty in total:
+                empty[:] = 0
+            theirs = people[bounds[district] : bounds[district + 1]]
+            sum_messages(told, profiles.starts, profiles.items, theirs, total, scratch, width)
+
+    at_once(work, min(threads, count))

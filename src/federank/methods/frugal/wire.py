@@ -1,0 +1,163 @@
+"""The messages of squares as bytes, and how many bytes that is.
+
+Both are safetensors, written and read by the one wire format (protocol/wire.py). An Update is three arrays. A Broadcast
+tells its rows as `codes` and `scales`, or as `vectors` where they travel as they are; `items` are left out where all
+rows are told, because their numbers are then no news, and `weights` where every item weighs 1. What was read from a
+stranger has been checked.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, RealMatrix
+from federank.errors import BadMessage
+from federank.federation.wire import Array, check_items, check_values, decode_parts, encode_parts
+from federank.methods.frugal.method import LEVELS, SquaresBroadcast, SquaresUpdate, check_squares_update, restored
+from federank.methods.frugal.objective import solve_person
+from federank.methods.frugal.settings import SquaresRecipe
+
+_UPDATE, _BROADCAST = "an Update", "a Broadcast"
+_UPDATE_PARTS = ("strengths", "vector", "scale")
+
+
+def encode_squares_update(update: SquaresUpdate) -> bytes:
+    """The bytes of an Update."""
+    if not isinstance(update, SquaresUpdate):
+        raise TypeError(f"only an Update may leave a device, not a {type(update).__name__}")
+    return encode_parts(
+        {"strengths": update.strengths, "vector": update.vector, "scale": np.array([update.scale], dtype=np.float32)}
+    )
+
+
+def decode_squares_update(content: bytes, factors: int, n_items: int) -> SquaresUpdate:
+    """An Update from the wire, once it is sure to be one."""
+    arrays, _ = decode_parts(content, _UPDATE, _UPDATE_PARTS)
+    check_values(_UPDATE, "scale", arrays["scale"], (1,))
+    update = SquaresUpdate(arrays["strengths"], arrays["vector"], np.float32(arrays["scale"][0]))
+    check_squares_update(update, factors, n_items)
+    return update
+
+
+def encode_squares_broadcast(broadcast: SquaresBroadcast, n_items: int) -> bytes:
+    """The bytes of a Broadcast to devices that know of `n_items`."""
+    if not isinstance(broadcast, SquaresBroadcast):
+        raise TypeError(f"only a Broadcast may be told to devices, not a {type(broadcast).__name__}")
+    arrays: dict[str, Array] = {"regulariser": np.array([broadcast.regulariser])}
+    if len(broadcast.items) < n_items:
+        arrays["items"] = broadcast.items
+    if np.any(broadcast.weights != 1):
+        arrays["weights"] = broadcast.weights
+    if broadcast.codes.shape[1]:
+        arrays |= {"codes": broadcast.codes, "scales": broadcast.scales}
+    else:
+        arrays["vectors"] = broadcast.vectors
+    return encode_parts(arrays, {"round": broadcast.round_number, "version": broadcast.version})
+
+
+def decode_squares_broadcast(content: bytes, factors: int, n_items: int) -> SquaresBroadcast:
+    """A Broadcast from the wire, once it is sure to be one."""
+    optional = ("items", "weights", "codes", "scales", "vectors")
+    arrays, numbers = decode_parts(content, _BROADCAST, ("regulariser",), ("round", "version"), optional)
+    items = arrays.get("items", np.arange(n_items, dtype=np.int32))
+    check_items(_BROADCAST, items, n_items)
+    weights = arrays.get("weights", np.ones(len(items), dtype=np.float32))
+    check_values(_BROADCAST, "weights", weights, (len(items),))
+    if np.any(weights < 0):
+        raise BadMessage("The weights of a Broadcast must not be negative.")
+    as_codes = {"codes", "scales"} <= set(arrays)
+    if as_codes == ("vectors" in arrays) or ("codes" in arrays) != ("scales" in arrays):
+        raise BadMessage("A Broadcast tells its rows either as codes and scales or as vectors, and as one of the two.")
+    if as_codes:
+        codes, scales, vectors = arrays["codes"], arrays["scales"], np.zeros((0, factors), dtype=np.float32)
+        _check_codes(codes, (len(items), factors))
+        check_values(_BROADCAST, "scales", scales, (len(items),))
+        if np.any(scales < 0):
+            raise BadMessage("The scales of a Broadcast must not be negative.")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(restored(codes, scales)).all():
+                raise BadMessage("A Broadcast's codes and scales make values that are not finite numbers.")
+    else:
+        codes, scales = np.zeros((len(items), 0), dtype=np.int8), np.zeros(0, dtype=np.float32)
+        vectors = arrays["vectors"]
+        check_values(_BROADCAST, "vectors", vectors, (len(items), factors))
+    pull = _regulariser(arrays["regulariser"])
+    return SquaresBroadcast(numbers["round"], numbers["version"], pull, items, weights, codes, scales, vectors)
+
+
+def _check_codes(codes: Array, shape: tuple[int, ...]) -> None:
+    if codes.dtype != np.int8 or codes.shape != shape:
+        raise BadMessage(
+            f"The codes of a Broadcast must be 8-bit integers of shape {shape}; found {codes.dtype} of {codes.shape}."
+        )
+    if np.any(codes < -LEVELS):
+        raise BadMessage(f"The codes of a Broadcast go from -{LEVELS} to {LEVELS}; found {int(codes.min())}.")
+
+
+def _regulariser(told: Array) -> float:
+    if told.dtype != np.float64 or told.shape != (1,) or not (np.isfinite(told[0]) and told[0] >= 0):
+        raise BadMessage("The regulariser of a Broadcast must be one 64-bit float, finite and not negative.")
+    return float(told[0])
+
+
+@cache
+def squares_update_bytes(n_items: int, factors: int) -> int:
+    """How many bytes an Update of this many items takes on the wire."""
+    blank = np.zeros(n_items, dtype=np.float32), np.zeros(factors, dtype=np.float32)
+    return len(encode_squares_update(SquaresUpdate(*blank, np.float32(1))))
+
+
+@cache
+def squares_broadcast_bytes(rows: int, factors: int, *, whole: bool, as_codes: bool, weighted: bool) -> int:
+    """How many bytes a Broadcast of this many rows takes on the wire; `whole`: they are all there are."""
+    codes = np.zeros((rows, factors if as_codes else 0), dtype=np.int8)
+    scales = np.zeros(rows if as_codes else 0, dtype=np.float32)
+    vectors = np.zeros((0 if as_codes else rows, factors), dtype=np.float32)
+    weights = np.full(rows, 0.5 if weighted else 1.0, dtype=np.float32)
+    blank = SquaresBroadcast(0, 0, 0.0, np.zeros(rows, dtype=np.int32), weights, codes, scales, vectors)
+    return len(encode_squares_broadcast(blank, rows if whole else rows + 1))
+
+
+@cache
+def dense_bytes(n_items: int, factors: int) -> int:
+    """How many bytes an Update takes that is written out, as it must be where only sums are read."""
+    columns = factors + 1
+    pulls, squares = np.zeros((n_items, columns), dtype=np.float32), np.zeros((columns, columns), dtype=np.float32)
+    return len(encode_parts({"pulls": pulls, "squares": squares}))
+
+
+# What the equations of few messages can give: a message that they cannot is a lie, and is refused where it is readable.
+
+
+SLACK = 0.01
+"""Strengths of 32-bit floats, and a vector that a browser has solved for in its own order."""
+
+
+def why_implausible_squares(
+    recipe: SquaresRecipe,
+    update: SquaresUpdate,
+    vectors: FloatMatrix,
+    weights: FloatVector,
+    gram: RealMatrix,
+    regulariser: float,
+) -> str | None:
+    """Why no device can have sent this message, in a sentence; `vectors` as published, `gram` is their Y'DY."""
+    scores = vectors @ update.vector
+    liked, unobserved = float(recipe.objective.liked), float(recipe.objective.unobserved)
+    own = update.strengths + unobserved * scores
+    if_liked = liked * (1 - scores) + unobserved * scores
+    slack = SLACK * (1 + np.abs(scores))
+    has = np.abs(own - if_liked) < np.abs(own)
+    if not np.all(np.where(has, np.abs(own - if_liked), np.abs(own)) <= slack):
+        return "The strengths of a message must be those of some history; these are of none."
+    profile = np.flatnonzero(has).astype(np.int32)
+    if not len(profile):
+        return "A message must be that of a history; this one has no item."
+    if float(update.scale) > len(profile) ** -recipe.activity * (1 + SLACK):
+        return f"A message of {len(profile)} items counts less; its scale is {float(update.scale):g}."
+    solved = solve_person(recipe.objective, regulariser, vectors, weights, gram, profile)
+    if np.linalg.norm(solved - update.vector) > SLACK * (1 + np.linalg.norm(solved)):
+        return "The vector of a message must be the one that its history gives; this one is not."
+    return None

@@ -1,0 +1,230 @@
+"""A trained model as a folder, safe to open from a stranger.
+
+    model.json           kind, settings, data fingerprint, versions, and a digest of every other file
+    model.safetensors    what a server may hold: item factors, biases
+    devices.safetensors  what only devices hold: the users' own factors
+    training/            what was learnt from (Parquet): it belongs to the devices too
+    split/               the parts of the split, where one was given: evaluation needs nothing else
+
+No file can carry code. A folder is written under a temporary name and renamed, so it is whole or not there.
+Reading checks that every file is there, unchanged and finite, and that its shapes fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from dataclasses import asdict, fields, replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from federank.data.parquet import read_interactions, read_split, write_interactions, write_split
+from federank.data.splits import Split
+from federank.errors import ModelError
+from federank.files import PRIVATE_FOLDER, folder_in_place
+from federank.methods.registry import recommender_class
+
+if TYPE_CHECKING:
+    from federank.methods.recommender import Arrays, Recommender
+
+
+FORMAT = "federank-model"
+FORMAT_VERSION = 1
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """What a model was learnt with. To find a package's version takes a while, and it stays while a process runs."""
+    return {package: version(package) for package in ("federank", "numpy", "numba")}
+
+
+def save_model(model: Recommender, folder: Path, split: Split | None = None, *, replaces: bool = True) -> None:
+    """Write a fitted model to a folder; an older model of the same name gives way once the new one is whole.
+
+    With `replaces=False` a model that is there already, or appears meanwhile, stays and the new one is refused.
+    """
+    folder = folder.absolute()
+    if split is not None and split.train.compact().fingerprint != model.training.fingerprint:
+        raise ModelError(
+            "The split's training part is not what this model has learnt from; save it with its own split."
+        )
+    refuse_place(folder)
+    if folder.exists() and not is_model(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise ModelError(f"{folder} exists and is not a model; choose another folder, or remove it first.")
+    try:
+        with folder_in_place(folder, mode=PRIVATE_FOLDER) as draft:
+            _write(model, draft, split)
+            if folder.exists() and not replaces:
+                raise ModelError(f"{folder} holds a model already, and it was left as it is; choose another folder.")
+    except OSError as reason:
+        raise ModelError(f"The model could not be written to {folder} ({reason.strerror}).") from reason
+
+
+def refuse_place(folder: Path) -> None:
+    """Say at once that nothing can be written to a folder, before anything long is done for it."""
+    folder = folder.absolute()
+    if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise ModelError(f"{folder} is the folder you are in, or around it; name another, such as {folder / 'model'}.")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent):
+            pass
+    except OSError as reason:
+        raise ModelError(f"Nothing can be written to {folder} ({reason.strerror}); choose another folder.") from reason
+
+
+def load_model(folder: str | Path) -> Recommender:
+    """Read a model that `save` wrote, refusing one that is incomplete, foreign or changed since."""
+    folder = Path(folder)
+    document = read_description(folder)
+    _check_digests(folder, document)
+    kind = recommender_class(str(document["kind"]))
+    try:
+        model = kind(**_settings(kind, document["settings"], folder))
+    except (TypeError, ValueError) as reason:
+        raise ModelError(f"{folder / 'model.json'} has a setting of the wrong kind ({reason}).") from reason
+    model.training = replace(
+        read_interactions(folder / "training"),
+        name=str(document["data"].get("name", "interactions")),
+        repeats_left_out=int(document["data"].get("repeats_left_out", 0)),
+    )
+    model.report = document["report"]
+    model._restore(_arrays(folder / "model.safetensors"), _arrays(folder / "devices.safetensors"))
+    return model
+
+
+def load_split(folder: str | Path) -> Split:
+    """The split that was stored with a model."""
+    folder = Path(folder)
+    if "split/split.json" not in read_description(folder)["files"]:
+        raise ModelError(f"{folder} holds a model without its split; save it with one, or evaluate it from Python.")
+    return read_split(folder / "split")
+
+
+def is_model(folder: Path) -> bool:
+    """Whether this folder claims to be a model of ours."""
+    try:
+        return bool(read_description(folder)["format"] == FORMAT)
+    except ModelError:
+        return False
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """The content of model.json, once it is clear that it is ours."""
+    path = folder / "model.json"
+    if not path.is_file():
+        raise ModelError(f"{folder} is not a model: it has no model.json. Train one with `federank train`.")
+    try:
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as reason:
+        raise ModelError(f"{path} cannot be read ({reason}); it was changed or damaged.") from reason
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelError(f"{path} does not describe a model of FedeRank; nothing was loaded.")
+    if document.get("format_version") != FORMAT_VERSION:
+        raise ModelError(
+            f"{path} is of format {document.get('format_version')}, and this version reads format {FORMAT_VERSION}; "
+            "train the model anew, or use the version that wrote it."
+        )
+    if document.get("digest") != digest_of_description(document):
+        raise ModelError(f"{path} is not the file that was saved: its digest differs. It was changed or damaged.")
+    missing = {"kind", "settings", "data", "files", "report"} - document.keys()
+    if missing:
+        raise ModelError(f"{path} lacks {', '.join(sorted(missing))}; it was changed or damaged.")
+    wrong = [name for name in ("settings", "data", "files", "report") if not isinstance(document[name], dict)]
+    if wrong:
+        raise ModelError(f"{path} has something else than names and values in {wrong[0]!r}; it was changed or damaged.")
+    return document
+
+
+def digest_of_description(document: dict[str, Any]) -> str:
+    """A digest of model.json's content, but for the digest itself."""
+    content = {name: value for name, value in document.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _write(model: Recommender, folder: Path, split: Split | None) -> None:
+    save_file(_saveable(model._shared_arrays()), folder / "model.safetensors")
+    save_file(_saveable(model._private_arrays()), folder / "devices.safetensors")
+    (folder / "training").mkdir()
+    write_interactions(model.training, folder / "training")
+    if split is not None:
+        (folder / "split").mkdir()
+        write_split(split, folder / "split")
+    document = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "kind": model.name,
+        "settings": asdict(model.settings),
+        "data": {
+            "name": model.training.name,
+            "fingerprint": model.training.fingerprint,
+            "users": model.training.n_users,
+            "items": model.training.n_items,
+            "interactions": len(model.training),
+            "repeats_left_out": model.training.repeats_left_out,
+        },
+        "report": model.report,
+        "versions": dict(_versions()),
+        "files": {path.relative_to(folder).as_posix(): _digest(path) for path in _files(folder)},
+    }
+    document = json.loads(json.dumps(document, default=_plain))
+    document["digest"] = digest_of_description(document)
+    (folder / "model.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def _check_digests(folder: Path, document: dict[str, Any]) -> None:
+    for name, digest in document["files"].items():
+        path = folder / name
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise ModelError(f"{folder / 'model.json'} names a file outside its folder ({name}); nothing was loaded.")
+        if not path.is_file():
+            raise ModelError(f"{path} is missing; the model is not whole. Copy the whole folder, or train it anew.")
+        if _digest(path) != digest:
+            raise ModelError(f"{path} is not the file that was saved: its digest differs. It was changed or damaged.")
+
+
+def _settings(kind: type[Recommender], stored: Any, folder: Path) -> dict[str, Any]:
+    known = {field.name for field in fields(kind.settings_type)}
+    unknown = set(stored) - known
+    if unknown:
+        raise ModelError(
+            f"{folder / 'model.json'} has settings that {kind.name} does not know: {', '.join(sorted(unknown))}."
+        )
+    return dict(stored)
+
+
+def _arrays(path: Path) -> Arrays:
+    try:
+        arrays: Arrays = load_file(path)
+    except (SafetensorError, OSError) as reason:
+        raise ModelError(f"{path} cannot be read ({reason}); it was changed or damaged.") from reason
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelError(f"{path} has values in {name!r} that are not finite numbers; it cannot be used.")
+    return arrays
+
+
+def _saveable(arrays: Arrays) -> Arrays:
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"model.json cannot hold a {type(value).__name__}")

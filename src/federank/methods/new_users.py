@@ -1,0 +1,141 @@
+"""A new user: a vector from their own history and the shared model as it is (fold-in).
+
+Each method has one fold-in, which its clients use too. Methods of pairs take 1,000 steps from zero; those of squares
+and ratings solve for the vector; to neighbours, EASE and Mult-VAE the history itself is the vector; a custom federated
+method computes at home. A fold-in needs the public item factors and the user's history, sends nothing, and leaves the
+shared model alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeGuard, runtime_checkable
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, Ids, IntVector
+from federank._numerics.topn import top_n
+from federank.checks import several, whole
+from federank.data.interactions import Interactions, Profiles
+from federank.errors import SettingError
+from federank.methods.fedrec.recommender import RatingFactors
+from federank.methods.fpl.factors import PairwiseFactors
+from federank.methods.recommendations import Recommendations, Recommended, match_ids
+
+
+@runtime_checkable
+class TakesNewcomers(Protocol):
+    """A method that can give somebody new a vector, and score the catalogue with one."""
+
+    training: Interactions
+
+    @property
+    def item_ids(self) -> Ids:
+        """The original ids of the catalogue."""
+        ...
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Whether an item of score 0 is not recommended."""
+        ...
+
+    def enrolled(self, profile: IntVector) -> FloatVector:
+        """The vector of somebody with this history."""
+        ...
+
+    def scores_of(self, vector: FloatVector) -> FloatVector:
+        """The scores of the whole catalogue for somebody with this vector."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """Somebody with a vector and a history of their own, and a copy of the shared model."""
+
+    model: TakesNewcomers | RatingFactors
+    vector: FloatVector
+    profile: IntVector
+
+    def recommend(self, n: int = 10) -> list[Recommended]:
+        """The n best items that this person does not have yet."""
+        whole("n", n, 1)
+        seen = Profiles(np.array([0, len(self.profile)], dtype=np.int64), self.profile)
+        n = min(n, len(self.model.item_ids))
+        known = self.model.scores_of(self.vector)[None, :]
+        if self.model.zero_is_nothing:
+            known = np.where(known != 0, known, np.float32(-np.inf))
+        items, scores = top_n(known, np.zeros(1, dtype=np.int32), seen, n)
+        one = np.array([0])
+        return Recommendations(one, items, scores, self.model.item_ids, self.model.training.titles).of(0)
+
+    def score(self, items: Sequence[Any]) -> FloatVector:
+        """This person's scores of these items, by original ids."""
+        return self.model.scores_of(self.vector)[
+            np.array([self.model.training.item_index(item) for item in items], dtype=np.int32)
+        ]
+
+
+def can_enrol(model: Any) -> TypeGuard[TakesNewcomers]:
+    """Whether a model can take in somebody new."""
+    return isinstance(model, TakesNewcomers)
+
+
+def recommend_to_strangers(model: TakesNewcomers, data: Interactions, users: IntVector, n: int) -> Recommendations:
+    """The n best items for people of other data, each with the vector that a device would work out at home."""
+    there = match_ids(data.item_ids, model.item_ids).astype(np.int32)
+    starts, items = [0], []
+    for user in users:
+        known = there[data.profiles.of(int(user))]
+        items.append(np.sort(known[known >= 0]))
+        starts.append(starts[-1] + len(items[-1]))
+    profiles = Profiles(np.array(starts, dtype=np.int64), np.concatenate(items) if items else np.zeros(0, np.int32))
+    vectors = _home_vectors(model, profiles)
+    numbers, n = np.arange(len(users), dtype=np.int32), min(n, len(model.item_ids))
+    scores = np.stack([model.scores_of(vector) for vector in vectors]) if len(users) else np.zeros((0, n), np.float32)
+    best, their_scores = top_n(scores, numbers, profiles, n)
+    return Recommendations(data.user_ids[users], best, their_scores, model.item_ids, model.training.titles)
+
+
+def _home_vectors(model: TakesNewcomers, profiles: Profiles) -> FloatMatrix:
+    count = len(profiles.sizes)
+    if isinstance(model, PairwiseFactors):
+        return model.fold_in(profiles, np.arange(count, dtype=np.int32))
+    return np.stack([model.enrolled(profiles.of(user)) for user in range(count)])
+
+
+def enrol(model: TakesNewcomers, history: Sequence[Any] | Mapping[Any, float]) -> Person:
+    """Give a new person a vector from the items of their history, by the fold-in that a client uses; nothing is sent.
+
+    To a model of ratings the history is a dictionary of ratings by item, such as `{50: 4.5}`.
+    """
+    if isinstance(model, RatingFactors):
+        return _enrolled_with_ratings(model, history)
+    if not can_enrol(model):
+        raise SettingError(
+            f"A {type(model).__name__} cannot take in somebody new: it has nothing that follows a history. Federated "
+            "methods, bpr, ials, ease, userknn, itemknn, vae, pmf and svdpp can."
+        )
+    several("history", history, "a list of the ids of items")
+    data = model.training
+    profile = np.unique(np.array([data.item_index(item) for item in history], dtype=np.int32))
+    if not 0 < len(profile) < data.n_items:
+        raise SettingError(
+            f"The history has {len(profile):,} of the {data.n_items:,} items of the catalogue; at least one it has and "
+            "one it has not are needed to learn from."
+        )
+    return Person(model, model.enrolled(profile), profile)
+
+
+def _enrolled_with_ratings(model: RatingFactors, history: Any) -> Person:
+    """A person with ratings: the vector that predicts them best, in closed form."""
+    if not isinstance(history, Mapping) or not history:
+        raise SettingError("A model of ratings learns from ratings; give them by item, such as {50: 4.5}.")
+    numbers = np.array([model.training.item_index(item) for item in history], dtype=np.int32)
+    order = np.argsort(numbers)
+    ratings = np.array(list(history.values()), dtype=np.float32)[order]
+    low, high = model.settings.lowest, model.settings.highest
+    if not np.isfinite(ratings).all() or ratings.min() < low or ratings.max() > high:
+        raise SettingError(f"The ratings of the history must lie between {low:g} and {high:g}, as this model's do.")
+    profile: IntVector = numbers[order]
+    return Person(model, model.rated(profile, ratings), profile)

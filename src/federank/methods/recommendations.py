@@ -1,0 +1,268 @@
+"""Recommendations: for each person a short list of items, best first.
+
+What a recommender answers with and what evaluation reads. As files, lists travel between toolkits in three
+columns (`user item score`): see stored/recommendation_files.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from federank._numerics.arrays import FloatMatrix, Ids, IntMatrix, LongVector
+from federank.data.archives import read_text
+from federank.data.interactions import Interactions
+from federank.errors import BadFile, DataError
+from federank.files import write_whole
+
+
+class Recommended(NamedTuple):
+    """One item of one person's list."""
+
+    item: Any
+    score: float
+    title: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recommendations:
+    """The lists of many people."""
+
+    users: Ids
+    """Original ids, one per list."""
+    items: IntMatrix
+    """Numbers into `item_ids`, one row per user, best first; -1 where a list is shorter than asked for."""
+    scores: FloatMatrix
+    item_ids: Ids
+    """The original ids of the catalogue the items were chosen from."""
+    titles: Ids | None = None
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __repr__(self) -> str:
+        return f"<recommendations of up to {self.items.shape[1]} items for {len(self):,} users>"
+
+    def of(self, position: int) -> list[Recommended]:
+        """The list of the user in this position, with original ids."""
+        return [
+            Recommended(
+                self.item_ids[item].item() if hasattr(self.item_ids[item], "item") else str(self.item_ids[item]),
+                float(score),
+                "" if self.titles is None else str(self.titles[item]),
+            )
+            for item, score in zip(self.items[position], self.scores[position], strict=True)
+            if item >= 0
+        ]
+
+    def rows(self) -> Iterator[tuple[Any, Any, float]]:
+        """(user, item, score) over all lists, best first within each."""
+        for position, user in enumerate(self.users.tolist()):
+            for recommended in self.of(position):
+                yield user, recommended.item, recommended.score
+
+    def table(self) -> pl.DataFrame:
+        """The same rows as a table of three columns: user, item, score."""
+        held = self.items >= 0
+        users = np.repeat(np.arange(len(self)), held.sum(axis=1))
+        return pl.DataFrame(
+            {
+                "user": _series(self.users).gather(users),
+                "item": _series(self.item_ids).gather(self.items[held]),
+                "score": pl.Series(self.scores[held].astype(np.float32)),
+            }
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the three-column file, whole or not at all."""
+
+        write_recommendations(self, path)
+
+
+def match_ids(ids: Ids, known: Ids) -> LongVector:
+    """The position of each id in `known`, or -1; a whole number and text match if they are written the same."""
+    # Not with np.searchsorted: on text of more than 15 bytes it answers wrongly (NumPy 2.4).
+    names = pl.Enum(_series(known).cast(pl.String))
+    return _series(ids).cast(pl.String).cast(names, strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+def _series(ids: Ids) -> pl.Series:
+    return pl.Series(ids) if ids.dtype.kind == "i" else pl.Series(ids.tolist(), dtype=pl.String)
+
+
+# Lists in the three-column files that toolkits exchange: `user item score`, tabs between, no header.
+
+
+_NEEDED = "three columns separated by tabs (user, item, score) and no header are needed"
+
+
+def write_recommendations(recommendations: Recommendations, path: str | os.PathLike[str]) -> None:
+    """Write the three-column file, or what its name says it is, whole or not at all."""
+    table = recommendations.table()
+    kinds: dict[str, Callable[[IO[bytes]], object]] = {
+        ".parquet": table.write_parquet,
+        ".csv": table.write_csv,
+        ".json": lambda file: file.write(table.write_json().encode()),
+    }
+    if (kind := Path(path).suffix.lower()) in kinds:
+        write_whole(path, kinds[kind])
+        return
+    for column in ("user", "item"):
+        if table.schema[column] == pl.String and table[column].str.contains(r"[\t\r\n]").any():
+            raise BadFile(f"The id of one {column} holds a tab or a line end, which a file of three columns cannot.")
+    write_whole(path, lambda file: table.write_csv(file, separator="\t", include_header=False, quote_style="never"))
+
+
+def read_recommendations(path: str | os.PathLike[str], known: Interactions | None = None) -> Recommendations:
+    """Read a three-column file; with `known`, refuse users and items that these data do not have.
+
+    Ids are whole numbers where all ids of their column are written so, and text otherwise.
+    """
+    path = Path(path)
+    table = _table_by_name(path)
+    if table is None:
+        rows = _rows(path)
+        _refuse_repeats(rows, path)
+    else:
+        rows = _rows_of_frame(table, str(path))
+    if known is not None:
+        _refuse_unknown(rows, "user", known.user_ids, path)
+        _refuse_unknown(rows, "item", known.item_ids, path)
+    return _gathered(rows)
+
+
+def _table_by_name(path: Path) -> pl.DataFrame | None:
+    """The table in a file whose name says what it is; None for three columns of text."""
+    kind = path.suffix.lower()
+    if kind not in (".parquet", ".csv", ".json") or not path.is_file():
+        return None
+    try:
+        if kind == ".parquet":
+            return pl.read_parquet(path)
+        if kind == ".json":
+            return pl.read_json(path)
+        return pl.read_csv(path, schema_overrides={"user": pl.String, "item": pl.String})
+    except (pl.exceptions.PolarsError, OSError) as reason:
+        raise BadFile(f"{path} cannot be read as its name says ({str(reason).partition(chr(10))[0]}).") from reason
+
+
+def recommendations_of(frame: Any) -> Recommendations:
+    """The lists in a pandas or Polars frame with the columns user, item and score; without a score, in their order."""
+    return _gathered(_rows_of_frame(frame, "The frame"))
+
+
+def _rows_of_frame(frame: Any, label: str) -> pl.DataFrame:
+    """The rows of a frame (line, user and item as text, score), once they can be lists."""
+    names = [str(name) for name in frame.columns]
+    if not {"user", "item"} <= set(names):
+        raise DataError(f"{label} has the columns {', '.join(names)}; user and item are needed, and score if any.")
+    columns = {name: pl.Series(name, list(frame[name])) for name in ("user", "item", "score") if name in names}
+    empty = next((name for name, column in columns.items() if column.null_count()), None)
+    if empty is not None:
+        raise DataError(f"{label} has an empty {empty} in row {int(columns[empty].is_null().arg_true()[0]) + 1}.")
+    rows = pl.DataFrame(columns).with_columns(pl.col("user", "item").cast(pl.String)).with_row_index("line", offset=1)
+    if "score" not in columns:
+        rows = rows.with_columns(score=-pl.col("line").cast(pl.Float64))
+    if rows["score"].cast(pl.Float64, strict=False).is_null().any() or rows["score"].cast(pl.Float64).is_nan().any():
+        raise DataError(f"{label} has a score that is no number; leave such rows out.")
+    repeats = rows.filter(~pl.struct("user", "item").is_first_distinct())
+    if len(repeats):
+        raise DataError(
+            f"Row {repeats['line'][0]} of {label} recommends item {repeats['item'][0]} to user {repeats['user'][0]} "
+            "a second time; leave one row for each."
+        )
+    if not len(rows):
+        raise DataError(f"{label} has no rows; one for each recommended item is needed.")
+    return rows.select("line", "user", "item", pl.col("score").cast(pl.Float64))
+
+
+def _gathered(rows: pl.DataFrame) -> Recommendations:
+    """Rows (line, user, item, score) as lists: higher scores first, of equal ones the earlier line."""
+    rows = rows.with_columns(first=pl.col("line").min().over("user"))
+    rows = rows.sort("first", "score", "line", descending=[False, True, False])
+    users = rows["user"].unique(maintain_order=True)
+    catalogue = rows["item"].unique(maintain_order=True)
+    lists = rows["first"].rank("dense").to_numpy().astype(np.int64) - 1
+    positions = np.arange(len(rows)) - np.searchsorted(lists, lists)
+    items = np.full((len(users), positions.max() + 1), -1, dtype=np.int32)
+    scores = np.full(items.shape, -np.inf, dtype=np.float32)
+    items[lists, positions] = rows["item"].cast(pl.Enum(catalogue)).to_physical().to_numpy()
+    scores[lists, positions] = rows["score"].to_numpy()
+    return Recommendations(_ids(users), items, scores, _ids(catalogue))
+
+
+def numbered_lines(path: Path, needed: str) -> pl.DataFrame:
+    """The lines of a text file with their numbers from 1 (`line`, `text`), blank ones left out; none are refused."""
+    source = read_text(path).source
+    try:
+        lines = pl.read_lines(source, name="text", row_index_name="line", row_index_offset=1)
+    except pl.exceptions.ComputeError:
+        raise BadFile(f"{path} is not UTF-8 text; {needed}.") from None
+    lines = lines.with_columns(pl.col("text").str.strip_chars_end("\r")).filter(pl.col("text") != "")
+    if not len(lines):
+        raise BadFile(f"{path} has blank lines only; {needed}.")
+    return lines
+
+
+def _rows(path: Path) -> pl.DataFrame:
+    """The recommendations of a file, a row for each: its line, user and item (as text) and score."""
+    lines = numbered_lines(path, _NEEDED)
+    widths = lines.select("line", width=pl.col("text").str.count_matches("\t", literal=True) + 1)
+    uneven = widths.filter(pl.col("width") != 3)
+    if len(uneven):
+        line, width = uneven.row(0)
+        raise BadFile(f"Line {line} of {path} has {width} column{'s' * (width > 1)}; {_NEEDED}.")
+    fields = pl.col("text").str.split_exact("\t", 2).struct.rename_fields(["user", "item", "said"])
+    rows = lines.select("line", fields).unnest("text")
+    nameless = rows.filter((pl.col("user") == "") | (pl.col("item") == ""))
+    if len(nameless):
+        raise BadFile(f"Line {nameless['line'][0]} of {path} lacks its user or its item; {_NEEDED}.")
+    rows = rows.with_columns(score=pl.col("said").cast(pl.Float64, strict=False))
+    unfit = rows.filter(pl.col("score").is_null() | pl.col("score").is_nan())
+    if len(unfit):
+        hint = " If it is a header, remove it." if unfit["line"][0] == rows["line"][0] else ""
+        raise BadFile(
+            f"Line {unfit['line'][0]} of {path} has the score {unfit['said'][0]!r}, which is no number.{hint}"
+        )
+    return rows.drop("said")
+
+
+def _refuse_repeats(rows: pl.DataFrame, path: Path) -> None:
+    repeats = rows.filter(~pl.struct("user", "item").is_first_distinct())
+    if len(repeats):
+        line, user, item, _ = repeats.row(0)
+        raise BadFile(
+            f"Line {line} of {path} recommends item {item} to user {user} a second time; {len(repeats):,} lines repeat "
+            "an earlier one. Leave one line for each."
+        )
+
+
+def _refuse_unknown(rows: pl.DataFrame, kind: str, known: Ids, path: Path) -> None:
+    found = rows[kind].unique(maintain_order=True)
+    strangers = found.filter(pl.Series(match_ids(_text(found), known) < 0))
+    if len(strangers):
+        line = rows.filter(pl.col(kind) == strangers[0])["line"][0]
+        example = f"; one that they know is {known[0]}" if len(known) else ""
+        raise BadFile(
+            f"Line {line} of {path} names the {kind} {strangers[0]!r}, not known to the data{example}. "
+            f"{len(strangers):,} of the file's {len(found):,} {kind}s are unknown: is it of another data set?"
+        )
+
+
+def _ids(column: pl.Series) -> Ids:
+    """Whole numbers if each is written as one is (no sign +, no leading zero), text otherwise."""
+    numbers = column.cast(pl.Int64, strict=False)
+    if numbers.null_count() == 0 and (numbers.cast(pl.String) == column).all():
+        return numbers.to_numpy()
+    return _text(column)
+
+
+def _text(column: pl.Series) -> Ids:
+    ids: Ids = np.array(column.to_list(), dtype=np.dtypes.StringDType())
+    return ids

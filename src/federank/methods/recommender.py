@@ -1,0 +1,375 @@
+"""What every method can do: fit, recommend, score, save.
+
+A method is a subclass that learns (`_learn`) and scores (`_score_users`); what a person already has, ties, unknown
+ids, blocks of users and the files are the same for all and written here once. One suite of tests
+(tests/recommenders/test_conformance.py) holds for every subclass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank._numerics.arrays import FloatMatrix, FloatVector, Ids, IntVector
+from federank._numerics.topn import top_n
+from federank.checks import known, several, whole
+from federank.data.interactions import Interactions, Profiles
+from federank.data.splits import Split
+from federank.errors import DataError, ModelError, SettingError, UnknownId
+from federank.methods.recommendations import Recommendations, Recommended, match_ids
+from federank.simulation.options import ALL_OF_IT, Conduct, accepted, takes_a_conduct
+
+# The constructor of a method, with the names, types and defaults of its settings record.
+
+
+P = ParamSpec("P")
+Method = TypeVar("Method")
+
+
+def made_from(
+    settings_type: Callable[P, Any],
+) -> Callable[[Callable[[Method], None]], Callable[Concatenate[Method, P], None]]:
+    """Give a method's constructor the parameters of its settings record; what it does itself is done after."""
+
+    def constructor(declared: Callable[[Method], None]) -> Callable[Concatenate[Method, P], None]:
+        def make(self: Method, /, *args: P.args, **settings: P.kwargs) -> None:
+            if args:
+                raise SettingError(f"{type(self).__name__} takes its settings by name, and {args[0]!r} has none.")
+            self.settings = checked_settings(type(self), settings_type, settings)  # type: ignore[attr-defined]
+            declared(self)
+
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        shown = inspect.signature(settings_type)
+        make.__signature__ = shown.replace(parameters=[own, *shown.parameters.values()])  # type: ignore[attr-defined]
+        make.__doc__ = f"The settings are those of {getattr(settings_type, '__name__', settings_type)}."
+        return make
+
+    return constructor
+
+
+def checked_settings(method: type[Any], settings_type: Any, given: dict[str, Any]) -> Any:
+    """The settings record of a method, if it has all the names given; the record itself checks their values."""
+    names = [field.name for field in fields(settings_type)]
+    for name in given:
+        known(method.__name__, name, names)
+    # A sweep over a NumPy range hands in NumPy's numbers; the record holds Python's.
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+    return settings_type(**plain)
+
+
+# A warm start: what a model knew before new data came, for those people and items that are still there.
+
+
+class Earlier(NamedTuple):
+    """The vectors of an earlier model, and whose they are."""
+
+    user_ids: Ids
+    item_ids: Ids
+    tables: dict[str, NDArray[np.float32]]
+    """`user_...` has a row for each user, `item_...` for each item."""
+
+
+def put_back(earlier: Earlier | None, data: Interactions, tables: dict[str, NDArray[np.float32]]) -> None:
+    """Write the earlier rows into tables that are about to be learnt, for everybody and everything known before."""
+    if earlier is None:
+        return
+    rows = {"user": match_ids(data.user_ids, earlier.user_ids), "item": match_ids(data.item_ids, earlier.item_ids)}
+    for name, table in tables.items():
+        there, before = rows[name[:4]], earlier.tables[name]
+        known = there >= 0
+        if before.ndim == 1:
+            table[known] = before[there[known]]
+        else:
+            table[known, : before.shape[1]] = before[there[known]]
+
+
+Arrays = dict[str, NDArray[Any]]
+Items = Sequence[Any] | Ids
+"""Items by their original ids."""
+_BLOCK_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoSettings:
+    """There is nothing to choose."""
+
+
+class Recommender(ABC):
+    """A method: its settings, and what it has learnt once `fit` has run."""
+
+    name: ClassVar[str]
+    """What the command line calls it."""
+    in_rounds: ClassVar[bool] = False
+    """Whether it is trained in rounds, which can be watched, stopped and resumed (see engines/training.py)."""
+    can_use: ClassVar[tuple[str, ...]] = ()
+    """What of a Conduct it can use; all else is refused. Nothing said: all of it in rounds, and nothing without."""
+    learns_from: ClassVar[str] = "triples"
+    """What is counted while it is trained in rounds."""
+    searched: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """What a search tunes, and the values that it tries (evaluation/search.py); nothing where there is no search."""
+    settings_type: ClassVar[type[Any]] = NoSettings
+    """The frozen, keyword-only dataclass of what can be chosen; its fields become the command line's flags."""
+    settings: Any
+    """What was chosen: a `settings_type`."""
+    _warm: ClassVar[tuple[str, ...]] = ()
+    """The tables that a later fit starts from, where it starts from any (warm_start.py)."""
+    _earlier: Earlier | None = None
+    training: Interactions
+    """What was learnt from: only the users and items that occur in it are known to the model."""
+    report: dict[str, Any]
+    """What there is to tell about the training: time, epochs, communication."""
+
+    def __init__(self, **settings: Any) -> None:
+        """A method of ours shows its settings instead (constructor.py)."""
+        self.settings = checked_settings(type(self), self.settings_type, settings)
+
+    def __repr__(self) -> str:
+        changed = (
+            f"{field.name}={getattr(self.settings, field.name)!r}"
+            for field in fields(self.settings_type)
+            if repr(getattr(self.settings, field.name)) != repr(field.default)
+        )
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    @takes_a_conduct
+    def fit(self, train: Interactions, *, conduct: Conduct | None = None) -> Self:
+        """Learn from the training part of a split; `conduct` says how: threads, progress, a checkpoint."""
+        conduct = accepted(conduct, type(self).__name__, self._usable())
+        self.training = _interactions(train).compact()
+        self.report = {}
+        self._learn(self.training, conduct)
+        return self
+
+    def fit_more(self, new: Any, *, conduct: Conduct | None = None) -> Self:
+        """Learn from what was known and from new data together: interactions, or whatever `load` reads.
+
+        People and items are matched by their ids, and there may be new ones; of a pair that is in both the new row
+        counts. FPL, BPR and iALS start from the vectors they have; every other method learns anew from all of it.
+        """
+        from federank.data.loading import read_part
+        from federank.data.splits import joined
+
+        conduct = conduct or Conduct()
+        if conduct.checkpoint is not None:
+            raise SettingError("A run that starts from an earlier model keeps no checkpoint; leave it out.")
+        known = self._fitted()
+        data = joined(known, new if isinstance(new, Interactions) else read_part(new))
+        tables = {name: getattr(self, name) for name in self._warm}
+        self._earlier = Earlier(known.user_ids, known.item_ids, tables) if tables else None
+        try:
+            return self.fit(data, conduct=conduct)
+        finally:
+            self._earlier = None
+
+    @classmethod
+    def _usable(cls) -> tuple[str, ...]:
+        """What of a Conduct the method can use: what it says or, where it is trained in rounds, all of it."""
+        return cls.can_use or (ALL_OF_IT if cls.in_rounds else ())
+
+    @abstractmethod
+    def _learn(self, train: Interactions, conduct: Conduct) -> None:
+        """Learn from interactions in which every user and every item has a row."""
+
+    @abstractmethod
+    def _score_users(self, users: IntVector) -> FloatMatrix:
+        """Scores of the whole catalogue, one row for each of these user numbers."""
+
+    @abstractmethod
+    def _shared_arrays(self) -> Arrays:
+        """What a server may hold: written to model.safetensors."""
+
+    def _private_arrays(self) -> Arrays:
+        """What only devices hold: written to devices.safetensors."""
+        return {}
+
+    @abstractmethod
+    def _restore(self, shared: Arrays, private: Arrays) -> None:
+        """Take back what `_shared_arrays` and `_private_arrays` gave; raise ModelError if it does not fit."""
+
+    @property
+    def zero_is_nothing(self) -> bool:
+        """Whether a score of exactly 0 means that nothing speaks for an item, so that it is not recommended."""
+        return False
+
+    @property
+    def item_ids(self) -> Ids:
+        """The original ids of the catalogue: the items that can be recommended."""
+        return self._fitted().item_ids
+
+    @property
+    def user_ids(self) -> Ids:
+        """The original ids of the users who were learnt from."""
+        return self._fitted().user_ids
+
+    @overload
+    def recommend(
+        self, users: str | int, n: int = 10, *, among: Items | None = None, without: Items | None = None
+    ) -> list[Recommended]: ...
+    @overload
+    def recommend(
+        self,
+        users: Sequence[Any] | Ids | None = None,
+        n: int = 10,
+        *,
+        among: Items | None = None,
+        without: Items | None = None,
+    ) -> Recommendations: ...
+    def recommend(
+        self, users: Any = None, n: int = 10, *, among: Items | None = None, without: Items | None = None
+    ) -> Recommendations | list[Recommended]:
+        """The n best items that a person does not have yet: a list for one id, a table for several (or all).
+
+        `among` are the only items that may be recommended, `without` some that may not, by original ids.
+        """
+        whole("n", n, 1)
+        known = self._fitted()
+        one = isinstance(users, str | int | np.integer)
+        ids = known.user_ids if users is None else ([users] if one else users)
+        several("users", ids, "the id of a user, or a list of them,")
+        numbers = np.array([known.user_index(user) for user in ids], dtype=np.int32)
+        table = self.recommend_numbers(numbers, n, allowed=self._allowed(among, without))
+        return table.of(0) if one else table
+
+    def recommend_numbers(
+        self, users: IntVector, n: int, *, allowed: NDArray[np.bool_] | None = None
+    ) -> Recommendations:
+        """`recommend` for users by number: the form that evaluation uses; `allowed` says which items may be listed."""
+        known = self._fitted()
+        n = min(n, known.n_items)
+        block = max(1, _BLOCK_BYTES // (4 * known.n_items))
+        parts = [
+            top_n(
+                self._ranked(users[start : start + block], allowed),
+                users[start : start + block],
+                known.profiles,
+                n,
+            )
+            for start in range(0, len(users), block)
+        ]
+        items, scores = (np.concatenate([part[k] for part in parts]) if parts else np.empty((0, n)) for k in (0, 1))
+        return Recommendations(
+            known.user_ids[users], items.astype(np.int32), scores.astype(np.float32), known.item_ids, known.titles
+        )
+
+    def _ranked(self, users: IntVector, allowed: NDArray[np.bool_] | None) -> FloatMatrix:
+        """Scores, with minus infinity for what is not to be recommended."""
+        scores = self._score_users(users)
+        if allowed is not None:
+            scores = np.where(allowed, scores, np.float32(-np.inf))
+        return np.where(scores != 0, scores, np.float32(-np.inf)) if self.zero_is_nothing else scores
+
+    def score(self, user: Any, items: Sequence[Any] | Ids) -> FloatVector:
+        """This user's scores of these items, by original ids; higher is better."""
+        several("items", items, "a list of the items' ids")
+        known = self._fitted()
+        row: FloatVector = self._score_users(np.array([known.user_index(user)], dtype=np.int32))[0]
+        return row[np.array([known.item_index(item) for item in items], dtype=np.int32)]
+
+    def similar(self, item: Any, n: int = 10) -> list[Recommended]:
+        """The n items that are most like this one to the model, by id or by title: nearest first, with the cosine."""
+        whole("n", n, 1)
+        known = self._fitted()
+        number = _item_number(known, item)
+        likeness = self._likeness(number)
+        likeness[number] = -np.inf
+        nearest = np.lexsort((np.arange(known.n_items), -likeness))[: min(n, known.n_items - 1)]
+        nearest = nearest[likeness[nearest] > 0]
+        table = Recommendations(
+            known.item_ids[[number]],
+            nearest[None].astype(np.int32),
+            likeness[None, nearest],
+            known.item_ids,
+            known.titles,
+        )
+        return table.of(0)
+
+    def _likeness(self, item: int) -> FloatVector:
+        """How like an item each item is: the cosine of their vectors, or of their audiences where there are none."""
+        vectors = getattr(self, "item_vectors", None)
+        if vectors is None:
+            together: FloatVector = (self.training.matrix().T @ self.training.matrix()[:, [item]]).toarray()[:, 0]
+            audience = self.training.popularity
+            shared: FloatVector = (together / np.sqrt(audience * audience[item])).astype(np.float32)
+            return shared
+        lengths = np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float32).tiny)
+        cosines: FloatVector = (vectors @ vectors[item] / (lengths * lengths[item])).astype(np.float32)
+        return cosines
+
+    def _allowed(self, among: Items | None, without: Items | None) -> NDArray[np.bool_] | None:
+        """Which items may be recommended; None where nothing was said of it."""
+        if among is None and without is None:
+            return None
+        known = self._fitted()
+        allowed = np.full(known.n_items, among is None)
+        for items, may in ((among, True), (without, False)):
+            if isinstance(items, str):
+                raise SettingError(f"Items were given as {items!r}; a list of ids is needed, such as [{items!r}].")
+            allowed[[known.item_index(item) for item in items or ()]] = may
+        return allowed
+
+    @property
+    def seen(self) -> Profiles:
+        """What each user already has, by number."""
+        return self._fitted().profiles
+
+    def save(self, folder: str | Path, split: Split | None = None, *, replaces: bool = True) -> None:
+        """Write the model to a folder of its own, whole or not at all; with the split, if evaluation is to follow.
+
+        An older model there gives way, unless `replaces` is false.
+        """
+        from federank.methods.model_folder import save_model
+
+        self._fitted()
+        save_model(self, Path(folder), split, replaces=replaces)
+
+    def _fitted(self) -> Interactions:
+        if not hasattr(self, "training"):
+            raise ModelError(f"This {type(self).__name__} has not learnt anything yet; call fit first.")
+        return self.training
+
+
+def _item_number(data: Interactions, item: Any) -> int:
+    """The number of an item by its original id or, where no id is meant, by its title."""
+    try:
+        return data.item_index(item)
+    except UnknownId:
+        found = [] if data.titles is None else [number for number, title in enumerate(data.titles) if title == item]
+        if len(found) != 1:
+            several = f"{len(found)} items are called {item!r}; name one by its id." if len(found) else None
+            raise UnknownId(several or f"No item in {data.name} has the id or the title {item!r}.") from None
+        return int(found[0])
+
+
+def _interactions(train: Any) -> Interactions:
+    """What `fit` was handed, if it can be learnt from."""
+    if isinstance(train, Interactions):
+        return train
+    hint = "; hand it the split's train" if isinstance(train, Split) else ""
+    raise DataError(f"fit learns from Interactions, and this is a {type(train).__name__}{hint}.")
+
+
+def restored_table(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """An array of a stored model, once it is sure to fit."""
+    table = arrays.get(name)
+    if table is None or table.dtype != np.float32 or table.shape != shape:
+        found = "none" if table is None else f"{table.dtype} of shape {table.shape}"
+        raise ModelError(f"The model needs {name} as float32 of shape {shape}, but its folder has {found}.")
+    return table
+
+
+# Which run a checkpoint is of: its method, its settings and its data, as one short text.
+
+
+def run_identity(name: str, settings: Any, data: Interactions) -> str:
+    """Names a run, so that a checkpoint of another is never resumed."""
+    content = json.dumps([name, asdict(settings), data.fingerprint], sort_keys=True, default=list)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]

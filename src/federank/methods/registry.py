@@ -1,0 +1,181 @@
+"""The methods by name, ours and those of other packages (extensions.py), imported when first asked for."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from federank import extensions
+from federank.checks import no_such
+from federank.errors import SettingError
+
+if TYPE_CHECKING:
+    from federank.methods.recommender import Recommender
+
+
+Kind = TypeVar("Kind", bound="Recommender")
+
+METHODS = {
+    "frugal": (
+        "federank.methods.frugal.recommender",
+        "Frugal",
+        "5 messages in a lifetime: better accuracy than FPL with 132 to 1,063 (MovieLens 1M).",
+    ),
+    "fpl": ("federank.methods.fpl.recommender", "FPL", "Federated pair-wise learning: FPL / FedeRank."),
+    "bpr": (
+        "federank.methods.fpl.recommender",
+        "BPR",
+        "BPR-MF, centralised: the same maths with everyone's history in one place.",
+    ),
+    "pmf": (
+        "federank.methods.fedrec.recommender",
+        "PMF",
+        "FedRec: federated rating prediction by matrix factorisation.",
+    ),
+    "svdpp": (
+        "federank.methods.fedrec.recommender",
+        "SVDPlusPlus",
+        "FedRec with SVD++: which items a person has rated counts too.",
+    ),
+    "popular": (
+        "federank.methods.baselines.popular",
+        "MostPopular",
+        "The most popular items, for everyone the same.",
+    ),
+    "random": ("federank.methods.baselines.popular", "Random", "Items at random: the floor under every method."),
+    "userknn": ("federank.methods.baselines.knn", "UserKNN", "What similar users have (cosine)."),
+    "itemknn": (
+        "federank.methods.baselines.knn",
+        "ItemKNN",
+        "What is similar to what the user has (cosine).",
+    ),
+    "ease": ("federank.methods.baselines.ease", "EASE", "EASE: item-item weights in closed form (Steck, 2019)."),
+    "slim": (
+        "federank.methods.baselines.slim",
+        "SLIM",
+        "SLIM: a few item-item weights for each item (Ning and Karypis, 2011).",
+    ),
+    "ials": (
+        "federank.methods.baselines.ials",
+        "IALS",
+        "Implicit alternating least squares, solved exactly (Hu et al., 2008).",
+    ),
+    "biases": (
+        "federank.methods.baselines.biases",
+        "Biases",
+        "Ratings as the mean of all, with users' and items' biases.",
+    ),
+    "vae": (
+        "federank.methods.baselines.vae",
+        "MultVAE",
+        "Mult-VAE: a variational autoencoder (needs the extra `vae`).",
+    ),
+    "fcf": (
+        "federank.methods.frugal.recommender",
+        "FCF",
+        "Federated collaborative filtering (Ammad-ud-din et al., 2019).",
+    ),
+    "fedmf": (
+        "federank.methods.baselines.federated",
+        "FedMF",
+        "Federated matrix factorisation by gradients (Chai et al., 2020).",
+    ),
+    "pfedrec": (
+        "federank.methods.baselines.federated",
+        "PFedRec",
+        "Everybody's own score function and view of the items (Zhang et al., 2023).",
+    ),
+}
+"""For each method its file, its class and one line of help."""
+
+AUDITED = ("fpl", "frugal", "fcf", "pmf", "svdpp", "fedmf", "pfedrec")
+"""Those of them that send something, so that there is something to audit."""
+
+
+def method_names() -> list[str]:
+    """Every method that there is: ours, and those that other packages bring."""
+    return [*METHODS, *(name for name in extensions.names("methods") if name not in METHODS)]
+
+
+def help_of(name: str) -> str:
+    """One line about a method."""
+    if name in METHODS:
+        return METHODS[name][2]
+    return (inspect.getdoc(recommender_class(name)) or "A method of another package.").partition("\n")[0]
+
+
+def recommender_class(name: str) -> type[Recommender]:
+    """The class of the method with this name."""
+    if name in METHODS:
+        module, cls, _ = METHODS[name]
+        found: type[Recommender] = getattr(import_module(module), cls)
+        return found
+    brought = extensions.find("methods", name)
+    if brought is None:
+        raise SettingError(no_such("method", name, method_names()))
+    return _checked(brought, name)
+
+
+def method_class(method: Any) -> type[Recommender]:
+    """The class of a method, given by name or as the class itself."""
+    from federank.methods.recommender import Recommender
+
+    if isinstance(method, str):
+        return recommender_class(method)
+    if isinstance(method, type) and issubclass(method, Recommender):
+        return method
+    raise SettingError(
+        f"method is of type {type(method).__name__}; a name such as 'frugal', or a class such as fr.Frugal, is needed."
+    )
+
+
+def audited_names() -> list[str]:
+    """The methods that send something: ours, and those that other packages bring. The latter are imported for it."""
+    from federank.methods.federated_method import FederatedMethod
+
+    brought = [name for name in method_names() if name not in METHODS]
+    ours = [name for name in AUDITED if name in METHODS]
+    return [*ours, *(name for name in brought if issubclass(recommender_class(name), FederatedMethod))]
+
+
+def epochs_setting(method: type[Recommender]) -> str | None:
+    """What a method calls its epochs; None where it has none, or where they follow from another setting."""
+    counts = {field.name for field in fields(method.settings_type) if isinstance(field.default, int)}
+    return next((name for name in ("epochs", "rounds", "iterations") if name in counts), None)
+
+
+def register(method: type[Kind]) -> type[Kind]:
+    """Make a method of your own known by its name, for this process: a subclass of `Recommender`; also as a decorator.
+
+    `fr.fit("mine", split)`, `fr.load_model` and studies find it then. A package that is installed beside this one can
+    name its methods once for all, as entry points of the group `federank.methods`.
+    """
+    name = getattr(method, "name", None)
+    if name in METHODS:
+        raise SettingError(f"{name!r} is the name of a method that is here already; give yours another name.")
+    if not isinstance(name, str):
+        raise SettingError(f"{getattr(method, '__name__', method)!r} has no name; add a line such as name = 'mine'.")
+    _checked(method, name)
+    extensions.add("methods", name, method)
+    return method
+
+
+def _checked(method: Any, name: str) -> type[Recommender]:
+    """What somebody brings as a method, if it is one."""
+    from federank.methods.recommender import Recommender
+
+    if not (isinstance(method, type) and issubclass(method, Recommender)):
+        raise SettingError(f"{name!r} is to be a method, and {method!r} is no subclass of federank.Recommender.")
+    if method.__abstractmethods__:
+        missing = ", ".join(sorted(method.__abstractmethods__))
+        raise SettingError(f"The method {name!r} lacks {missing}; see docs/extending.md for what each does.")
+    if getattr(method, "name", None) != name:
+        raise SettingError(
+            f"The method that is brought as {name!r} calls itself {getattr(method, 'name', None)!r}; one name is "
+            "needed, for a kept model is found again by it."
+        )
+    if not (is_dataclass(method.settings_type) and isinstance(method.settings_type, type)):
+        raise SettingError(f"The settings_type of {name!r} is {method.settings_type!r}; a dataclass is needed.")
+    return method

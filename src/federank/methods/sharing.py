@@ -1,0 +1,423 @@
+"""What everybody allows: by the run's settings, by a file of policies, or by a list of them from Python."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self, cast
+
+import numpy as np
+import polars as pl
+
+from federank._numerics.arrays import IntVector, RealVector
+from federank._numerics.compiling import compiled
+from federank.checks import did_you_mean
+from federank.data.interactions import Interactions
+from federank.errors import BadFile, ModelError, SettingError, UnknownId
+from federank.federation.rng import GROUP, words
+from federank.methods.recommender import Arrays, Recommender
+from federank.privacy.policy import BASES, SHARING, Policy, default_basis
+from federank.privacy.population import Choices
+from federank.simulation.options import Conduct, takes_a_conduct
+
+# A population of choices, from a file: who allows what.
+
+
+_KEYS = (
+    *("sharing", "pi", "epsilon", "basis", "budget", "messages", "triples", "paused"),
+    *("never_items", "never_categories"),
+)
+
+
+def read_choices(
+    path: str | Path, settings: dict[str, Any], pi: RealVector, data: Interactions, seed: int
+) -> tuple[Choices, dict[str, IntVector]]:
+    """Everyone's choices and the people of each group; `settings` and `pi` are those of people who choose nothing."""
+    content = _read(path)
+    default, groups = content.get("default", {}), content.get("groups", {})
+    _refuse_unknown(path, "[default]", default, _KEYS)
+    for name, section in groups.items():
+        _refuse_unknown(path, f"[groups.{name}]", section, (*_KEYS, "share"))
+    members = _members(path, groups, data.n_users, seed)
+    sections: list[tuple[str, list[dict[str, Any]], IntVector]] = [
+        ("[default]", [settings, default], np.arange(data.n_users, dtype=np.int32))
+    ]
+    for name, section in groups.items():
+        sections.append((f"[groups.{name}]", [settings, default, section], members[name]))
+    group_of = {int(user): name for name, people in members.items() for user in people}
+    for person, section in content.get("people", {}).items():
+        where = f'[people."{person}"]'
+        _refuse_unknown(path, where, section, _KEYS)
+        user = _user(path, data, person)
+        group = groups.get(group_of.get(user, ""), {})
+        sections.append((where, [settings, default, group, section], np.array([user], dtype=np.int32)))
+    kinds: list[Policy] = []
+    of_user, pi = np.zeros(data.n_users, dtype=np.int32), pi.copy()
+    for where, layers, people in sections:
+        policy, own_pi = _policy(path, where, layers, data)
+        of_user[people] = len(kinds)
+        kinds.append(policy)
+        if own_pi is not None:
+            pi[people] = own_pi
+    return Choices(tuple(kinds), of_user, pi), members
+
+
+def _read(path: str | Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as reason:
+        raise BadFile(f"{path} cannot be read ({reason.strerror}); a TOML file of policies is needed.") from reason
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+        raise BadFile(f"{path} is not a TOML file: {reason}.") from reason
+    _refuse_unknown(path, "the file", content, ("default", "groups", "people"))
+    tables = [content.get("default", {}), *(content.get(name, {}) for name in ("groups", "people"))]
+    tables += [inner for table in tables[1:] if isinstance(table, dict) for inner in table.values()]
+    if not all(isinstance(table, dict) for table in tables):
+        raise BadFile(f'{path}: [default], [groups.NAME] and [people."ID"] must be tables of keys and values.')
+    return content
+
+
+def _refuse_unknown(path: str | Path, where: str, section: Iterable[str], known: tuple[str, ...]) -> None:
+    for key in section:
+        if key not in known:
+            raise BadFile(
+                f"{path}: {where} has {key!r}, which is not known.{did_you_mean(key, known)} Known: {', '.join(known)}."
+            )
+
+
+def _policy(path: str | Path, where: str, layers: list[dict[str, Any]], data: Interactions) -> tuple[Policy, Any]:
+    """The policy of these layers, later ones first, and the pi they give, if any."""
+    values: dict[str, Any] = {}
+    for layer in layers:
+        if "sharing" in layer:  # another way of sharing comes with its own epsilon and basis
+            values = {key: value for key, value in values.items() if key not in ("epsilon", "basis")}
+        values |= layer
+    never = _never(path, where, values.pop("never_items", []), values.pop("never_categories", []), data)
+    own_pi = values.pop("pi", None)
+    values.pop("share", None)
+    if values.get("basis", "default") == "default":
+        values["basis"] = default_basis(values["sharing"])
+    try:
+        return Policy(**values, pi=0.5 if own_pi is None else own_pi, never_items=never), own_pi
+    except SettingError as reason:
+        raise BadFile(f"{path}, {where}: {reason}") from reason
+
+
+def _never(path: str | Path, where: str, items: Any, categories: Any, data: Interactions) -> frozenset[int]:
+    if not isinstance(items, list) or not isinstance(categories, list):
+        raise BadFile(f'{path}, {where}: never_items and never_categories are lists, such as ["Horror"].')
+    try:
+        numbers = {data.item_index(item) for item in items}
+    except UnknownId as unknown:
+        raise BadFile(f"{path}, {where}: never_items names what the training data do not have: {unknown}") from unknown
+    if categories:
+        if data.categories is None:
+            raise BadFile(f"{path}, {where}: never_categories names some, but these data have no categories.")
+        known = data.categories.names
+        for name in categories:
+            if name not in known:
+                raise BadFile(f"{path}, {where}: no category is called {name!r}.{did_you_mean(name, known)}")
+        codes = [known.index(name) for name in categories]
+        positions = np.flatnonzero(np.isin(data.categories.codes, codes))
+        numbers |= set((np.searchsorted(data.categories.starts, positions, side="right") - 1).tolist())
+    return frozenset(numbers)
+
+
+def _members(path: str | Path, groups: dict[str, Any], n_users: int, seed: int) -> dict[str, IntVector]:
+    """Who belongs to which group: people in a drawn order, cut into shares."""
+    shares = [section.get("share") for section in groups.values()]
+    for name, share in zip(groups, shares, strict=True):
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+            raise BadFile(f"{path}: [groups.{name}] needs a share of the people, above 0 and at most 1, not {share!r}.")
+    if sum(shares) > 1 + 1e-9:
+        raise BadFile(f"{path}: the groups' shares add up to {sum(shares):g}; at most 1 is needed.")
+    order = np.argsort(_words_of_people(seed, n_users), kind="stable").astype(np.int32)
+    ends = np.rint(np.cumsum([0, *shares]) * n_users).astype(int)
+    return {name: np.sort(order[ends[position] : ends[position + 1]]) for position, name in enumerate(groups)}
+
+
+@compiled
+def _words_of_people(seed: int, n_users: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    drawn = np.empty(n_users, np.uint32)
+    for user in range(n_users):
+        word, _, _, _ = words(seed, user, GROUP, 0, 0)
+        drawn[user] = word
+    return drawn
+
+
+def _user(path: str | Path, data: Interactions, person: str) -> int:
+    try:
+        return data.user_index(person)
+    except UnknownId as unknown:
+        raise BadFile(f"{path} names somebody who is not there: {unknown}") from unknown
+
+
+# What people choose for themselves, read from files: each one's pi, and when each one's device is there.
+
+
+def read_pi(path: str | Path, data: Interactions) -> RealVector:
+    """Each user's pi, in the order of the data's users; everyone must have one."""
+    rows = _read_shares(path, "pi", pl.Float64)
+    values = rows["pi"].to_numpy()
+    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
+    if len(wrong):
+        raise BadFile(f"{path}, line {wrong[0] + 2}: pi is {values[wrong[0]]}; a number from 0 to 1 is needed.")
+    numbers = _numbers(path, rows, data)
+    if rows["user"].is_duplicated().any():
+        again = int(rows["user"].is_first_distinct().not_().arg_true()[0])
+        raise BadFile(f"{path}, line {again + 2}: user {rows['user'][again]} is named a second time; once is needed.")
+    pi = np.full(data.n_users, np.nan)
+    pi[numbers] = values
+    missing = np.flatnonzero(np.isnan(pi))
+    if len(missing):
+        raise BadFile(
+            f"{path} has no pi for {len(missing):,} of the {data.n_users:,} users (the first: "
+            f"{data.user_ids[missing[0]]}); every person's choice is needed."
+        )
+    return pi
+
+
+def read_trace(path: str | Path, data: Interactions) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """Which device is there in which round (counted from 0), as rounds x users."""
+    rows = _read_shares(path, "round", pl.Int64)
+    rounds = rows["round"].to_numpy()
+    if rounds.min() < 0:
+        raise BadFile(f"{path}: rounds are counted from 0, and there is a round {rounds.min()}.")
+    trace = np.zeros((int(rounds.max()) + 1, data.n_users), dtype=np.bool_)
+    trace[rounds, _numbers(path, rows, data)] = True
+    return trace
+
+
+def _read_shares(path: str | Path, column: str, kind: type[pl.DataType]) -> pl.DataFrame:
+    if not Path(path).is_file():
+        raise BadFile(f"There is no file {path}; a CSV with the columns user and {column} is needed.")
+    try:
+        rows = pl.read_csv(path, infer_schema=False)
+        found = rows.columns
+        if set(found) != {"user", column}:
+            raise BadFile(f"{path} has the columns {', '.join(found)}; user and {column} are needed.")
+        if rows.is_empty():
+            raise BadFile(f"{path} has a header but no rows.")
+        values = rows[column].str.strip_chars().cast(kind, strict=False)
+        if values.null_count():
+            wrong = int(values.is_null().arg_true()[0])
+            raise BadFile(f"{path}, line {wrong + 2}: {column} is {rows[column][wrong]!r}; a number is needed.")
+        return rows.with_columns(values)
+    except pl.exceptions.PolarsError as reason:
+        raise BadFile(f"{path} cannot be read as a CSV of user and {column}: {reason}") from reason
+
+
+def _numbers(path: str | Path, rows: pl.DataFrame, data: Interactions) -> IntVector:
+    try:
+        return np.array([data.user_index(user) for user in rows["user"].to_list()], dtype=np.int32)
+    except UnknownId as unknown:
+        raise BadFile(f"{path} names somebody who is not there: {unknown}") from unknown
+
+
+class Suggests(Protocol):
+    """Settings of a method whose people choose what they share."""
+
+    @property
+    def pi(self) -> Any:
+        """A number for everybody, a file, or from Python a number for each user."""
+        ...
+
+    @property
+    def policies(self) -> str | None:
+        """A file of who chooses what."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Names the run."""
+        ...
+
+    def policy(self, pi: float) -> Policy:
+        """What everybody allows who has made no choice of their own."""
+        ...
+
+
+Policies = Sequence[Policy] | Mapping[Any, Policy | float]
+"""What was chosen from Python: everybody's policy in the sorted order of their ids, or some people's by their id."""
+
+
+def choices_for(settings: Suggests, train: Interactions, policies: Policies | None) -> Choices:
+    """Everybody's policies; those given from Python go before what the settings suggest."""
+    if isinstance(policies, Mapping):
+        policies = _by_id(settings, train, policies)
+    if policies is not None:
+        if settings.policies is not None:
+            raise SettingError("Policies are given twice, as a file and as a list; one of them is needed.")
+        if len(policies) != train.n_users or not all(isinstance(policy, Policy) for policy in policies):
+            raise SettingError(
+                f"policies has {len(policies):,} entries; a Policy is needed for each of {train.n_users:,} users."
+            )
+        return Choices.of_people(policies)
+    pi = shares_of(settings.pi, train)
+    usual = settings.policy(0.5)
+    if settings.policies is None:
+        return Choices.alike(usual, pi)
+    everybody = {name: getattr(usual, name) for name in ("sharing", "epsilon", "budget")}
+    everybody["basis"] = getattr(settings, "basis", usual.basis)  # "default" follows a person's own sharing
+    return read_choices(settings.policies, everybody, pi, train, settings.seed)[0]
+
+
+def _by_id(settings: Suggests, train: Interactions, chosen: Mapping[Any, Policy | float]) -> list[Policy]:
+    """Everybody's policy, where some have chosen one, or a pi alone, and the others take what the settings suggest."""
+    everybody = [settings.policy(float(pi)) for pi in shares_of(settings.pi, train)]
+    for user, choice in chosen.items():
+        if isinstance(choice, bool) or not isinstance(choice, Policy | int | float | np.number):
+            raise SettingError(f"The choice of user {user!r} is {choice!r}; a pi from 0 to 1 or a Policy is needed.")
+        number = train.user_index(user)
+        everybody[number] = choice if isinstance(choice, Policy) else settings.policy(float(choice))
+    return everybody
+
+
+def messages_allowed(choices: Choices) -> IntVector:
+    """How many messages each person allows in their life; a number beyond all rounds where they set no bound."""
+    most = np.iinfo(np.int32).max
+    allowed: IntVector = choices.where(most if kind.messages is None else kind.messages for kind in choices.kinds)
+    return allowed
+
+
+def refuse_coins(choices: Choices) -> None:
+    """Refuse sharing as published where messages are few."""
+    for kind in choices.kinds:
+        if kind.sharing == "as-published":
+            raise SettingError(
+                "Somebody shares as published, with a coin that is tossed anew for every message: what is held back "
+                "today is sent tomorrow. A method of few messages takes sticky or deniable sharing."
+            )
+
+
+def shares_of(pi: object, train: Interactions) -> RealVector:
+    """Each user's own pi."""
+    if isinstance(pi, float | int):
+        return np.full(train.n_users, float(pi))
+    if isinstance(pi, str):
+        return read_pi(pi, train)
+    if isinstance(pi, Mapping):
+        return _pi_by_id(pi, train)
+    try:
+        values = np.asarray(pi, dtype=np.float64)
+    except (TypeError, ValueError) as reason:
+        raise SettingError(f"pi is not a number, a file, or a number for each user: {reason}.") from reason
+    if values.shape != (train.n_users,):
+        raise SettingError(
+            f"pi is of shape {values.shape}; one number for each of the {train.n_users:,} users is needed."
+        )
+    return values
+
+
+def _pi_by_id(chosen: Mapping[Any, Any], train: Interactions) -> RealVector:
+    """Everybody's pi by their id; all must have one."""
+    values = np.full(train.n_users, np.nan)
+    for user, pi in chosen.items():
+        values[train.user_index(user)] = pi
+    if np.isnan(values).any():
+        first = train.user_ids[int(np.argmax(np.isnan(values)))]
+        raise SettingError(
+            f"pi has no entry for {int(np.isnan(values).sum()):,} of the {train.n_users:,} users (the first: {first}); "
+            "every person's choice is needed. For some people only, use fit(train, policies={...})."
+        )
+    return values
+
+
+# Everyone's policies as arrays, for the devices' part of a model's folder.
+
+
+_NONE = -1
+
+
+def choices_as_arrays(choices: Choices) -> Arrays:
+    """What `choices_from_arrays` reads."""
+    kinds = choices.kinds
+    names = [*SHARING, *dict.fromkeys(kind.sharing for kind in kinds if kind.brought)]
+    brought = np.frombuffer("\n".join(names[len(SHARING) :]).encode(), dtype=np.uint8)
+    return {
+        "pi": choices.pi,
+        "policy_of_user": choices.of_user,
+        "policy_names": brought,
+        "policy_sharing": np.array([names.index(kind.sharing) for kind in kinds], dtype=np.int32),
+        "policy_basis": np.array([BASES.index(kind.basis) for kind in kinds], dtype=np.int32),
+        "policy_epsilon": np.array([_NONE if kind.epsilon is None else kind.epsilon for kind in kinds], np.float64),
+        "policy_budget": np.array([_NONE if kind.budget is None else kind.budget for kind in kinds], np.int64),
+        "policy_messages": np.array([_NONE if kind.messages is None else kind.messages for kind in kinds], np.int64),
+        "policy_triples": np.array([_NONE if kind.triples is None else kind.triples for kind in kinds], np.int64),
+        "policy_paused": np.array([kind.paused for kind in kinds], dtype=np.uint8),
+        "never_starts": np.cumsum([0, *(len(kind.never_items) for kind in kinds)], dtype=np.int64),
+        "never_items": np.array([item for kind in kinds for item in sorted(kind.never_items)], dtype=np.int32),
+    }
+
+
+def choices_from_arrays(arrays: Arrays, n_users: int, if_none: Policy) -> Choices:
+    """Everyone's policies out of a model's folder; `if_none` where it tells nothing but everyone's pi."""
+    pi = arrays.get("pi")
+    if pi is None or pi.shape != (n_users,) or pi.dtype != np.float64 or not np.all((pi >= 0) & (pi <= 1)):
+        raise ModelError("The model's folder lacks the users' own pi, or has it for other users.")
+    if "policy_of_user" not in arrays:
+        return Choices.alike(if_none, pi)
+    try:
+        of_user, kinds = arrays["policy_of_user"], tuple(_kinds(arrays))
+        if (
+            of_user.shape != (n_users,)
+            or of_user.dtype != np.int32
+            or of_user.min(initial=0) < 0
+            or of_user.max(initial=-1) >= len(kinds)
+        ):
+            raise ModelError("The model's folder has policies of other users.")
+        return Choices(kinds, of_user, pi)
+    except (KeyError, IndexError, ValueError, TypeError, SettingError) as reason:
+        raise ModelError(f"The policies in the model's folder cannot be read ({reason}).") from reason
+
+
+def _kinds(arrays: Arrays) -> list[Policy]:
+    starts, never = arrays["never_starts"], arrays["never_items"]
+    stored = ("sharing", "basis", "epsilon", "budget", "paused", "messages", "triples")
+    content = {name: arrays[f"policy_{name}"].tolist() for name in stored}
+    names = [*SHARING, *arrays["policy_names"].tobytes().decode().split("\n")]
+    return [
+        Policy(
+            sharing=names[sharing],
+            pi=0.5,
+            epsilon=None if epsilon == _NONE else float(epsilon),
+            basis=cast(Any, BASES[basis]),
+            never_items=frozenset(never[starts[kind] : starts[kind + 1]].tolist()),
+            budget=None if budget == _NONE else int(budget),
+            messages=None if messages == _NONE else int(messages),
+            triples=None if triples == _NONE else int(triples),
+            paused=bool(paused),
+        )
+        for kind, (sharing, basis, epsilon, budget, paused, messages, triples) in enumerate(
+            zip(*content.values(), strict=True)
+        )
+    ]
+
+
+# Methods whose people choose what they share: by the settings, by a file, or by a list of policies from Python.
+
+
+class ChoosingPeople(Recommender):
+    """A method that asks everybody what may leave their device."""
+
+    choices: Choices
+    """What everybody allows."""
+    _given_policies: Policies | None = None
+
+    @takes_a_conduct
+    def fit(self, train: Interactions, *, conduct: Conduct | None = None, policies: Policies | None = None) -> Self:
+        """Learn from the training part of a split.
+
+        `policies`: each user's own, in the sorted order of their ids; or some people's by their id, `{"ann": 0.3}`,
+        where a number is a pi and the others do as the settings say.
+        """
+        self._given_policies = policies
+        return super().fit(train, conduct=conduct)
+
+    def _ask_everybody(self, settings: Suggests, train: Interactions) -> str:
+        """Take down what everybody allows; its digest, for the identity of a checkpoint."""
+        self.choices = choices_for(settings, train, self._given_policies)
+        chosen = b"".join(np.ascontiguousarray(array).tobytes() for array in choices_as_arrays(self.choices).values())
+        return hashlib.sha256(chosen).hexdigest()

@@ -1,0 +1,1 @@
+"""What users control: policies, the ledger of what was sent, the accountant."""

@@ -1,0 +1,319 @@
+"""Policy: what its owner allows to leave a device, and the outward profile that follows from it.
+
+A policy belongs to one person. From it, the person's history and draws of the device's own comes the *outward
+profile*: the items that the device draws its positives from, and which of them may ever be sent. Decisions for life
+are made from draws named by the item, so they need no memory.
+
+    as-published   a coin of pi is tossed anew every time a positive could be sent. That only delays disclosure: over
+                   enough rounds nearly every item has been sent once
+    sticky         of n items, ceil(pi n) may leave, for life; the others never do: those whose words are the smallest
+    deniable       every item of the catalogue answers once, for life: a liked one is sent with probability pi, any
+                   other one with a smaller q, so that no item that is seen is surely its owner's (randomised response,
+                   Warner, 1965; kept for life: RAPPOR, Erlingsson et al., 2014). q follows from pi and epsilon:
+
+                       epsilon = ln( pi (1 - q) / (q (1 - pi)) )
+
+What an Update is computed from is the policy's *basis*. With `history`, as published, the own vector follows the
+whole history, and negatives avoid it. With `shared` the device takes part with its outward profile in the place of
+its history; all that leaves is then a function of that profile and of draws. docs/policies.md has the proof.
+
+Where a federation is of ratings (ratings/), what leaves is the rated items that the policy allows, with virtual ratings
+of others among them: `filling`, `rho` and `sampling` say which and how many. They take the place of decoys.
+
+A way of sharing of your own is a function, registered by name (`register_policy`, or an entry point of the group
+`federank.policies`): it is handed the history and answers with what stands for it outwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank import extensions
+from federank._numerics.arrays import IntVector, LongVector
+from federank._numerics.compiling import compiled
+from federank._numerics.rows import inlined
+from federank.checks import one_of, positive, whole, within
+from federank.errors import SettingError
+from federank.federation.rng import DENIABLE, STICKY, happens, words
+
+# Ways of sharing from outside: what stands for a history outwards, decided by somebody else's function.
+
+
+OwnSharing = Callable[[IntVector, float, int, np.random.Generator], Any]
+"""history, pi, number of items, random numbers -> the items that stand for the history."""
+
+
+def known_sharing(sharing: str, ours: tuple[str, ...]) -> None:
+    """Refuse a way of sharing that is neither one of ours nor registered."""
+    if sharing not in extensions.names("policies"):
+        one_of("sharing", sharing, (*ours, *extensions.names("policies")))
+
+
+def register_policy(sharing: OwnSharing, name: str | None = None) -> OwnSharing:
+    """Make a way of sharing of your own known by its function's name, for this process; also as a decorator."""
+    called = str(name or getattr(sharing, "__name__", ""))
+    if called in ("as-published", "sticky", "deniable"):
+        raise SettingError(f"{called!r} is a way of sharing that is here already; give yours another name.")
+    if not callable(sharing):
+        raise SettingError(f"{sharing!r} cannot be a way of sharing; a function of (history, pi, n_items, rng) is.")
+    extensions.add("policies", called, sharing)
+    return sharing
+
+
+def own_profile(sharing: str, pi: float, seed: int, user: int, history: IntVector, n_items: int) -> IntVector:
+    """What stands for a history outwards by a way of sharing from outside, once it is sure to be items."""
+    decide = extensions.find("policies", sharing)
+    if decide is None:
+        raise SettingError(f"The way of sharing {sharing!r} is not registered here; install the package that has it.")
+    answer = np.asarray(decide(history, pi, n_items, np.random.default_rng([seed, user, 0x5A5A])))
+    if answer.ndim != 1 or (answer.size and answer.dtype.kind not in "iu"):
+        raise SettingError(f"The way of sharing {sharing!r} answered with {answer!r}; a row of item numbers is needed.")
+    profile: IntVector = np.unique(answer).astype(np.int32)
+    if len(profile) and (profile[0] < 0 or profile[-1] >= n_items):
+        raise SettingError(f"The way of sharing {sharing!r} named an item outside 0 to {n_items - 1}.")
+    return profile
+
+
+SHARING = ("as-published", "sticky", "deniable")
+BASES = ("history", "shared")
+FILLINGS = ("hybrid", "average", "none")
+SAMPLINGS = ("fixed", "fresh")
+MOST_RHO = 1000.0
+"""More virtual ratings than that for each real one are a mistake."""
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What one person allows."""
+
+    sharing: str
+    """How it is decided what is sent: `as-published`, `sticky`, `deniable`, or a way that somebody has registered."""
+    pi: float
+    """How much of what is liked is sent: the coin, the share for life, or the probability for life."""
+    epsilon: float | None = None
+    """Deniable sharing only: how far what is seen of one item may tell whether it is liked."""
+    basis: Literal["history", "shared"]
+    """What Updates are computed from: the whole history, or the outward profile alone."""
+    never_items: frozenset[int] = frozenset()
+    """Items, by number, that must never be sent because they are liked."""
+    budget: int | None = None
+    """At most so many of the history are sent, ever; what was sent and is removed or forbidden later still counts."""
+    messages: int | None = None
+    """At most so many messages leave the device, ever; afterwards it still gets models and recommendations."""
+    filling: str | None = None
+    """Ratings only: virtual ratings are averages first and predictions later (`hybrid`), averages, or there are `none`;
+    None where the federation is of likes."""
+    rho: float | None = None
+    """Ratings only: virtual ratings for every rating that may leave."""
+    sampling: str | None = None
+    """Ratings only: what gets a virtual rating is drawn once for life (`fixed`), or anew each time (`fresh`)."""
+    triples: int | None = None
+    """Pairs that the device trains on in a round, as many as its federation allows at most (FedeRank, 2021, section
+    3); none: as many as the federation says."""
+    paused: bool = False
+    """Takes no part in rounds for now."""
+
+    def __post_init__(self) -> None:
+        known_sharing(self.sharing, SHARING)
+        one_of("basis", self.basis, BASES)
+        within("pi", self.pi, 0, 1)
+        if self.budget is not None:
+            whole("budget", self.budget, 0)
+        if self.messages is not None:
+            whole("messages", self.messages, 0)
+        self._check_virtual_ratings()
+        if self.triples is not None:
+            whole("triples", self.triples, 1)
+        if not isinstance(self.paused, bool):  # the text "false" would be taken for true
+            raise SettingError(f"paused is {self.paused!r}; true or false is needed.")
+        if self.sharing != "deniable":
+            if self.epsilon is not None:
+                raise SettingError(
+                    f"epsilon is {self.epsilon!r}, but sharing is {self.sharing}; only deniable sharing has one."
+                )
+            if self.brought and (self.basis != "shared" or self.budget is not None):
+                raise SettingError(
+                    f"{self.sharing} says itself what stands for the history: it needs the basis shared, and no budget."
+                )
+            return
+        if self.epsilon is None:
+            raise SettingError("Deniable sharing needs an epsilon, such as 2; smaller hides more.")
+        positive("epsilon", self.epsilon)
+        if self.pi == 1:
+            raise SettingError(
+                "pi is 1: what is not seen is then surely not liked; deniable sharing needs less than 1."
+            )
+        if self.basis != "shared":
+            raise SettingError(
+                "Deniable sharing computes Updates from what is shared; from the whole history its epsilon would not "
+                "be true. Choose the basis shared."
+            )
+        if self.budget is not None:
+            raise SettingError(
+                "A budget makes one item's answer depend on the others', so the epsilon of deniable sharing would not "
+                "be true; choose a smaller pi in its place, or sticky sharing."
+            )
+
+    def _check_virtual_ratings(self) -> None:
+        if self.filling is None and self.rho is None and self.sampling is None:
+            return
+        one_of("filling", str(self.filling), FILLINGS)
+        one_of("sampling", str(self.sampling), SAMPLINGS)
+        if self.rho is None:
+            raise SettingError("rho is not named; it says how many virtual ratings go with each of your own.")
+        within("rho", self.rho, 0, MOST_RHO)
+        if self.rho > 0 and self.filling == "none":
+            raise SettingError(f"rho is {self.rho:g}, but filling is none; choose average or hybrid, or rho 0.")
+
+    @property
+    def brought(self) -> bool:
+        """Whether its way of sharing comes from outside (own_sharing.py)."""
+        return self.sharing not in SHARING
+
+    @property
+    def decoy_rate(self) -> float:
+        """q: the probability that an item which is not liked is sent all the same; 0 unless deniable."""
+        return 0.0 if self.epsilon is None else decoy_rate(self.pi, self.epsilon)
+
+
+def default_basis(sharing: str) -> Literal["history", "shared"]:
+    """What Updates are computed from unless told otherwise: as published from the history, else from what is shared.
+
+    A decision for life that is computed from the whole history gives the rest of it away (docs/privacy.md).
+    """
+    return "history" if sharing == "as-published" else "shared"
+
+
+def decoy_rate(pi: float, epsilon: float) -> float:
+    """q of pi and epsilon."""
+    return pi * math.exp(-epsilon) / (pi * math.exp(-epsilon) + 1 - pi)
+
+
+class Outward(NamedTuple):
+    """What a device takes part with."""
+
+    profile: IntVector  # the items that positives are drawn from, ascending
+    real: Flags  # which of them are its owner's; others are decoys
+    allowed: Flags  # which of them may ever be sent as positives
+    lifelong: bool  # the allowed ones are always sent; else a coin of pi is tossed each time
+
+
+def outward(
+    policy: Policy, seed: int, user: int, history: IntVector, n_items: int, sent: IntVector | None = None
+) -> Outward:
+    """One person's outward profile, from an ascending history.
+
+    A history that changes keeps its promises if the device hands in what has left because it was liked (`sent`, each
+    item once, whether or not its owner has removed or forbidden it since). Those that are still there stay chosen,
+    ahead of new ones; and new ones are chosen only while fewer than the bound have ever left.
+    """
+    may = ~np.isin(history, list(policy.never_items))
+    if policy.sharing == "deniable":
+        return _deniable(policy, seed, user, history[may], n_items)
+    if policy.brought:
+        return brought_outward(policy, seed, user, history[may], n_items)
+    allowed = np.zeros(len(history), dtype=np.bool_)
+    candidates = np.flatnonzero(may)
+    drawn = words_of_items(seed, np.full(len(candidates), user, dtype=np.int64), history[candidates])
+    ever = history[:0] if sent is None else sent
+    before = np.isin(history[candidates], ever)
+    order = np.lexsort((drawn, ~before))
+    allowed[candidates[order[: most_chosen(policy, len(candidates), int(before.sum()), len(ever))]]] = True
+    if policy.basis == "shared":
+        history = history[allowed]
+        allowed = np.ones(len(history), dtype=np.bool_)
+    return Outward(history, np.ones(len(history), dtype=np.bool_), allowed, policy.sharing == "sticky")
+
+
+def most_chosen(policy: Policy, candidates: int, before: int, ever: int) -> int:
+    """How many of the candidates are chosen, where `before` of them have left and `ever` items have left in all."""
+    most = most_allowed(policy, candidates)
+    if policy.budget is None and (policy.sharing == "as-published" or policy.pi == 1):
+        return most  # nothing is promised to stay, so there is nothing to count
+    return min(most, before + max(0, most - ever))
+
+
+def most_allowed(policy: Policy, candidates: int) -> int:
+    """How many of the items that are on no never-list may ever leave."""
+    # Whole products must stay whole: 0.07 x 100 is a little more than 7 to a computer.
+    most = math.ceil(policy.pi * candidates - 1e-9) if policy.sharing == "sticky" else candidates
+    return most if policy.budget is None else min(most, policy.budget)
+
+
+def _deniable(policy: Policy, seed: int, user: int, liked: IntVector, n_items: int) -> Outward:
+    """What is liked answers with pi; everything else, and what must never be sent, answers with q."""
+    drawn = np.empty(n_items, np.uint32)
+    deniable_words(seed, user, drawn)
+    sends = happens(drawn, policy.decoy_rate)
+    sends[liked] = happens(drawn[liked], policy.pi)
+    profile = np.flatnonzero(sends).astype(np.int32)
+    return Outward(profile, np.isin(profile, liked), np.ones(len(profile), dtype=np.bool_), True)
+
+
+def brought_outward(policy: Policy, seed: int, user: int, history: IntVector, n_items: int) -> Outward:
+    """What a way of sharing from outside lets stand for these items; those that are none of them are decoys."""
+    profile = own_profile(policy.sharing, policy.pi, seed, user, history, n_items)
+    return Outward(profile, np.isin(profile, history), np.ones(len(profile), dtype=np.bool_), True)
+
+
+@compiled
+def words_of_items(seed: int, users: LongVector, items: IntVector) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """The words by which items are put in the order of sharing."""
+    drawn = np.empty(len(items), np.uint32)
+    for position in range(len(items)):
+        word, _, _, _ = words(seed, users[position], STICKY, 0, items[position])
+        drawn[position] = word
+    return drawn
+
+
+@inlined
+def four_deniable_words(seed: Any, user: Any, block: Any) -> Any:
+    """The words of items 4 block to 4 block + 3: a draw gives four."""
+    return words(seed, user, DENIABLE, 0, block)
+
+
+@compiled
+def deniable_words(seed: int, user: int, drawn: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
+    """Each item's word, by which it answers for life."""
+    for block in range((len(drawn) + 3) // 4):
+        for lane, word in enumerate(four_deniable_words(seed, user, block)):
+            if 4 * block + lane < len(drawn):
+                drawn[4 * block + lane] = word
+
+
+# What everybody lets out who has made no choice of their own: settings that several families of methods have.
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutwardSettings:
+    """What everybody lets out who has made no choice of their own."""
+
+    sharing: Literal["sticky", "deniable"] = "sticky"
+    """What stands for a history in messages: a share of it, drawn once and kept for life (sticky), or that with decoys
+    (deniable). What is held back is still used to recommend at home."""
+    pi: float | str = 1.0
+    """Share of each history that is ever used outwards; or a CSV file `user,pi` with everyone's own."""
+    epsilon: float | None = None
+    """Deniable sharing: how far what is used outwards of one item may tell whether it is liked."""
+    budget: int | None = None
+    """At most so many items of a history are ever used outwards."""
+    policies: str | None = None
+    """TOML file of who chooses what: [default], [groups.NAME] with a `share` of people, [people."ID"]."""
+
+    def __post_init__(self) -> None:
+        known_sharing(self.sharing, ("sticky", "deniable"))
+        if isinstance(self.pi, float | int):
+            within("pi", self.pi, 0, 1)
+        self.policy(float(self.pi) if isinstance(self.pi, float | int) else 0.5)
+
+    def policy(self, pi: float) -> Policy:
+        """What everybody allows who has made no choice of their own."""
+        return Policy(sharing=self.sharing, pi=pi, epsilon=self.epsilon, basis="shared", budget=self.budget)

@@ -1,0 +1,230 @@
+"""Everyone's policies at once, and everyone's outward profile: `policy.py` for a whole population.
+
+Many people choose alike, so a population's choices are a few *kinds* of policy, the kind of each person, and each
+person's own pi. `everyones_outward` gives, row by row, what `outward` gives for one person (a test holds the two
+together), fast enough for a million people; where nobody restricts anything there is nothing to compute and histories
+are used as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import IntVector, LongVector, RealVector
+from federank._numerics.compiling import compiled
+from federank.data.interactions import Profiles
+from federank.errors import SettingError
+from federank.federation.rng import happens
+from federank.privacy.policy import Flags, Outward, Policy, brought_outward, decoy_rate, deniable_words, words_of_items
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What everybody allows."""
+
+    kinds: tuple[Policy, ...]
+    of_user: IntVector  # the kind of each person
+    pi: RealVector  # each person's own, in the place of the kind's
+
+    @classmethod
+    def alike(cls, policy: Policy, pi: RealVector) -> Choices:
+        """Everybody chooses this policy, each with a pi of their own."""
+        return cls((policy,), np.zeros(len(pi), dtype=np.int32), pi)
+
+    @classmethod
+    def of_people(cls, policies: Sequence[Policy]) -> Choices:
+        """Each person's own policy, in the order of the users."""
+        kinds = tuple(dict.fromkeys(policies))
+        number = {kind: position for position, kind in enumerate(kinds)}
+        of_user = np.array([number[policy] for policy in policies], dtype=np.int32)
+        return cls(kinds, of_user, np.array([policy.pi for policy in policies], dtype=np.float64))
+
+    def __post_init__(self) -> None:
+        deniable = self.where(policy.sharing == "deniable" for policy in self.kinds)
+        if np.any(deniable & (self.pi >= 1)):
+            raise SettingError(
+                "Somebody who shares deniably has a pi of 1: what is not seen is then surely not liked; choose less."
+            )
+
+    def __len__(self) -> int:
+        return len(self.of_user)
+
+    def of(self, user: int) -> Policy:
+        """One person's policy."""
+        kind: Policy = self.kinds[int(self.of_user[user])]
+        return replace(kind, pi=float(self.pi[user]))
+
+    def where(self, of_kinds: Iterable[Any]) -> np.ndarray[Any, Any]:
+        """A value of each kind, as a value of each person."""
+        values: np.ndarray[Any, Any] = np.array(list(of_kinds))[self.of_user]
+        return values
+
+    @property
+    def at_home(self) -> Flags:
+        """Who is recommended to from a home vector: those whose vector in rounds does not follow their history."""
+        return self.where(policy.basis == "shared" or policy.paused for policy in self.kinds)
+
+
+class Outwards(NamedTuple):
+    """Everyone's outward profile, as rows of a sparse matrix. Arrays may be empty, which means: as histories are."""
+
+    starts: LongVector  # empty: everyone takes part with their history
+    items: IntVector
+    real: Flags  # empty: all of them
+    allowed: Flags  # empty: all of them
+    lifelong: Flags  # per user; empty: nobody
+
+
+AS_HISTORIES_ARE = Outwards(
+    np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_), np.zeros(0, np.bool_), np.zeros(0, np.bool_)
+)
+"""Nobody restricts anything but by the coin of pi."""
+
+
+def outward_profiles(outwards: Outwards, histories: Profiles) -> Profiles:
+    """What everybody takes part with."""
+    return Profiles(outwards.starts, outwards.items) if len(outwards.starts) else histories
+
+
+def outward_of(outwards: Outwards, histories: Profiles, user: int) -> Outward:
+    """One person's row."""
+    profiles = outward_profiles(outwards, histories)
+    profile = profiles.of(user).copy()
+    here = slice(profiles.starts[user], profiles.starts[user + 1])
+    everything = np.ones(len(profile), dtype=np.bool_)
+    return Outward(
+        profile,
+        outwards.real[here].copy() if len(outwards.real) else everything,
+        outwards.allowed[here].copy() if len(outwards.allowed) else everything,
+        bool(len(outwards.lifelong) and outwards.lifelong[user]),
+    )
+
+
+def coins(choices: Choices) -> RealVector:
+    """With what probability each person's allowed positives are sent each time: surely, where it was decided once."""
+    published = choices.where(policy.sharing == "as-published" for policy in choices.kinds)
+    return np.where(published, choices.pi, 1.0)
+
+
+def everyones_outward(choices: Choices, seed: int, histories: Profiles, n_items: int) -> Outwards:
+    """Everyone's outward profile; nobody who has paused takes part with anything."""
+    if all(
+        policy.sharing == "as-published"
+        and policy.basis == "history"
+        and not policy.never_items
+        and policy.budget is None
+        and not policy.paused
+        for policy in choices.kinds
+    ):
+        return AS_HISTORIES_ARE
+    users = np.repeat(np.arange(len(choices), dtype=np.int64), histories.sizes)
+    items = np.array(histories.items)
+    may = ~_never(choices, users, items, n_items)
+    allowed = _allowed(choices, seed, histories, users, items, may)
+    deniable = choices.where(policy.sharing == "deniable" and not policy.paused for policy in choices.kinds)
+    all_of_it = choices.where(policy.basis == "history" and not policy.paused for policy in choices.kinds)
+    only_allowed = choices.where(policy.basis == "shared" and not policy.paused for policy in choices.kinds) & ~deniable
+    kept = all_of_it[users] | (only_allowed[users] & allowed)
+    sizes = np.bincount(users[kept], minlength=len(choices))
+    rates = choices.pi, _decoy_rates(choices)
+    may_starts = np.concatenate(([0], np.cumsum(np.bincount(users[may], minlength=len(choices)))))
+    liked = may_starts.astype(np.int64), items[may]
+    _answer(seed, np.flatnonzero(deniable), *liked, *rates, n_items, sizes, np.zeros(0, np.int64), *_NOTHING)
+    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    outward_items = np.empty(starts[-1], dtype=np.int32)
+    real, may_leave = np.ones(starts[-1], dtype=np.bool_), np.ones(starts[-1], dtype=np.bool_)
+    _answer(seed, np.flatnonzero(deniable), *liked, *rates, n_items, sizes, starts, outward_items, real)
+    positions = ~np.repeat(deniable, sizes)
+    outward_items[positions], may_leave[positions] = items[kept], allowed[kept]
+    made = Outwards(
+        starts,
+        outward_items,
+        real,
+        np.zeros(0, dtype=np.bool_) if may_leave.all() else may_leave,
+        choices.where(policy.sharing != "as-published" for policy in choices.kinds),
+    )
+    return _with_brought(made, choices, seed, histories, n_items)
+
+
+def _with_brought(made: Outwards, choices: Choices, seed: int, histories: Profiles, n_items: int) -> Outwards:
+    """The same with the rows of those who share in a way from outside, asked one by one."""
+    brought = choices.where(policy.brought and not policy.paused for policy in choices.kinds)
+    if not brought.any():
+        return made
+    rows = [outward_of(made, histories, user) for user in range(len(choices))]
+    for user in np.flatnonzero(brought):
+        policy, history = choices.of(int(user)), histories.of(int(user))
+        may = ~np.isin(history, list(policy.never_items))
+        rows[user] = brought_outward(policy, seed, int(user), history[may], n_items)
+    starts = np.concatenate(([0], np.cumsum([len(row.profile) for row in rows]))).astype(np.int64)
+    items, real, allowed = (np.concatenate([row[part] for row in rows]) for part in range(3))
+    return Outwards(starts, items, real, allowed[:0] if allowed.all() else allowed, made.lifelong)
+
+
+_NOTHING = np.zeros(0, np.int32), np.zeros(0, np.bool_)
+
+
+def _never(choices: Choices, users: LongVector, items: IntVector, n_items: int) -> Flags:
+    """Which entries of histories are on their owner's never-list."""
+    keys = np.array(
+        sorted(kind * n_items + item for kind, policy in enumerate(choices.kinds) for item in policy.never_items),
+        dtype=np.int64,
+    )
+    return np.isin(choices.of_user[users].astype(np.int64) * n_items + items, keys)
+
+
+def _allowed(
+    choices: Choices, seed: int, histories: Profiles, users: LongVector, items: IntVector, may: Flags
+) -> Flags:
+    """Which entries of histories may ever leave, of those who do not share deniably."""
+    candidates = np.bincount(users[may], minlength=len(choices))
+    sticky = choices.where(policy.sharing == "sticky" for policy in choices.kinds)
+    most = np.where(sticky, np.ceil(choices.pi * candidates - 1e-9), candidates)
+    budgets = choices.where(np.inf if policy.budget is None else policy.budget for policy in choices.kinds)
+    order = np.lexsort((words_of_items(seed, users, items), ~may, users))
+    rank = np.arange(len(order)) - histories.starts[users]
+    allowed = np.zeros(len(order), dtype=np.bool_)
+    allowed[order[rank < np.minimum(most, budgets)[users]]] = True
+    return allowed
+
+
+def _decoy_rates(choices: Choices) -> RealVector:
+    deniable = {kind: policy.epsilon for kind, policy in enumerate(choices.kinds) if policy.epsilon is not None}
+    rates = np.zeros(len(choices))
+    for user in np.flatnonzero(np.isin(choices.of_user, list(deniable))):
+        rates[user] = decoy_rate(choices.pi[user], deniable[int(choices.of_user[user])])
+    return rates
+
+
+@compiled
+def _answer(
+    seed: int,
+    people: LongVector,
+    liked_starts: LongVector,
+    liked: IntVector,
+    pi: RealVector,
+    q: RealVector,
+    n_items: int,
+    sizes: LongVector,
+    starts: LongVector,
+    items: IntVector,
+    real: Flags,
+) -> None:
+    """What everyone's items answer: without `starts`, only how many are sent; with them, which, and which are real."""
+    drawn = np.empty(n_items, np.uint32)
+    for user in people:
+        deniable_words(seed, user, drawn)
+        position, end, count = liked_starts[user], liked_starts[user + 1], 0
+        for item in range(n_items):
+            likes = position < end and liked[position] == item
+            position += likes
+            if happens(drawn[item], pi[user] if likes else q[user]):
+                if len(starts) > 0:
+                    items[starts[user] + count] = item
+                    real[starts[user] + count] = likes
+                count += 1
+        sizes[user] = count

@@ -1,1 +1,0 @@
-"""Methods of ours that bring their own messages, as a method from outside would (recommenders/federated_method.py)."""

@@ -1,0 +1,1 @@
+"""Two-server secure aggregation. Nothing else knows cryptography."""

@@ -1,0 +1,209 @@
+"""The charter of sums: what a federation promises once, and devices pin by its digest when they enrol.
+
+It names the founding, the catalogue, the ring and the bounds of a message, the plan
+(squares/private/plan.py): how many messages a device sends in its life, and each server's noise on every one of them;
+how small and how large a cohort may be, both servers' keys and the helper's address. Nothing in it can change behind a
+device's back: another charter has another digest.
+
+A plan has stages, one for each message of a life. There are three recipes:
+
+    private     the plan's own messages, of length 1: what is popular first, then directions; each has its own noise
+    spectral    Frugal's message, the same at every stage, clipped to a length; one noise for all
+    gradients   ratings: gradients and a count for every item (ratings/sums.py), clipped to a length; one noise for all
+
+Its noises are deviations of one server's, in units of the ring. What
+a life's messages tell together is `mu` (accountant.py), and a device keeps to it whatever it is asked. No sum may wrap:
+
+    largest cohort x bound + 2 x 9.1 x noise < 2^31       (no noise is farther than 9.1 deviations)
+
+Where messages carry a proof of their norm (norm_check/), the charter says with how many projections, what their squares
+may add up to, and how long the proof is. All three are 0 where the operator has turned the check off.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from federank.errors import BadMessage, SettingError
+from federank.privacy.accountant import mu_of_noise
+from federank.secagg.canonical import canonical, digest, has_fields, hexadecimal, read_canonical
+from federank.secagg.keys import PUBLIC_BYTES, SUITE, public_key
+from federank.secagg.proof.parameters import Parameters
+from federank.secagg.ring import C_INT, FARTHEST, LEAST_DEVIATION, MOST_DEVIATION
+
+FORMAT = "federank sums 1"
+RING_BITS = 32
+PRIVATE, SPECTRAL, GRADIENTS = RECIPES = ("private", "spectral", "gradients")
+
+_NAME = "The charter of sums"
+_DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumsCharter:
+    """What cannot change while a federation lasts."""
+
+    founding: str
+    """Names the founding; devices count their messages across foundings all the same."""
+    catalogue: str
+    """SHA-256 of the public list of items, in hexadecimal digits."""
+    settings: str
+    """SHA-256 of the method's settings as the leader tells them, in hexadecimal digits."""
+    recipe: str
+    """What messages say: `private`, `spectral` or `gradients`."""
+    items: int
+    """How many items there are."""
+    columns: int
+    """Numbers a row of a message: private: a direction each, one less than the factors, but one at the first stage;
+    spectral: the factors and one; gradients: those of all of an item's vectors, and a count."""
+    clip: str
+    """The length that a message is scaled down to before it becomes whole numbers, as decimal text."""
+    noises: tuple[int, ...]
+    """Deviation of one server's noise at each stage of the plan, in units of the ring; all 0 where there is none."""
+    power: str
+    """An item of popularity c weighs c^power in messages, as decimal text."""
+    delta: str
+    """The probability with which epsilon may fail, as decimal text."""
+    messages: int
+    """How many messages a device sends in its life."""
+    least_cohort: int
+    """No sum of fewer messages is ever opened."""
+    largest_cohort: int
+    """No sum of more is."""
+    helper_origin: str
+    """Where the helper is; devices fetch its key there and nowhere else."""
+    helper_key: str
+    """The helper's public key, in hexadecimal digits."""
+    leader_key: str
+    """The leader's public key, in hexadecimal digits."""
+    bound: int = C_INT
+    ring: int = RING_BITS
+    suite: str = SUITE
+    projections: int = 0
+    """With how many projections a message's norm is checked; 0: it is not checked at all."""
+    limit: int = 0
+    """What the squares of the projections may add up to; 0 where there are none."""
+    proof_bytes: int = 0
+    """How long the proof of a message's norm is, at the end of every upload."""
+    format: str = FORMAT
+
+    def __post_init__(self) -> None:
+        check = self.norm_check()
+        fixed = {"bound": C_INT, "ring": RING_BITS, "suite": SUITE, "format": FORMAT}
+        fixed |= {"limit": check.limit if check else 0, "proof_bytes": check.proof_bytes if check else 0}
+        for name, needed in fixed.items():
+            if getattr(self, name) != needed:
+                raise SettingError(f"{_NAME} has {needed!r} as {name}; found {str(getattr(self, name))[:80]!r}.")
+        if self.recipe not in RECIPES:
+            raise SettingError(f"{_NAME} has {' or '.join(RECIPES)} as recipe; found {self.recipe[:40]!r}.")
+        for name in ("items", "columns", "messages"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"{_NAME} needs {name} of at least 1; found {getattr(self, name)}.")
+        if not 2 <= self.least_cohort <= self.largest_cohort:
+            raise SettingError(
+                f"A cohort needs at least 2 people and at most the largest cohort; found a least cohort of "
+                f"{self.least_cohort:,} and a largest of {self.largest_cohort:,}."
+            )
+        self._check_noises()
+        for name, fits in (
+            ("clip", 0 < self.length_of_clip() < 1e30),
+            ("power", abs(_number(self.power)) <= 1),
+            ("delta", 0 < _number(self.delta) < 1),
+        ):
+            if not fits:
+                raise SettingError(f"{_NAME} cannot have {getattr(self, name)[:40]!r} as its {name}.")
+
+    def _check_noises(self) -> None:
+        if len(self.noises) != self.messages:
+            raise SettingError(
+                f"{_NAME} needs a noise for each of {self.messages:,} messages; found {len(self.noises):,}."
+            )
+        most = max(self.noises)
+        for noise in self.noises:
+            if (noise or most) and not LEAST_DEVIATION <= noise <= MOST_DEVIATION:
+                raise SettingError(
+                    f"The noise of a server is 0 at every stage, or {LEAST_DEVIATION:,.0f} to {MOST_DEVIATION:,.0f} "
+                    f"units of the ring; found {noise:,}."
+                )
+        if self.largest_cohort * C_INT + 2 * FARTHEST * most >= 2 ** (RING_BITS - 1):
+            raise SettingError(
+                f"A sum of {self.largest_cohort:,} messages with noise of {most:,} on it could wrap; a smaller "
+                "largest cohort or less noise is needed."
+            )
+
+    def norm_check(self) -> Parameters | None:
+        """The check of every message's norm; None where there is none."""
+        return Parameters(self.projections) if self.projections else None
+
+    def length_of_clip(self) -> float:
+        """The clip as a number; not a number where it is none."""
+        return _number(self.clip)
+
+    def columns_of(self, stage: int) -> int:
+        """Numbers a row of a stage's messages: one where only popularity is told."""
+        return 1 if stage == 0 and self.recipe == PRIVATE else self.columns
+
+    def length_of(self, stage: int) -> int:
+        """d: numbers a message of this stage; a spectral one has the square of a row besides."""
+        columns = self.columns_of(stage)
+        return (self.items + columns) * columns if self.recipe == SPECTRAL else self.items * columns
+
+    def mu(self) -> float:
+        """What all messages of a life may tell together; infinite where there is no noise."""
+        return mu_of_noise(noise / self.bound for noise in self.noises) if all(self.noises) else math.inf
+
+    def to_bytes(self) -> bytes:
+        """The one way to write this charter."""
+        return canonical(asdict(self))
+
+    def digest(self) -> bytes:
+        """What devices pin."""
+        return digest("charter", self.to_bytes())
+
+    def helper_public(self) -> bytes:
+        """The helper's public key."""
+        return bytes.fromhex(self.helper_key)
+
+    def leader_public(self) -> bytes:
+        """The leader's public key."""
+        return bytes.fromhex(self.leader_key)
+
+
+def fields_of_check(projections: int) -> dict[str, Any]:
+    """What a charter says of a check with so many projections; 0: of none."""
+    if not projections:
+        return {}
+    check = Parameters(projections)
+    return {"projections": projections, "limit": check.limit, "proof_bytes": check.proof_bytes}
+
+
+_FIELDS: dict[str, type] = {
+    name: {"int": int, "str": str}.get(str(kind), list) for name, kind in SumsCharter.__annotations__.items()
+}
+
+
+def charter_from(content: bytes) -> SumsCharter:
+    """A charter from the wire, once it is sure to be one."""
+    statement: dict[str, Any] = read_canonical(content, _NAME)
+    has_fields(statement, _NAME, _FIELDS)
+    for name in ("catalogue", "settings"):
+        hexadecimal(statement[name], _DIGEST_BYTES, f"The {name} of a charter")
+    for name in ("helper_key", "leader_key"):
+        public_key(hexadecimal(statement[name], PUBLIC_BYTES, f"The {name} of a charter"))
+    if not all(type(noise) is int for noise in statement["noises"]):
+        raise BadMessage(f"The noises of {_NAME} must be whole numbers; these are not.")
+    try:
+        return SumsCharter(**{**statement, "noises": tuple(statement["noises"])})
+    except SettingError as reason:
+        raise BadMessage(str(reason)) from reason
+
+
+def _number(text: str) -> float:
+    """A decimal text as a number, if it is written in the one way there is; else not a number."""
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if repr(value) == text else math.nan

@@ -1,0 +1,1 @@
+"""Proof that the norm of an upload is bounded, without showing the upload."""

@@ -1,0 +1,127 @@
+"""The offer: what the helper signs once a round, the same for everybody.
+
+    charter   digest of the federation's charter           model    digest of the model, as devices read it
+    round     numbers only rise                             version  of the model
+    stage     which of a life's messages it asks for        length   d, numbers a message
+    columns   numbers a row of it
+    clip      the longest message, as decimal text          scale    what that length becomes in whole numbers
+    noise     deviation of one server's noise on the sum, in whole numbers
+    key       a fresh HPKE key, of this round alone         expires  seconds since 1970, by the helper's clock
+
+A device takes an offer if the key it pinned has signed it, if the charter is the one it pinned, if stage, clip, scale
+and noise are of the charter's plan, and if the model is the one in its hands. So the leader cannot single a person out
+by another model, another key or less noise.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from federank._numerics.arrays import FloatMatrix, FloatVector
+from federank.errors import BadMessage
+from federank.secagg.canonical import canonical, digest, has_fields, hexadecimal, read_canonical
+from federank.secagg.config import SumsCharter
+from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, public_key, sign, verify
+
+CLOCKS_APART = 600
+"""Seconds by which a device's clock may be ahead of the helper's."""
+
+_NAME = "An offer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """One round's terms."""
+
+    charter: str
+    round: int
+    version: int
+    model: str
+    length: int
+    stage: int
+    columns: int
+    clip: str
+    scale: int
+    noise: int
+    key: str
+    expires: int
+
+    def to_bytes(self) -> bytes:
+        """The one way to write this offer."""
+        return canonical(asdict(self))
+
+    def digest(self) -> bytes:
+        """What every report of the round is tied to."""
+        return digest("offer", self.to_bytes())
+
+    def public(self) -> bytes:
+        """The round's HPKE key."""
+        return bytes.fromhex(self.key)
+
+
+_FIELDS: dict[str, type] = {name: int if kind == "int" else str for name, kind in Offer.__annotations__.items()}
+
+
+def sign_offer(private: bytes, offer: Offer) -> bytes:
+    """The offer as it travels: with the helper's signature."""
+    signature = sign(private, "offer", offer.to_bytes())
+    return canonical({"offer": asdict(offer), "signature": signature.hex()})
+
+
+def read_offer(content: bytes, helper: bytes) -> Offer:
+    """An offer from the wire, if the helper has signed it."""
+    statement = read_canonical(content, _NAME)
+    has_fields(statement, _NAME, {"offer": dict, "signature": str})
+    told = statement["offer"]
+    has_fields(told, _NAME, _FIELDS)
+    signature = hexadecimal(statement["signature"], SIGNATURE_BYTES, "The signature of an offer")
+    verify(helper, "offer", canonical(told), signature)
+    for name in ("charter", "model"):
+        hexadecimal(told[name], 32, f"The {name} of an offer")
+    public_key(hexadecimal(told["key"], PUBLIC_BYTES, "The key of an offer"))
+    if min(told[name] for name in ("round", "version", "stage", "noise", "expires")) < 0 or told["length"] < 1:
+        raise BadMessage("Numbers of an offer are not negative, and its length is above 0; these are not so.")
+    return Offer(**told)
+
+
+def check_offer(offer: Offer, charter: SumsCharter, model: bytes, now: float) -> None:
+    """Refuse an offer that is not about this charter and this model, or that has expired."""
+    if offer.charter != charter.digest().hex():
+        raise BadMessage("The offer belongs to another charter than the one that was pinned; nothing is sent.")
+    if offer.model != model.hex():
+        raise BadMessage("The offer is about another model than the one that the leader gave; nothing is sent.")
+    if offer.stage >= charter.messages or (offer.columns, offer.clip, offer.scale, offer.noise) != (
+        *(charter.columns_of(offer.stage), charter.clip, charter.bound, charter.noises[offer.stage]),
+    ):
+        raise BadMessage("The offer has another message, clip or noise than the charter's plan; nothing is sent.")
+    if offer.length != charter.length_of(offer.stage):
+        raise BadMessage("The offer is about messages of another length than the charter's; nothing is sent.")
+    if now > offer.expires + CLOCKS_APART:
+        raise BadMessage("The offer has expired; nothing is sent. The next round has another one.")
+
+
+def model_digest(version: int, regulariser: float, weights: FloatVector, vectors: FloatMatrix) -> bytes:
+    """The model as devices read it: every row, every item's weight, and lambda."""
+    return digest(
+        "model",
+        struct.pack("<Qd", version, regulariser),
+        np.ascontiguousarray(weights, dtype="<f4").tobytes(),
+        np.ascontiguousarray(vectors, dtype="<f4").tobytes(),
+    )
+
+
+def rating_model_digest(
+    version: int, iteration: int, heard: NDArray[np.generic], vectors: FloatMatrix, implicit_vectors: FloatMatrix
+) -> bytes:
+    """The same where ratings are learnt: every row, which items were heard of, and the iteration, which sets rates."""
+    return digest(
+        "rating-model",
+        struct.pack("<QQ", version, iteration),
+        np.ascontiguousarray(heard, dtype="<i1").tobytes(),
+        np.ascontiguousarray(vectors, dtype="<f4").tobytes(),
+        np.ascontiguousarray(implicit_vectors, dtype="<f4").tobytes(),
+    )

@@ -1,0 +1,1 @@
+"""A client of a federation: its rounds, its owner's choices, its files."""

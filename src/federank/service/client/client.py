@@ -1,0 +1,508 @@
+"""A person's device: it waits for work, learns at home, sends what its owner allows, and remembers what it sent.
+
+    1. an Update that was interrupted is sent again, the very same bytes
+    2. wait for work (a long poll), get a ticket for one round
+    3. fetch the rows of the shared model that have changed
+    4. play the round (round.py)
+    5. keep the new vector, the ledger, the model and the Update, all at once, on the disk
+    6. send the Update; on a receipt, a definite no or a change of the owner's mind, forget its bytes
+    7. ask until its round has ended: aggregated or discarded (outcomes.py). Only then may another Update leave, and
+       after discarded rounds only after a wait, longer each time
+
+Whatever the server says, steps 4 and 5 follow the owner's policy, which only its owner can change, and the number of
+messages that was promised: a device that has sent them sends no more, and still fetches models to recommend from. A
+server that breaks the protocol ends the device's work with a sentence; a server that is away is asked again with
+patience.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import IntVector
+from federank.errors import BadAnswer, NoAnswer, Refused, Withdrawn
+from federank.privacy.accountant import SQUARED, answered
+from federank.privacy.ledger import Ledger
+from federank.privacy.policy import Outward, Policy, outward
+from federank.service.client.enrolment import follow_growth, has_grown, settle, settle_again
+from federank.service.client.federation import (
+    Facts,
+    Outcome,
+    Ticket,
+    fetch_facts,
+    fetch_model,
+    fetch_outcome,
+    fetch_rows,
+    helper_is_away,
+    merged,
+    send_update,
+    wait_for_work,
+)
+from federank.service.client.http import Client
+from federank.service.client.methods.method import History, Model, Person, Played, RoundVector
+from federank.service.client.methods.summed import Terms, can_afford, spent_of
+from federank.service.client.rules import BETWEEN_POLLS, FIRST_WAIT, LONG_POLL, LONGEST_WAIT, MOST_OLDER_OFFERS
+from federank.service.client.secure import NOTHING_CAN_BE_SENT, Pinned, fetch_offer, shows_no_sum
+from federank.service.client.state import (
+    ABANDONED,
+    COUNTED,
+    REFUSED,
+    RELEASED,
+    UNKNOWN,
+    WAITING,
+    Identity,
+    Pending,
+    Upload,
+)
+from federank.service.client.store import DeviceStore
+
+# A device's part of one round: what it takes part with, computation, transmission, the ledger; nothing is sent yet.
+
+
+def can_take_part(taken: Outward, policy: Policy, facts: Facts) -> bool:
+    """Whether its owner lets the device, and with something: neither paused, nor nothing, nor everything to show."""
+    most = facts.n_items - 1 if facts.rules.needs_others else facts.n_items
+    return not policy.paused and 0 < len(taken.profile) <= most
+
+
+def outward_of(identity: Identity, policy: Policy, history: IntVector, ledger: Ledger) -> Outward:
+    """What the device would take part with now."""
+    facts = identity.facts
+    kept = facts.rules.outward_policy(policy)
+    return outward(kept, identity.seed, identity.user, history, facts.n_items, ledger.really_liked())
+
+
+def messages_left(identity: Identity, policy: Policy, ledger: Ledger) -> int | None:
+    """How many messages may still leave this device in its life; None where no number was promised."""
+    allowed = identity.facts.rules.messages(identity.facts.settings, policy)
+    return None if allowed is None else max(0, allowed - ledger.spent)
+
+
+def play(
+    identity: Identity,
+    policy: Policy,
+    history: History,
+    kept: RoundVector,
+    model: Model,
+    ledger: Ledger,
+    round_number: int,
+    terms: Terms | None = None,
+) -> Played | None:
+    """Play a round and record it in the ledger; nothing where the owner's policy leaves nothing to take part with.
+
+    `terms` are those on which a message is split, where no single server may read it.
+    """
+    facts = identity.facts
+    taken = outward_of(identity, policy, history.items, ledger)
+    if not can_take_part(taken, policy, facts) or messages_left(identity, policy, ledger) == 0:
+        return None
+    person = Person(identity.seed, identity.user, facts.settings, facts.n_items, policy, taken, kept, terms)
+    person = person._replace(ratings=history.ratings_of(taken.profile))
+    return facts.rules.play(person, model, ledger, round_number)
+
+
+# What became of uploads: the server is asked until every round has ended, and the owner is told once for each.
+
+
+DISCARDED = {
+    RELEASED: "it was discarded. The helper's signed record shows that no sum has its uploads: this one is not charged",
+    "unproven": "it was discarded. No record of the helper shows that no sum has its uploads: this one stays charged",
+    "read": "it was discarded. The server has read this device's upload, so it stays charged",
+    "uncounted": "it was discarded, and this device's upload with it",
+}
+"""What a discarded round means for an upload of it."""
+
+
+def ask_outcomes(store: DeviceStore, client: Client, identity: Identity, note: Callable[[str], None]) -> bool:
+    """Ask about every upload whose round may have ended; whether one of them is still waited for.
+
+    A server that is away is asked another time.
+    """
+    waits = False
+    for sent in store.uploads():
+        if sent.outcome is not None:
+            continue
+        try:
+            found = fetch_outcome(client, sent.ticket)
+            word = _word_of(found, sent, identity.sums)
+        except NoAnswer as reason:
+            note(f"Round {sent.round_number}: what became of the upload is not known yet ({reason})")
+            return True
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            found, word = Outcome(UNKNOWN, "", ""), UNKNOWN
+        if word == WAITING:
+            waits = True
+            continue
+        store.write_outcome(sent.ticket, word, client.clock(), is_charged=word != RELEASED)
+        line = line_of(word, identity) or found.message
+        if line:
+            note(f"Round {sent.round_number}: {line}")
+    return waits
+
+
+def _word_of(found: Outcome, sent: Upload, pinned: Pinned | None) -> str:
+    """The server's word, once a discarded round that has a proof is told from one that has none."""
+    if found.word != ABANDONED or pinned is None:
+        return found.word
+    return RELEASED if shows_no_sum(found.record, pinned, sent.offer, sent.round_number) else ABANDONED
+
+
+def line_of(word: str, identity: Identity) -> str:
+    """What is said of an upload that is in the model, or was discarded with its round; nothing of others."""
+    if word == COUNTED:
+        return "aggregated; this device's upload is in the model."
+    if word not in (ABANDONED, RELEASED):
+        return ""
+    is_charged = identity.facts.rules.counts_messages
+    why = "unproven" if identity.sums is not None else "read" if is_charged else "uncounted"
+    return DISCARDED[word if word == RELEASED else why] + "."
+
+
+class Wait(NamedTuple):
+    """How long a device waits before it takes part again, after so many discarded rounds in a row."""
+
+    rounds: int
+    seconds: float
+    left: float  # of these seconds
+
+
+def wait_after(uploads: list[Upload], now: float) -> Wait:
+    """The wait after the last uploads of a device; a round that was aggregated ends it."""
+    discarded: list[Upload] = []
+    for sent in reversed(uploads):
+        if sent.outcome == COUNTED:
+            break
+        if sent.outcome in (ABANDONED, RELEASED):
+            discarded.append(sent)
+    ended = discarded[0].ended if discarded else None
+    if ended is None:
+        return Wait(0, 0.0, 0.0)
+    wait = min(FIRST_WAIT * 2.0 ** min(len(discarded) - 1, 30), LONGEST_WAIT)
+    return Wait(len(discarded), wait, min(wait, max(0.0, ended + wait - now)))  # no longer, whatever a clock does
+
+
+# Federated evaluation: one item is held back, and whether the federation would have found it is told, deniably.
+
+
+MOST_ANSWERS = 5
+FIRST = 10
+_CHANCE = random.SystemRandom().random
+
+
+def found(store: DeviceStore, identity: Identity, model: Model, held_back: int) -> bool:
+    """Whether the held-back item is among the first ten that this device would recommend without knowing it."""
+    facts, history = identity.facts, store.training_history()
+    vector = facts.rules.home_vector(facts.settings, facts.n_items, identity.seed, identity.user, history, model)
+    scores = model.vectors @ vector
+    if len(model.biases):
+        scores = scores + model.biases
+    scores[history.items] = -np.inf
+    return bool(held_back in np.argsort(-scores, kind="stable")[:FIRST])
+
+
+def near(
+    store: DeviceStore, identity: Identity, model: Model, held_back: int, chance: float, *, is_squared: bool = False
+) -> bool:
+    """Whether the held-back rating is predicted well, rounded at random: surely where it is met, never a scale off."""
+    facts, history, whole = identity.facts, store.training_history(), store.history()
+    assert facts.scale is not None, "ratings are held back where items are rated"
+    vector = facts.rules.home_vector(facts.settings, facts.n_items, identity.seed, identity.user, history, model)
+    told = float(model.vectors[held_back] @ vector) if model.weights[held_back] else float(history.ratings.mean())
+    low, high = facts.scale.lowest, facts.scale.highest
+    actual = float(whole.ratings[np.searchsorted(whole.items, held_back)])
+    off = abs(min(max(told, low), high) - actual) / (high - low)
+    return chance >= (off * off if is_squared else off)
+
+
+def tell(
+    store: DeviceStore,
+    client: Client,
+    identity: Identity,
+    note: Callable[[str], None],
+    chance: Callable[[], float] = _CHANCE,
+) -> bool:
+    """Answer once about the model at hand, where the owner agreed and answers are left; whether it was counted."""
+    held_back, version = store.held_back(), store.model_version()
+    if held_back is None or not store.may_answer(version, MOST_ANSWERS):
+        return False
+    model = store.model(identity.facts)
+    if model is None:
+        return False
+    is_rating = identity.facts.scale is not None
+    is_squared = is_rating and chance() < 0.5
+    truth = (
+        near(store, identity, model, held_back, chance(), is_squared=is_squared)
+        if is_rating
+        else found(store, identity, model, held_back)
+    )
+    told = {"version": version, "hit": answered(truth, chance())} | ({"measure": SQUARED} if is_squared else {})
+    store.write_answer(version)  # counted before it leaves: what may have left has left
+    body = json.dumps(told).encode()
+    try:
+        client.request("POST", "/hits", body, attempts=1, headers={"Content-Type": "application/json"})
+    except (Refused, NoAnswer) as reason:
+        if isinstance(reason, Refused) and reason.status == 401:
+            raise
+        note(f"The answer about version {version} was not counted ({reason})")
+        return False
+    how = "how near it predicts the rating that is held back" if is_rating else "whether it finds the item held back"
+    note(f"Told the server about version {version}, deniably, {how}.")
+    return True
+
+
+SECONDS_BETWEEN_LOOKS = 5.0
+"""How often a device that takes no part looks whether it may go on."""
+SECONDS_BETWEEN_MODELS = 600.0
+"""How often such a device, unless it is paused, asks whether there is a newer model."""
+LOOKS_BETWEEN_OUTCOMES = 6
+"""How many such looks there are between two questions about an upload whose round has not ended."""
+
+UNINVITED = (
+    "The server has invited this device as often as it ever will; the device sends nothing more, and still gets "
+    "models, and recommends from them."
+)
+WAITS_FOR_HELPER = f"{NOTHING_CAN_BE_SENT}; the device goes on by itself when the server is back."
+Note = Callable[[str], None]
+
+
+def take_part(store: DeviceStore, client: Client, rounds: int | None, note: Note) -> int:
+    """Take part in this many rounds (or until stopped); how many of its Updates the server has stored."""
+    identity = settle(store, client, note)
+    stored, played, older, polls, looks, noted, fetched = 0, 0, 0, 0, 0, "", -math.inf
+    interrupted = store.pending()
+    if interrupted is not None:
+        note(f"Round {interrupted.round_number}: sending again what was interrupted.")
+        stored += send_pending(store, client, interrupted, None, note)
+    ask_last_outcomes(store, client, identity, note)
+    uninvited: str | None = None
+    while rounds is None or played < rounds:
+        reason = uninvited or reason_to_stay_out(store, identity)
+        if reason is not None:
+            if reason != noted:
+                note(reason)
+            noted = reason
+            if not store.policy().policy.paused and time.monotonic() - fetched >= SECONDS_BETWEEN_MODELS:
+                fetched = time.monotonic()
+                identity = refresh_model(store, client, identity, note)
+            if rounds is not None:
+                break
+            looks += 1
+            if looks % LOOKS_BETWEEN_OUTCOMES == 0:
+                ask_last_outcomes(store, client, identity, note)
+            client.sleep(SECONDS_BETWEEN_LOOKS)
+            continue
+        try:
+            if ask_outcomes(store, client, identity, note):
+                noted = note_absent_helper(client, identity, noted, note)
+                client.sleep(min(BETWEEN_POLLS * 2**polls, LONG_POLL))
+                polls = min(polls + 1, 10)
+                continue
+            polls = 0
+            wait = wait_after(store.uploads(), client.clock())
+            if wait.left > 0:
+                if wait_line(wait) != noted:
+                    note(wait_line(wait))
+                noted = wait_line(wait)
+                client.sleep(min(wait.left, SECONDS_BETWEEN_LOOKS))
+                continue
+            ticket = wait_for_work(client)
+            if ticket is None:
+                noted = note_absent_helper(client, identity, noted, note)
+                continue
+            older = older + 1 if ticket.version < store.model_version() else 0
+            if older:
+                pass_over(ticket, store.model_version(), older, note)
+                client.sleep(BETWEEN_POLLS)
+                continue
+            deadline = time.monotonic() + ticket.deadline_seconds
+            if ticket.items is not None and ticket.items > identity.facts.n_items:
+                identity = follow_growth(store, client, identity, note)
+                if ticket.version < store.model_version():
+                    continue  # its round has ended meanwhile
+            pending = prepare(store, client, identity, ticket, deadline, note)
+            if pending is None:
+                client.sleep(BETWEEN_POLLS)  # nothing came of it: a server that offers it again is not rushed
+                continue
+            stored += send_pending(store, client, pending, deadline, note)
+            tell(store, client, identity, note)
+            played += 1
+        except Refused as refusal:
+            if refusal.slug == "spent":
+                uninvited = UNINVITED
+                continue
+            identity = settle_again(store, client, identity, refusal, note)
+    if ask_last_outcomes(store, client, identity, note):
+        note("A round that this device took part in has not ended yet; its outcome is asked for at the next start.")
+    return stored
+
+
+def note_absent_helper(client: Client, identity: Identity, noted: str, note: Note) -> str:
+    """Note once why a device waits where two servers take part and one does not answer; what was noted last."""
+    if identity.sums is None or not helper_is_away(client):
+        return ""
+    if noted != WAITS_FOR_HELPER:
+        note(WAITS_FOR_HELPER)
+    return WAITS_FOR_HELPER
+
+
+def ask_last_outcomes(store: DeviceStore, client: Client, identity: Identity, note: Note) -> bool:
+    """Ask about uploads of a device that takes no part now; what is refused is met again when it does."""
+    try:
+        return ask_outcomes(store, client, identity, note)
+    except Refused:
+        return True
+
+
+def reason_to_stay_out(store: DeviceStore, identity: Identity) -> str | None:
+    """Why the owner's policy keeps the device from asking for work, if it does."""
+    if store.policy().policy.paused:
+        return "This device is paused; `federank device resume` lets it go on."
+    ledger, policy = store.ledger(), store.policy().policy
+    if messages_left(identity, policy, ledger) == 0:
+        uploads = store.uploads()
+        waits = identity.sums is not None and any(sent.outcome is None for sent in uploads)
+        return spent_line(ledger.spent, sum(sent.outcome == RELEASED for sent in uploads), waits=waits)
+    if outward_profile(store, identity) is None:
+        return "The owner's policy leaves nothing to take part with; the device recommends, and sends nothing."
+    return None
+
+
+def spent_line(spent: int, released: int = 0, *, waits: bool = False) -> str:
+    """What a device says that sends nothing more, unless the round of its last message is discarded."""
+    sent = f"sent {spent} {'message' if spent == 1 else 'messages'}" if spent else "sent no message"
+    sent += f" (and {released} in discarded rounds, not charged)" if released else ""
+    if waits:
+        return f"This device has {sent}, all that it may; the last round has not ended yet."
+    return f"This device has {sent} and may send none more in its life; it still gets models, and recommends from them."
+
+
+def wait_line(wait: Wait) -> str:
+    """What a device says that waits after discarded rounds."""
+    rounds = "The last round was" if wait.rounds == 1 else f"The last {wait.rounds} rounds were"
+    return f"{rounds} discarded; this device waits {wait.seconds:,.0f} s before it takes part again."
+
+
+def refresh_model(store: DeviceStore, client: Client, identity: Identity, note: Note) -> Identity:
+    """Fetch the newest model, to recommend from, and who the device is then; a server that is away is asked later."""
+    try:
+        model = fetch_model(client, identity.facts, attempts=1)
+    except (Refused, NoAnswer) as reason:
+        note(f"The newest model could not be fetched ({reason})")
+        return identity
+    except BadAnswer:  # of a larger catalogue, perhaps
+        if not has_grown(identity.facts, fetch_facts(client)):
+            raise
+        return follow_growth(store, client, identity, note)
+    if model.version > store.model_version():
+        store.write_model(model)
+        note(f"Version {model.version} of the model was fetched, to recommend from.")
+    return identity
+
+
+def outward_profile(store: DeviceStore, identity: Identity) -> Outward | None:
+    """What the device would take part with now, if with anything."""
+    policy = store.policy().policy
+    taken = outward_of(identity, policy, store.training_profile(), store.ledger())
+    return taken if can_take_part(taken, policy, identity.facts) else None
+
+
+def pass_over(ticket: Ticket, have: int, times: int, note: Note) -> None:
+    """A round on an older model than the device has is not for it: one of the server's workers may lag behind.
+
+    Only a server that offers nothing else, time after time, has gone back.
+    """
+    if times == MOST_OLDER_OFFERS:
+        raise BadAnswer(
+            f"The server keeps offering work on version {ticket.version} of its model, and this device has version "
+            f"{have} already: versions never go back. Nothing was sent; ask the operator whether a backup was put "
+            "back without --restored."
+        )
+    note(f"Round {ticket.round_number}: it is on an older model than this device has; asking again.")
+
+
+def prepare(
+    store: DeviceStore, client: Client, identity: Identity, ticket: Ticket, deadline: float, note: Note
+) -> Pending | None:
+    """Fetch the model, play the round and keep all of it; nothing if the round is over or nothing may leave."""
+    facts = identity.facts
+    if ticket.ticket == store.last_ticket():
+        note(f"Round {ticket.round_number}: this device has made its Update already, and makes no other.")
+        return None
+    have = store.model(facts)
+    try:
+        rows = fetch_rows(client, facts, ticket, None if have is None else have.version, deadline)
+    except (Refused, NoAnswer) as reason:
+        if isinstance(reason, Refused) and reason.status == 401:
+            raise
+        note(f"Round {ticket.round_number}: not taken part ({reason})")
+        return None
+    model = merged(rows, have, facts.n_items)
+    terms = None
+    if identity.sums is not None:
+        try:
+            offer = fetch_offer(client, facts, identity.sums, model, ticket.round_number, deadline)
+        except (Refused, NoAnswer) as reason:
+            note(f"Round {ticket.round_number}: not taken part ({reason})")
+            return None
+        terms = Terms(identity.sums.charter, offer)
+    with store.transaction():
+        ledger = store.ledger()
+        if terms is not None and not can_afford(terms.charter, terms.offer, spent_of(ledger)):
+            store.write_model(model)
+            note(f"Round {ticket.round_number}: its message would tell more than was promised; not taken part.")
+            return None
+        # Inside the transaction: a policy that its owner changes now is either followed here or changed after.
+        policy, kept = store.policy().policy, store.round_vector(facts.factors)
+        played = play(identity, policy, store.training_history(), kept, model, ledger, ticket.round_number, terms)
+        store.write_model(model)
+        if played is None:
+            note(f"Round {ticket.round_number}: the policy leaves nothing to take part with.")
+            return None
+        if played.rows > ticket.most_rows:
+            raise BadAnswer(
+                f"The server takes at most {ticket.most_rows:,} rows and its own recipe makes "
+                f"{played.rows:,}; nothing was sent."
+            )
+        pending = Pending(ticket.ticket, ticket.round_number, played.body)
+        digest = None if terms is None else terms.offer.digest().hex()
+        store.write_round(pending, played.vector, ledger, played.recorded, digest)
+    return pending
+
+
+def send_pending(store: DeviceStore, client: Client, pending: Pending, deadline: float | None, note: Note) -> bool:
+    """Send an Update until there is a receipt, a definite no, or no time left; whether the server has stored it.
+
+    Its owner may change the policy meanwhile, from another process. That removes the Update from the file, and so it is
+    not tried again.
+    """
+
+    def is_still_kept() -> bool:
+        kept = store.pending()
+        return kept is not None and kept.ticket == pending.ticket
+
+    stored = False
+    try:
+        stored = send_update(client, pending.ticket, pending.body, deadline, is_still_kept)
+        if stored:
+            note(f"Round {pending.round_number}: {len(pending.body):,} bytes sent and stored.")
+        else:
+            note(f"Round {pending.round_number}: the receipt is not for what was sent.")
+    except (Refused, NoAnswer) as reason:
+        if isinstance(reason, Refused) and reason.status == 401:
+            raise
+        if isinstance(reason, Refused):
+            store.write_outcome(pending.ticket, REFUSED, client.clock())
+        note(f"Round {pending.round_number}: not counted ({reason})")
+    except Withdrawn:
+        note(f"Round {pending.round_number}: held back, as the policy was changed before it had arrived.")
+    store.drop_pending(pending.ticket)
+    return stored

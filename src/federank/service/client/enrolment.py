@@ -1,0 +1,288 @@
+"""Joining a federation, finding it changed, and leaving it.
+
+**Enrolling.** Everything is read and checked before the server is asked for an id, and the device's file gets its name
+only once it is whole: an enrolment that fails leaves nothing behind. The server learns that one more device is there,
+and nothing else; the words that name the device's draws are made here and never sent (whoever knows them could replay
+its choices).
+
+**Settling.** Is the federation at this address still the one that the device enrolled in? It says which one it is by a
+word that is another for every founding (`founding` of GET /federation).
+
+    the same                        the device goes on; a catalogue that has grown meanwhile is followed (growing.py)
+    begun anew, the same catalogue  the device enrols in it: history, policy and ledger stay, and so do the words that
+                                    name its draws, so that what was chosen once for life stays chosen; its token, the
+                                    model, the vector of rounds and an Update on its way were the old federation's
+    another catalogue or method     nothing goes on: the numbers of the history and of the ledger mean other things
+
+A number of messages is promised once: messages that were sent count for life, in a federation begun anew too, and a
+server that asks for more than it promised gets nothing.
+
+**Leaving.** The server is asked to forget the token; then it is removed here too, so that nobody can take part with the
+file any more. The ledger stays: what has left cannot be called back, and its owner may want to know.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from federank.errors import BadAnswer, BadState, Refused, SettingError
+from federank.privacy.policy import Policy
+from federank.service.client.federation import (
+    Catalogue,
+    Facts,
+    fetch_catalogue,
+    fetch_facts,
+    fetch_model,
+    register,
+    unregister,
+)
+from federank.service.client.http import Client
+from federank.service.client.owner import Matched, read_profile
+from federank.service.client.rules import BETWEEN_POLLS, MOST_OLDER_OFFERS
+from federank.service.client.secure import pin, pin_anew, refuse_another_list
+from federank.service.client.state import ChosenPolicy, Identity
+from federank.service.client.store import DeviceStore, created, taking_part
+
+# Following a catalogue that grows: the operator of a federation adds items while its devices go on.
+
+
+def has_grown(before: Facts, now: Facts) -> bool:
+    """Whether a federation says that its catalogue has grown, and that it is the same one otherwise."""
+    same = (now.founding, now.method, now.factors) == (before.founding, before.method, before.factors)
+    return same and not (before.is_summed or now.is_summed) and now.n_items > before.n_items
+
+
+def follow_growth(store: DeviceStore, client: Client, identity: Identity, note: Callable[[str], None]) -> Identity:
+    """Take the larger catalogue in, with a model of it; who the device is then. Nothing happens where it is the same.
+
+    Of several workers one may not have heard of it yet, and gives a catalogue or a model from before: so it is asked
+    again, with patience.
+    """
+    for attempt in range(MOST_OLDER_OFFERS):
+        now = fetch_facts(client)
+        if now.n_items == identity.facts.n_items and attempt + 1 < MOST_OLDER_OFFERS:
+            client.sleep(BETWEEN_POLLS)  # a worker that lags behind
+            continue
+        if not has_grown(identity.facts, now):
+            return identity
+        try:
+            catalogue = fetch_catalogue(client, now)
+            model = fetch_model(client, now)
+        except BadAnswer:
+            if attempt + 1 == MOST_OLDER_OFFERS:
+                raise
+            client.sleep(BETWEEN_POLLS)
+            continue
+        break
+    known = store.catalogue()
+    refuse_other_items(known, catalogue)
+    with store.transaction():
+        policy = store.policy().policy
+        store.write_growth(now.document, catalogue, model, closed_to_new_items(policy, known, catalogue))
+    more = now.n_items - identity.facts.n_items
+    note(f"The catalogue has grown by {more:,} to {now.n_items:,} items; this device knows them now.")
+    return replace(identity, facts=now)
+
+
+def refuse_other_items(known: Catalogue, now: Catalogue) -> None:
+    """A catalogue that has grown begins with the one that was known."""
+    if now.ids[: len(known.ids)] != known.ids:
+        raise BadAnswer(
+            "The server says that its catalogue has grown, but items that this device knows have other numbers in it. "
+            "Nothing was sent; ask the operator, or enrol anew with another --state."
+        )
+
+
+def closed_to_new_items(policy: Policy, known: Catalogue, now: Catalogue) -> Policy:
+    """The policy with new items of closed categories on its never-list: those of which every known item is on it."""
+    never = policy.never_items
+    if not never:
+        return policy
+    members: dict[str, list[int]] = {}
+    for number, names in enumerate(known.categories):
+        for name in names:
+            members.setdefault(name, []).append(number)
+    closed = {name for name, numbers in members.items() if never.issuperset(numbers)}
+    new = range(len(known.ids), len(now.ids))
+    return replace(policy, never_items=never | {n for n in new if closed.intersection(now.categories[n])})
+
+
+_ATTEMPTS = 5
+
+
+def enrol(
+    client: Client,
+    path: Path,
+    profile: Path,
+    choose: Callable[[Facts, Catalogue], ChosenPolicy],
+    *,
+    ca: str | None = None,
+    insecure: bool = False,
+    helper_ca: str | None = None,
+    evaluates: bool = False,
+    random_bits: Callable[[int], int] = secrets.randbits,
+) -> tuple[Matched, ChosenPolicy, Facts]:
+    """Make a device of this history at this path; what of the history the federation knows, and the policy.
+
+    `random_bits` makes the secret words that name its draws: a rehearsal that must come out the same gives its own.
+    """
+    if path.exists():
+        raise BadState(f"{path} is there already; a new device needs another --state.")
+    facts = fetch_facts(client, _ATTEMPTS)
+    catalogue = fetch_catalogue(client, facts, _ATTEMPTS)
+    matched = read_profile(profile, catalogue, facts.scale)
+    refuse_empty(profile, matched, facts)
+    if evaluates and len(matched.profile) < 2:
+        raise SettingError(f"{profile} names one item that is known here; to hold one back, two are needed.")
+    chosen = choose(facts, catalogue)
+    facts.rules.outward_policy(chosen.policy)  # what the method cannot keep is refused before anything begins
+    pinned = pin(client, facts, helper_ca) if facts.is_summed else None
+    if pinned is not None:
+        refuse_another_list(pinned.charter, catalogue.sha256)
+    model = fetch_model(client, facts, _ATTEMPTS)
+    seed, user = random_bits(32), random_bits(31)
+    vector = facts.rules.first_vector(facts.settings, seed, user)
+    with created(path) as store:
+        device, token = register(client, _ATTEMPTS)
+        identity = Identity(
+            server=client.address,
+            device=device,
+            token=token,
+            seed=seed,
+            user=user,
+            facts=facts,
+            ca=ca,
+            insecure=insecure,
+            sums=pinned,
+        )
+        store.write_first(identity, chosen, matched.history, vector, catalogue)
+        if evaluates:
+            store.write_agreement(int(matched.profile[random_bits(31) % len(matched.profile)]))
+        store.write_model(model)
+    client.token = token
+    return matched, chosen, facts
+
+
+def refuse_empty(profile: Path, matched: Matched, facts: Facts) -> None:
+    """A history that says nothing cannot be learnt from."""
+    if len(matched.profile) == 0:
+        raise SettingError(
+            f"None of the {matched.named:,} items in {profile} is in this federation's catalogue of "
+            f"{facts.n_items:,}; the first is {matched.unknown[0]!r}. Ids or titles of the catalogue are needed."
+            if matched.unknown
+            else f"{profile} names no item; a column `item` with ids or titles is needed."
+        )
+    if len(matched.profile) == facts.n_items and facts.rules.needs_others:
+        left = (
+            "compare with or recommend" if facts.scale is None else "predict, and nothing to hide what was rated among"
+        )
+        raise SettingError(f"{profile} names the whole catalogue; there is nothing left to {left}.")
+
+
+def settle(store: DeviceStore, client: Client, note: Callable[[str], None]) -> Identity:
+    """Who this device is in the federation that is at its address now."""
+    identity = store.identity()
+    if not identity.token:
+        raise BadState(f"The device of {store.path} has left its federation; enrol anew with another --state.")
+    now = fetch_facts(client)
+    if has_grown(identity.facts, now):
+        identity = follow_growth(store, client, identity, note)
+        now = identity.facts
+    refuse_another_catalogue(identity.facts, now)
+    if identity.facts.founding and now.founding and now.founding != identity.facts.founding:
+        note(
+            "The federation was begun anew: this device enrols in the new one. Its history, policy and ledger stay; "
+            "the old model and what was on its way to the old federation are dropped."
+        )
+        return enrol_again(store, client, identity, now)
+    if replace(now, version=identity.facts.version) != identity.facts:
+        store.write_facts(now.document)
+    return replace(identity, facts=now)
+
+
+def settle_again(
+    store: DeviceStore, client: Client, identity: Identity, refusal: Refused, note: Callable[[str], None]
+) -> Identity:
+    """Who this device is after its token was refused: another, if the federation was begun anew or has forgotten it.
+
+    A server whose store was restored from a backup does not know the devices that came since. It is the same
+    federation: the device enrols again and keeps what it has, its vector, its ledger and what it chose for life. It
+    does so once.
+    """
+    if refusal.status != 401:
+        raise refusal
+    renewed = settle(store, client, note)
+    if renewed.token != identity.token:
+        return renewed
+    if refusal.slug != "unknown-device" or client.has_enrolled_again:
+        raise refusal
+    note("The server does not know this device any more (its store was restored, perhaps): it enrols again.")
+    client.token = None
+    device, token = register(client)
+    client.has_enrolled_again = True
+    renewed = replace(renewed, device=device, token=token)
+    store.write_new_token(device, token)
+    client.token = token
+    return renewed
+
+
+def refuse_another_catalogue(before: Facts, now: Facts) -> None:
+    """A catalogue or vectors of another shape make a federation that this device can take no part in."""
+    if (now.method, now.is_summed, now.catalogue, now.n_items, now.factors) != (
+        before.method,
+        before.is_summed,
+        before.catalogue,
+        before.n_items,
+        before.factors,
+    ):
+        raise BadAnswer(
+            "The server's federation is not the one that this device enrolled in: its method, its catalogue or the "
+            "size of its vectors has changed. Enrol anew with another --state."
+        )
+    if before.is_summed and before.founding == now.founding and before.settings != now.settings:
+        raise BadAnswer(
+            "The server's settings are not those of the charter that this device has pinned. Nothing was sent; ask the "
+            "operator."
+        )
+    promised, asked = (getattr(facts.settings, "messages", None) or 0 for facts in (before, now))
+    if asked > promised:
+        raise BadAnswer(
+            f"The server asks for {asked} messages in a device's life, and this device enrolled where {promised} were "
+            "promised. Nothing was sent; ask the operator, or enrol anew with another --state."
+        )
+
+
+def enrol_again(store: DeviceStore, client: Client, identity: Identity, facts: Facts) -> Identity:
+    """Enrol in a federation that was begun anew; everything of the old one is replaced at once, or nothing is."""
+    pinned = None if identity.sums is None else pin_anew(identity.sums, client, facts)
+    model = fetch_model(client, facts)
+    vector = facts.rules.first_vector(facts.settings, identity.seed, identity.user)
+    client.token = None  # the old federation's is nobody's business here
+    device, token = register(client)
+    renewed = replace(identity, device=device, token=token, facts=facts, sums=pinned)
+    store.write_new_federation(renewed, vector, model)
+    client.token = token
+    return renewed
+
+
+def leave(path: Path, note: Callable[[str], None]) -> None:
+    """Ask the server to forget this device; a device that it does not know any more has left already."""
+    with taking_part(path) as store:
+        identity = store.identity()
+        if not identity.token:
+            return
+        with client_of(identity, note) as client:
+            try:
+                unregister(client, _ATTEMPTS)
+            except Refused as reason:
+                if reason.status not in (401, 404):
+                    raise
+        store.drop_token()
+
+
+def client_of(identity: Identity, note: Callable[[str], None]) -> Client:
+    """A client for the server that a device is enrolled at."""
+    return Client(identity.server, ca=identity.ca, insecure=identity.insecure, token=identity.token, note=note)

@@ -1,0 +1,334 @@
+"""The federation as a device sees it: every request there is, and the record that its answer becomes, or a refusal.
+
+    GET /federation          Facts: what the federation is, its recipe, what it suggests
+    GET /catalogue           Catalogue: the items, in the order of their numbers
+    GET /model               the whole shared model
+    POST /devices            an id and a token; nothing about the person is said
+    GET /work                Ticket: leave to take part in one round (a long poll)
+    GET /tasks/TICKET        Broadcast: what changed in the model since the version that the device has
+    POST .../update          the Update; its receipt
+    GET .../outcome          what became of it
+    DELETE /devices/me       the token dies
+
+A device trusts no answer. Numbers must be numbers in their range, arrays must have the shapes that the catalogue and
+the number of factors ask for, every value must be finite, item numbers must ascend, and the model must be of the
+version and the round that were promised. What would be refused is never half used: a reader gives a whole record, or
+raises.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from federank.errors import BadAnswer, BadMessage, FedeRankError, NoAnswer, Refused
+from federank.methods.fedrec.settings import Scale
+from federank.service.client.http import Client, json_object, number, shown, text, whole
+from federank.service.client.methods.method import Method, Model, Rows, Summed
+from federank.service.client.methods.registry import METHOD_OF, SUMMED_OF
+from federank.service.client.rules import (
+    API,
+    BETWEEN_POLLS,
+    LONG_POLL,
+    MOST_CATALOGUE_BYTES,
+    MOST_ITEMS,
+    MOST_ROUND,
+    MOST_VERSION,
+)
+
+SUMS = "-sums"
+"""What a federation adds to the name of its method where no single server can read an upload."""
+WORDS = (*METHOD_OF, *(method + SUMS for method in SUMMED_OF))
+"""What a federation of a method that this device knows calls it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a federation says it is."""
+
+    name: str
+    method: str  # what it learns by
+    is_summed: bool = False  # whether uploads are such that no single server can read one (sums.py)
+    settings: Any  # as its recipe says, of the method's record
+    n_items: int
+    catalogue: str  # digest of the catalogue
+    founding: str  # which federation it is: another word for every founding; none from a server that does not say
+    version: int
+    suggested_policy: dict[str, Any] | None
+    document: str = field(repr=False, compare=False)  # the very answer, which a device keeps
+
+    @property
+    def rules(self) -> Method:
+        """What this device knows of the method."""
+        return (SUMMED_OF if self.is_summed else METHOD_OF)[self.method]
+
+    @property
+    def summed(self) -> Summed:
+        """What it knows of the charter of such a federation, where no single server reads a message."""
+        assert self.rules.summed is not None, "asked of federations of sums alone"
+        return self.rules.summed
+
+    @property
+    def scale(self) -> Scale | None:
+        """What ratings there are; None where people like items, and rate none."""
+        return self.rules.scale(self.settings)
+
+    @property
+    def factors(self) -> int:
+        """The length of vectors."""
+        return int(self.settings.factors)
+
+    @property
+    def most_model_bytes(self) -> int:
+        """No model of this catalogue is longer on the wire."""
+        return self.rules.model_bytes(self.n_items, self.factors) + 4096
+
+
+class Catalogue(NamedTuple):
+    """The items that a federation knows, in the order of their numbers."""
+
+    ids: list[str]
+    titles: list[str]
+    categories: list[list[str]]
+    sha256: str = ""  # of the very bytes that were told
+
+
+class Ticket(NamedTuple):
+    """Leave to take part in one round."""
+
+    ticket: str
+    round_number: int
+    version: int
+    deadline_seconds: float
+    most_rows: int
+    items: int | None = (
+        None  # how many the catalogue has that its round is played on; None where the server says nothing
+    )
+
+
+# The requests.
+
+
+def fetch_facts(client: Client, attempts: int | None = None) -> Facts:
+    """What the federation is."""
+    return read_facts(client.request("GET", "/federation", attempts=attempts).content)
+
+
+def fetch_catalogue(client: Client, facts: Facts, attempts: int | None = None) -> Catalogue:
+    """The federation's items."""
+    packed = {"Accept-Encoding": "gzip"}
+    response = client.request("GET", "/catalogue", most_bytes=MOST_CATALOGUE_BYTES, attempts=attempts, headers=packed)
+    return read_catalogue(response.content, facts)
+
+
+def fetch_model(client: Client, facts: Facts, attempts: int | None = None) -> Model:
+    """The whole shared model as it is now."""
+    response = client.request("GET", "/model", most_bytes=facts.most_model_bytes, attempts=attempts)
+    return merged(read_rows(response.content, facts), None, facts.n_items)
+
+
+def register(client: Client, attempts: int | None = None) -> tuple[str, str]:
+    """A new device's id there and its token. The server learns that one more device is there, and nothing else."""
+    headers = {"Content-Type": "application/json"}
+    invited = {} if client.invitation is None else {"invitation": client.invitation}
+    body = json.dumps(invited).encode()
+    return read_enrolment(client.request("POST", "/devices", body, attempts=attempts, headers=headers).content)
+
+
+def unregister(client: Client, attempts: int | None = None) -> None:
+    """Let the server forget the token."""
+    client.request("DELETE", "/devices/me", attempts=attempts)
+
+
+def wait_for_work(client: Client) -> Ticket | None:
+    """A ticket, or none if there was nothing to do for a while."""
+    began = time.monotonic()
+    response = client.request("GET", f"/work?wait={LONG_POLL}", hold=LONG_POLL)
+    if response.status == 200:
+        return read_ticket(response.content)
+    if time.monotonic() - began < BETWEEN_POLLS:
+        client.sleep(BETWEEN_POLLS)  # a server that answers at once instead of holding the line is not rushed
+    return None
+
+
+def fetch_rows(client: Client, facts: Facts, ticket: Ticket, have: int | None, deadline: float) -> Rows:
+    """The rows that a ticket's round is played on: those that changed since the version that the device has."""
+    path = _task_path(ticket.ticket) + ("" if have is None else f"?have={have}")
+    response = client.request("GET", path, most_bytes=facts.most_model_bytes, deadline=deadline)
+    rows = read_rows(response.content, facts)
+    refuse_another_round(rows, ticket)
+    return rows
+
+
+def refuse_another_round(rows: Rows, ticket: Ticket) -> None:
+    """The rows of a ticket must be of the round and the version that it promised."""
+    if (rows.round_number, rows.model.version) != (ticket.round_number, ticket.version):
+        raise BadAnswer(
+            f"The server promised round {ticket.round_number} on version {ticket.version} and sent round "
+            f"{rows.round_number} on version {rows.model.version}; nothing was sent."
+        )
+
+
+def send_update(
+    client: Client, ticket: str, body: bytes, deadline: float | None, is_wanted: Callable[[], bool]
+) -> bool:
+    """Send the bytes of an Update; whether the receipt is for them. Idempotent: the server keeps a ticket's once."""
+    response = client.request("POST", f"{_task_path(ticket)}/update", body, deadline=deadline, is_wanted=is_wanted)
+    return read_receipt(response.content) == hashlib.sha256(body).hexdigest()
+
+
+def _task_path(ticket: str) -> str:
+    return f"/tasks/{quote(ticket, safe='')}"
+
+
+# The answers.
+
+
+def read_facts(content: bytes) -> Facts:
+    """The answer to GET /federation."""
+    answer = json_object(content, "about the federation")
+    if answer.get("api") != API or answer.get("method") not in WORDS:
+        raise BadAnswer(
+            f"The server speaks version {answer.get('api')!r} of the interface and method {answer.get('method')!r}; "
+            f"this device speaks version {API} and {' or '.join(map(repr, WORDS))}. Another version may be needed."
+        )
+    recipe = answer.get("recipe")
+    if not isinstance(recipe, dict):
+        raise BadAnswer("The server says nothing about its recipe; a federation's address is needed.")
+    named = str(answer["method"])
+    method, is_summed = named.removesuffix(SUMS), named.endswith(SUMS)
+    n_items = whole(answer.get("items"), 2, MOST_ITEMS)
+    try:
+        settings = (SUMMED_OF if is_summed else METHOD_OF)[method].settings_of(recipe, n_items)
+    except FedeRankError as reason:
+        raise BadAnswer(f"The server's recipe cannot be followed: {reason}") from reason
+    suggested = answer.get("suggested_policy")
+    if named in METHOD_OF and answer.get("uploads", "plain") != "plain":
+        # A message that the server could read must never go where people were promised that it cannot.
+        raise BadAnswer(
+            "This federation takes only messages that no single server can read, and this device cannot make them. "
+            "Nothing was sent; another version of federank may be needed."
+        )
+    return Facts(
+        name=shown(answer.get("name", "")),
+        method=method,
+        is_summed=is_summed,
+        settings=settings,
+        n_items=n_items,
+        catalogue=text(answer.get("catalogue")),
+        founding=text(answer["founding"]) if "founding" in answer else "",
+        version=whole(answer.get("version"), 0, MOST_VERSION),
+        suggested_policy=suggested if isinstance(suggested, dict) else None,
+        document=content.decode(),
+    )
+
+
+def read_catalogue(content: bytes, facts: Facts) -> Catalogue:
+    """The answer to GET /catalogue: as many items as the federation said, of the digest it said."""
+    answer = json_object(content, "about its catalogue")
+    items = answer.get("items")
+    if answer.get("digest") != facts.catalogue or not isinstance(items, list) or len(items) != facts.n_items:
+        raise BadAnswer("The server's catalogue is not the one that it announced; try again, or tell its operator.")
+    try:
+        ids = [shown(item["id"]) for item in items]
+        titles = [shown(item.get("title") or "") for item in items]
+        categories = [[shown(name) for name in item.get("categories") or ()] for item in items]
+    except (KeyError, TypeError, AttributeError) as reason:
+        raise BadAnswer("The server's catalogue has items without an id.") from reason
+    if len(set(ids)) != len(ids):
+        raise BadAnswer("The server's catalogue has two items of the same id.")
+    return Catalogue(ids, titles, categories, hashlib.sha256(content).hexdigest())
+
+
+def read_enrolment(content: bytes) -> tuple[str, str]:
+    """The answer to POST /devices: the device's id there and its token."""
+    answer = json_object(content, "to an enrolment")
+    return text(answer.get("device")), text(answer.get("token"))
+
+
+def read_ticket(content: bytes) -> Ticket:
+    """The answer to GET /work."""
+    answer = json_object(content, "about work")
+    return Ticket(
+        ticket=text(answer.get("ticket")),
+        round_number=whole(answer.get("round"), 0, MOST_ROUND),
+        version=whole(answer.get("version"), 0, MOST_VERSION),
+        deadline_seconds=number(answer.get("deadline_seconds")),
+        most_rows=whole(answer.get("most_rows"), 0),
+        items=whole(answer["items"], 2, MOST_ITEMS) if "items" in answer else None,
+    )
+
+
+def read_receipt(content: bytes) -> str:
+    """The answer to an upload: the digest of what the server stored."""
+    return text(json_object(content, "to an upload").get("receipt"))
+
+
+class Outcome(NamedTuple):
+    """What became of an upload: a word, why where it was left out, the helper's record where it was discarded."""
+
+    word: str
+    message: str
+    record: str
+
+
+def helper_is_away(client: Client) -> bool:
+    """Whether the leader says that its helper does not answer; one attempt, and no where it cannot be asked."""
+    try:
+        health = json_object(client.request("GET", "/status", attempts=1).content, "about its state").get("health")
+    except (NoAnswer, Refused):
+        return False
+    reasons = health.get("reasons") if isinstance(health, dict) else None
+    codes = [reason.get("code") for reason in reasons or () if isinstance(reason, dict)]
+    return "helper-away" in codes
+
+
+def fetch_outcome(client: Client, ticket: str) -> Outcome:
+    """What the server says became of a message; one attempt."""
+    return read_outcome(client.request("GET", f"{_task_path(ticket)}/outcome", attempts=1).content)
+
+
+def read_outcome(content: bytes) -> Outcome:
+    """The answer to a question about an upload."""
+    answer = json_object(content, "about an upload")
+    record = answer.get("record")
+    word, message = text(answer.get("outcome")), shown(answer.get("message", ""))
+    return Outcome(word, message, record if isinstance(record, str) else "")
+
+
+def read_rows(content: bytes, facts: Facts) -> Rows:
+    """A model or a part of one, with its round and version."""
+    try:
+        return facts.rules.read_rows(content, facts.factors, facts.n_items)
+    except BadMessage as reason:
+        raise BadAnswer(f"The server's model cannot be used, and was not: {reason}") from reason
+
+
+def merged(rows: Rows, have: Model | None, n_items: int) -> Model:
+    """The whole model: the rows received over those that the device has already."""
+    if have is None:
+        if len(rows.items) != n_items:
+            raise BadAnswer(
+                f"The server sent {len(rows.items):,} of {n_items:,} rows of its model to a device that has none."
+            )
+        return rows.model
+    received = rows.model
+    if received.version < have.version:
+        raise BadAnswer(
+            f"The server offers version {received.version} of its model, and this device has version {have.version} "
+            "already: versions never go back. Nothing was sent; ask the operator whether the federation was reset, "
+            "and if so enrol anew with another --state."
+        )
+    vectors, biases, weights = have.vectors.copy(), have.biases.copy(), have.weights.copy()
+    implicit = have.implicit.copy()
+    vectors[rows.items] = received.vectors
+    parts = ((biases, received.biases), (weights, received.weights), (implicit, received.implicit))
+    for whole_column, part in parts:
+        if len(whole_column):
+            whole_column[rows.items] = part
+    return Model(received.version, vectors, biases, weights, received.regulariser, implicit, received.iteration)

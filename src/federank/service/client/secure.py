@@ -1,0 +1,181 @@
+"""Messages that no single server can read, on a device: what it pins, what it checks, and how a message is split.
+
+When it enrols, a device reads the charter of sums from the leader and the helper's key from the helper's own address;
+it keeps the charter, and from then on trusts no other. Before it makes a message it checks the round's offer: signed by
+the helper, about this charter and a stage of its plan, about the very model that it holds. Only then is the message
+rounded and split (methods/summed.py); what is kept until it is sent is already the upload, which the leader cannot
+read.
+
+A federation that is begun anew has another charter. It must name the same helper and be no weaker: no more messages,
+no less noise, no smaller cohorts. Messages that were sent count for life.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from federank.errors import BadAnswer, BadMessage, HelperAway, NoAnswer
+from federank.secagg.canonical import digest, hexadecimal, read_canonical
+from federank.secagg.config import SumsCharter, charter_from
+from federank.secagg.exchange import ABANDONED, read_record
+from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, fingerprint, follow
+from federank.secagg.round_config import Offer, check_offer, read_offer
+from federank.service.client.http import Client, json_object
+from federank.service.client.methods.method import Model
+
+if TYPE_CHECKING:
+    from federank.service.client.federation import Facts
+
+
+_ATTEMPTS = 5
+NOTHING_CAN_BE_SENT = (
+    "Nothing can be sent just now: the second of this federation's two servers does not answer. Nothing was lost"
+)
+
+
+class Pinned(NamedTuple):
+    """What a device keeps of a federation of sums."""
+
+    charter: SumsCharter
+    helper_ca: str | None
+
+    @property
+    def helper(self) -> str:
+        """The helper's fingerprint, for people to compare."""
+        return fingerprint(self.charter.helper_public())
+
+
+def pin(client: Client, facts: Facts, helper_ca: str | None = None) -> Pinned:
+    """The charter of a federation to enrol in, once it fits what the leader says and who the helper is."""
+    charter = _agreed(client, facts)
+    helper_key(charter, helper_ca)
+    return Pinned(charter, helper_ca)
+
+
+def pin_anew(before: Pinned, client: Client, facts: Facts) -> Pinned:
+    """The charter of a federation that was begun anew, if it is no weaker than the one that this device knows."""
+    charter, known = _agreed(client, facts), before.charter
+    refuse_another_list(charter, known.catalogue)
+    if charter.helper_origin != known.helper_origin or (
+        charter.helper_public() not in (known.helper_public(), helper_key(known, before.helper_ca))
+    ):
+        raise BadAnswer(
+            "The federation was begun anew with another helper than the one that this device knows. Nothing was sent; "
+            "ask the operator, compare fingerprints, and enrol anew with another --state."
+        )
+    weaker = [
+        name
+        for name, is_weaker in (
+            ("more messages", charter.messages > known.messages),
+            ("less noise", charter.mu() > known.mu()),
+            ("smaller cohorts", charter.least_cohort < known.least_cohort),
+        )
+        if is_weaker
+    ]
+    if weaker:
+        raise BadAnswer(
+            f"The federation was begun anew with {' and '.join(weaker)} than it promised this device. Nothing was "
+            "sent; ask the operator, or enrol anew with another --state."
+        )
+    helper_key(charter, before.helper_ca)
+    return before._replace(charter=charter)
+
+
+def refuse_another_list(charter: SumsCharter, catalogue: str) -> None:
+    """The items that a device was told must be those of the charter: the same for everybody."""
+    if charter.catalogue != catalogue:
+        raise BadAnswer("The list of items is not the one that the charter of sums names; nothing was sent.")
+
+
+def helper_key(charter: SumsCharter, helper_ca: str | None) -> bytes:
+    """The helper's key of now, from the helper's own address: the charter's, or one that it has signed for."""
+    with Client(charter.helper_origin, ca=helper_ca) as line:
+        try:
+            content = line.request("GET", "/identity", attempts=_ATTEMPTS).content
+        except NoAnswer as reason:
+            raise HelperAway(f"{NOTHING_CAN_BE_SENT}; try again later.") from reason
+        told = json_object(content, "about the helper")
+    try:
+        key = hexadecimal(told.get("key"), PUBLIC_BYTES, "The helper's key")
+        steps = [
+            (
+                hexadecimal(step.get("old"), PUBLIC_BYTES, "A helper's old key"),
+                hexadecimal(step.get("new"), PUBLIC_BYTES, "A helper's new key"),
+                hexadecimal(step.get("signature"), SIGNATURE_BYTES, "A helper's signature"),
+            )
+            for step in told.get("successions", [])
+        ]
+        now = follow(charter.helper_public(), steps)
+    except (BadMessage, AttributeError, TypeError) as reason:
+        raise BadAnswer(f"The helper at {charter.helper_origin} does not say who it is ({reason}).") from reason
+    if now != key:
+        raise BadAnswer(
+            f"The leader names a helper whose key is {fingerprint(charter.helper_public())}, and the helper at "
+            f"{charter.helper_origin} has {fingerprint(key)}. One of them is not who it says; nothing was sent."
+        )
+    return now
+
+
+def fetch_offer(
+    client: Client, facts: Facts, pinned: Pinned, model: Model, round_number: int, deadline: float
+) -> Offer:
+    """The offer of a round, if the helper has signed it and it is about this charter and this very model."""
+    content = client.request("GET", f"/sums/offer?round={round_number}", deadline=deadline).content
+    return checked_offer(content, facts, pinned, model, round_number)
+
+
+def checked_offer(content: bytes, facts: Facts, pinned: Pinned, model: Model, round_number: int) -> Offer:
+    """The same of bytes that have come."""
+    charter = pinned.charter
+    try:
+        try:
+            offer = read_offer(content, charter.helper_public())
+        except BadMessage:  # perhaps the helper has a new key by now
+            offer = read_offer(content, helper_key(charter, pinned.helper_ca))
+        held = facts.summed.digest(model)
+        check_offer(offer, charter, held, time.time())
+        if (offer.round, offer.version) != (round_number, model.version):
+            raise BadMessage("The offer is of another round than the ticket; nothing is sent.")
+    except BadMessage as reason:
+        raise BadAnswer(f"The round's offer cannot be taken: {reason}") from reason
+    return offer
+
+
+def shows_no_sum(record: str, pinned: Pinned, offer: str | None, round_number: int) -> bool:
+    """Whether this is the helper's signed record that the round of an offer has ended without a sum.
+
+    The helper destroys a round's key when it signs that: nothing can be learnt from the round's uploads any more.
+    """
+    charter = pinned.charter
+    try:
+        try:
+            signed = read_record(record.encode(), charter.helper_public())
+        except BadMessage:  # perhaps the helper has a new key by now
+            signed = read_record(record.encode(), helper_key(charter, pinned.helper_ca))
+    except BadMessage:
+        return False
+    about = signed.state, signed.charter, signed.offer, signed.round
+    return about == (ABANDONED, charter.digest().hex(), offer, round_number)
+
+
+def _agreed(client: Client, facts: Facts) -> SumsCharter:
+    """The leader's charter, if it is of the federation that the leader says this is."""
+    try:
+        charter = charter_from(client.request("GET", "/sums/charter", attempts=_ATTEMPTS).content)
+        content = client.request("GET", "/sums/settings", attempts=_ATTEMPTS).content
+        settings = read_canonical(content, "The settings of a federation")
+    except BadMessage as reason:
+        raise BadAnswer(f"The leader's charter of sums cannot be used: {reason}") from reason
+    summed, told = facts.summed, {name: getattr(facts.settings, name) for name in facts.summed.told}
+    promised = {name: repr(value) if isinstance(value, float) else value for name, value in told.items()}
+    settings |= {name: value for name, value in summed.unsaid.items() if settings.get(name) is None}
+    fits = (
+        digest("settings", content).hex() == charter.settings
+        and {name: settings.get(name) for name in told} == promised
+        and (charter.founding, charter.items, charter.messages) == (facts.founding, facts.n_items, told["messages"])
+        and (charter.recipe, charter.columns, charter.clip) == summed.shape(facts.settings)
+    )
+    if not fits:
+        raise BadAnswer("The leader's charter of sums is not of the federation that the leader says this is.")
+    return charter

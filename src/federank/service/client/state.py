@@ -1,0 +1,104 @@
+"""A device's state as values: who it is, the Update on its way, what its owner allows.
+
+The store (store/) keeps them and gives them back; the round (round.py) works on them. What a federation hands out has
+its records in requests/federation.py.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from federank.errors import BadState, FedeRankError, SettingError
+from federank.privacy.policy import Policy, default_basis
+from federank.service.client.federation import Facts
+from federank.service.client.secure import Pinned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Who this device is: to the server (a random id and a token) and to its own draws (two words nobody else has)."""
+
+    server: str
+    device: str
+    token: str
+    seed: int
+    user: int
+    facts: Facts
+    ca: str | None
+    insecure: bool
+    sums: Pinned | None = None  # where uploads are such that no single server can read one
+
+
+class Pending(NamedTuple):
+    """An Update that may have left, without a receipt so far."""
+
+    ticket: str
+    round_number: int
+    body: bytes
+
+
+COUNTED, ABANDONED, WAITING = "counted", "abandoned", "waiting"
+"""What a server says became of an upload; any other word says why it was left out of its round."""
+RELEASED, REFUSED, UNKNOWN = "released", "refused", "unknown"
+"""What a device says of one besides: discarded with its round and proven to be in no sum, never taken, not known."""
+
+
+class Upload(NamedTuple):
+    """An upload that has left this device, and what became of it; None while its round has not ended."""
+
+    ticket: str
+    round_number: int
+    offer: str | None  # digest of the offer that it was made for, under secure aggregation
+    outcome: str | None
+    ended: float | None  # when this device learnt of that, in seconds since 1970
+
+
+class ChosenPolicy(NamedTuple):
+    """A policy, and who chose it: the `owner`, or it was `suggested` by the federation and the owner named none."""
+
+    policy: Policy
+    chosen_by: str
+
+
+def policy_as_text(policy: Policy) -> str:
+    """A policy as JSON."""
+    return json.dumps(asdict(policy) | {"never_items": sorted(policy.never_items)})
+
+
+def policy_from_text(text: str, where: str) -> Policy:
+    """A policy from JSON; `where` it was kept is named if it is none."""
+    try:
+        return policy_from_values(json.loads(text))
+    except (ValueError, TypeError, FedeRankError) as reason:
+        raise BadState(f"{where} holds a policy that cannot be followed: {reason}") from reason
+
+
+def policy_from_values(values: dict[str, Any]) -> Policy:
+    """A policy from plain values, with the default basis of its way of sharing where none is named."""
+    known = set(Policy.__dataclass_fields__)
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise SettingError(f"A policy has no {', '.join(unknown)}; it has {', '.join(sorted(known))}.")
+    return Policy(
+        **{"basis": default_basis(str(values.get("sharing")))}
+        | values
+        | {"never_items": frozenset(values.get("never_items") or ())}
+    )
+
+
+def suggested_policy(facts: Facts) -> ChosenPolicy:
+    """The federation's suggestion, for an owner who named no policy."""
+    if facts.suggested_policy is None:
+        raise SettingError(
+            "What may leave this device? This federation suggests nothing; say it with --pi, from 0 (no liked item) to "
+            "1 (all of them), and --sharing sticky so that it holds for life."
+        )
+    values: dict[str, Any] = {name: value for name, value in facts.suggested_policy.items() if value is not None}
+    try:
+        return ChosenPolicy(policy_from_values(values), "suggested")
+    except (FedeRankError, TypeError, OverflowError) as reason:
+        raise SettingError(
+            f"This federation suggests a policy that cannot be followed ({reason}); choose your own, with --pi."
+        ) from reason

@@ -1,0 +1,410 @@
+"""A neighbourhood to visit: a federation on this machine, with virtual neighbours to keep a visitor company.
+
+1. A synthetic city gives the catalogue, and its people the neighbours; none of them is real. Or the catalogue is of
+   films that people know, and only the tastes are made up.
+2. The first model is learnt in a simulation, from everybody's whole list (the page says so), so that the first visitor
+   already gets sensible recommendations.
+3. A helper is started as a process of its own, and a server opens on a store that is gone when it ends: no single
+   process reads a message. Both run on one machine, so this shows how it works and promises nothing; the page says so.
+4. On a local network all of it is over https, with a certificate made at start whose fingerprint is shown, and a code
+   to scan with a phone.
+5. Simulated clients of other made-up people take part over HTTP at a leisurely pace, each with as few messages as the
+   visitor: a visitor's browser is one more client among them. A client that has sent its messages leaves and another
+   joins, so the demo runs for as long as it is left running.
+6. The process of the simulated clients is watched: when it ends it is started again, and the page says which it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from federank.data.films.films import films
+from federank.data.interactions import Interactions
+from federank.data.synthetic import city
+from federank.errors import FedeRankError, SettingError, StoreAway
+from federank.extras import need
+from federank.service.watching import RUNNING, STARTING, Watched
+
+if TYPE_CHECKING:
+    from federank.service.simulated_clients.rehearsal import Fleet
+
+
+# Joining from another device of the same network: an address, a code to scan, and a certificate's fingerprint.
+
+
+ANY = ("0.0.0.0", "::")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def network_address(host: str) -> str:
+    """The address by which others on the network find this machine, where it listens on all of its addresses."""
+    if host not in ANY:
+        return host
+    # No packet is sent: a datagram socket that is pointed somewhere only looks up the way there.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        try:
+            line.connect(("192.0.2.1", 9))
+            found = str(line.getsockname()[0])
+        except OSError:
+            found = ""
+    if not found or found.startswith("127."):
+        raise SettingError("This machine has no address on a network; leave --host out, or name an address.")
+    return found
+
+
+def certificate_fingerprint(certificate: Path) -> str:
+    """SHA-256 of a certificate, as browsers show it."""
+    digits = hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate.read_text())).hexdigest().upper()
+    return ":".join(digits[place : place + 2] for place in range(0, len(digits), 2))
+
+
+def code_rows(address: str) -> list[str]:
+    """A QR code of an address: a row of 0 and 1 for each line, with its quiet edge."""
+    import segno
+
+    return ["".join("1" if dark else "0" for dark in row) for row in segno.make(address, micro=False).matrix_iter()]
+
+
+def code_lines(address: str) -> str:
+    """The same for a terminal, two rows a line; dark on light whatever the terminal's colours are."""
+    rows = code_rows(address)
+    rows += ["0" * len(rows[0])] * (len(rows) % 2)
+    blocks = {"00": " ", "10": "▀", "01": "▄", "11": "█"}
+    lines = [
+        "".join(blocks[one + other] for one, other in zip(*rows[place : place + 2], strict=True))
+        for place in range(0, len(rows), 2)
+    ]
+    return "\n".join(f"\x1b[30;107m{line}\x1b[0m" for line in lines)
+
+
+def joining_facts(address: str, certificate: Path | None) -> dict[str, Any]:
+    """What the operator's page shows to whoever wants to join."""
+    return {
+        "address": address,
+        "fingerprint": None if certificate is None else certificate_fingerprint(certificate),
+        "code": code_rows(address),
+    }
+
+
+def _city_people(people: int, seed: int, people_seed: int) -> Interactions:
+    return city(people, checkins=40 * people, seed=seed, people_seed=people_seed)
+
+
+def _film_people(people: int, seed: int, people_seed: int) -> Interactions:
+    del seed  # the films are the same whatever the seed is
+    return films(people, seed=people_seed)
+
+
+class World(NamedTuple):
+    """What a neighbourhood is about: who the first model is learnt from, and who takes part later."""
+
+    draw: Callable[..., Interactions]
+    draw_others: Callable[[int, int, int], Interactions]
+    name: str
+    what: str
+    noun: dict[str, str]
+
+
+CLIENTS = 100
+"""Simulated clients that are enrolled at a time: half of what one range of addresses may enrol at once, so that those
+of a restart need not wait."""
+REQUESTS_PER_SECOND = 1.0
+"""How often all of them together ask for work: a round every eight seconds or so."""
+PEOPLE, GENERATION_SECONDS = 1000, 3600.0
+"""People who are drawn at a time, and for how long they take turns: with five messages each, 820 get theirs."""
+SEEDS_PER_START = 1000
+"""A process that is started again draws other people than the one before it."""
+KEPT_SUMS, PRUNING_SECONDS = 100, 30.0
+"""Rounds whose sums are kept, and how often older ones are dropped: a round of films has 0.26 MB of them, of the city
+1.7 MB."""
+DESCRIPTION = (
+    "{what} The first model was learnt from the whole lists of made-up people, before you came. Simulated clients have "
+    "made-up lists too: each sends a few messages made from its whole list, and leaves."
+)
+RUN_BY = "whoever started this demonstration"
+SUGGESTED_SHARE = {"sharing": "sticky", "pi": 0.3, "basis": "shared"}
+SIMULATED_SHARE = {"sharing": "sticky", "pi": 1.0, "basis": "shared"}
+"""Simulated clients have nothing to keep back. If each shared a third of its list, the model would become one of
+thirds: in 900 rounds its precision@10 for people whom it has not met fell from .083 to .063."""
+LEAST_COHORT = 8
+MEMORY = Path("/dev/shm")
+ROUND = {"target": LEAST_COHORT, "minimum": LEAST_COHORT, "over_selection": 1.0, "deadline": 20.0}
+WORLDS = {
+    "city": World(
+        city, _city_people, "A city and its neighbours", "A made-up city.", {"one": "place", "many": "places"}
+    ),
+    "films": World(
+        films,
+        _film_people,
+        "Films and neighbours",
+        "Films that people know; who likes them is made up.",
+        {"one": "film", "many": "films"},
+    ),
+}
+
+
+def live(
+    address: str,
+    data: Interactions,
+    people: int,
+    *,
+    rounds: int | None = None,
+    rate: float | None = None,
+    ca: str | None = None,
+) -> int:
+    """Let the first people of a data set take part in the federation at this address; how often they did."""
+    fleet = _fleet(address, data, people, rounds=rounds, rate=rate, ca=ca)
+    return asyncio.run(fleet.play()).interactions
+
+
+def live_on(
+    address: str,
+    draw: Callable[[int], Interactions],
+    seeds: Iterable[int],
+    report: Callable[[str], None],
+    ca: str | None = None,
+) -> None:
+    """Let simulated clients take part in the federation at this address for as long as this process runs.
+
+    Those that have sent their messages leave, and others join. After `GENERATION_SECONDS` all leave, and `draw` draws
+    other people with the next seed. `report` is called with each state (see watching.py).
+    """
+
+    async def play(fleet: Fleet) -> None:
+        await fleet.enrol()
+        report(RUNNING)
+        await fleet.take_part()
+
+    for seed in seeds:
+        report(STARTING)
+        fleet = _fleet(
+            address, draw(seed), CLIENTS, seed=seed, seconds=GENERATION_SECONDS, rate=REQUESTS_PER_SECOND, ca=ca
+        )
+        asyncio.run(play(fleet))
+
+
+def _fleet(
+    address: str,
+    data: Interactions,
+    people: int,
+    *,
+    seed: int = 1,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    rate: float | None = None,
+    ca: str | None = None,
+) -> Fleet:
+    """Clients of the first people of a data set; where they play for a time, the others wait for their turn."""
+    from federank.service.client.http import Client
+    from federank.service.client.secure import pin
+    from federank.service.simulated_clients.clients import Models
+    from federank.service.simulated_clients.methods import virtual_devices
+    from federank.service.simulated_clients.processes import fetch_federation
+    from federank.service.simulated_clients.rehearsal import Fleet, Plan
+
+    with Client(address, ca=ca) as client:
+        facts, ids = fetch_federation(client)
+        pinned = pin(client, facts, ca) if facts.is_summed else None
+    devices = virtual_devices(facts, ids, data, seed, SIMULATED_SHARE)
+    users = devices.participants.tolist()
+    trusted = None if ca is None else ssl.create_default_context(cafile=ca)
+    last_version = None if rounds is None else facts.version + rounds
+    plan = Plan(address=address, trusted=trusted, last_version=last_version, seconds=seconds, rate=rate)
+    successors = None if seconds is None else users[people:]
+    return Fleet(plan, devices, Models(facts), users[:people], pinned, successors=successors)
+
+
+def serve_neighbourhood(
+    *, world: str = "city", seed: int = 1, host: str = "127.0.0.1", port: int = 8470, say: Callable[[str], None] = print
+) -> int:
+    """Open a federation with neighbours and serve it until told to stop; an exit code."""
+    need("service", "federank demo --serve")
+    from federank.methods.frugal.recommender import Frugal
+    from federank.service.server.bootstrap import establish
+    from federank.service.server.families.squares import SQUARES
+    from federank.service.server.http.listening import self_signed
+    from federank.service.server.processes import Serving, bind, serve
+    from federank.service.server.secure_config import USUAL_CLIP, SumsDemand
+    from federank.service.server.settings import RoundSettings, TrustSettings
+    from federank.service.server.store.database import Database
+    from federank.service.server.store.queries import put_fact
+    from federank.service.server.store.schema import create_tables
+
+    shown = network_address(host)
+    public, admin = bind(shown, port), bind("127.0.0.1", port + 1 if port else 0)
+    draw, _, name, what, noun = WORLDS[world]
+    say(f"{name}: the first model is learnt in a simulation ...")
+    data = draw(seed=seed)
+    trained = Frugal(seed=seed, clip=USUAL_CLIP).fit(data)
+    with ExitStack() as open_ones:
+        folder = open_ones.enter_context(tempfile.TemporaryDirectory(prefix="federank-neighbourhood-"))
+        certificate, key = (None, None) if shown in LOOPBACK else self_signed(Path(folder), (shown, *LOOPBACK))
+        helper = open_ones.enter_context(helper_beside(Path(folder), shown, certificate, key))
+        authority = None if certificate is None else certificate.read_text()
+        # So few people cannot have noise and recommendations both: there is none, and the page claims no figure for it.
+        demand = (
+            None
+            if helper is None
+            else SumsDemand(helper=helper, sigma=0.0, least_cohort=LEAST_COHORT, authority=authority)
+        )
+        store = f"sqlite:///{Path(folder) / 'federation.sqlite'}"
+        database = Database(store)
+        with database.connection() as connection:
+            create_tables(connection)
+            settings, rounds = trained.settings, RoundSettings(**ROUND)  # type: ignore[arg-type]
+            token = establish(
+                connection, settings, data, rounds, family=SQUARES, name=name, trained=trained, sums=demand
+            )
+            with connection.transaction():
+                put_fact(connection, "suggested_policy", SUGGESTED_SHARE)
+                put_fact(connection, "description", DESCRIPTION.format(what=what))
+                put_fact(connection, "noun", noun)
+                put_fact(connection, "run_by", RUN_BY)
+        database.release()
+        scheme = "http" if certificate is None else "https"
+        address = f"{scheme}://{shown}:{public.getsockname()[1]}"
+        say(f"Open {address} in a browser. {CLIENTS} simulated clients are started, to take part with you.")
+        if certificate is not None:
+            with database.connection() as connection, connection.transaction():
+                put_fact(connection, "joining", joining_facts(address, certificate))
+            database.release()
+            say(code_lines(address))
+            say("A phone on the same network can scan it. The browser warns of a certificate that it does not know;")
+            say(f"go on if it shows this fingerprint (SHA-256): {certificate_fingerprint(certificate)}")
+        else:
+            say("For phones on the same network, with a code to scan: --host 0.0.0.0, or make visit HOST=0.0.0.0.")
+        say(f"Everybody, you too, sends at most {trained.settings.messages} messages; models go on for all.")
+        say(f"The operator's page is {scheme}://127.0.0.1:{admin.getsockname()[1]}/admin, its token {token}")
+        if helper is None:
+            say(
+                f"There is no folder of memory ({MEMORY}) for a helper's keys: this server reads messages, and says so."
+            )
+        else:
+            say(f"Messages are split between this server and a helper, another process here ({helper}).")
+        say("Nothing of it is kept. End it with Ctrl-C.")
+        known = [] if certificate is None else [str(certificate)]
+
+        def command(starts: int) -> list[str]:
+            return [sys.executable, "-m", __name__, address, world, str(seed), str(starts), *known]
+
+        def report(state: str) -> None:
+            with suppress(StoreAway), database.connection() as connection, connection.transaction():
+                put_fact(connection, "simulated", {"state": state, "clients": CLIENTS})
+
+        company = Watched(command, report, lambda what: say(f"The process of the simulated clients {what}"))
+        company.start()
+        if helper is not None:
+            open_ones.enter_context(dropping_old_sums(store, helper_store(Path(folder))))
+        try:
+            # All clients of the demo have one address. Every other limit is the one that a federation ships with.
+            trust = TrustSettings(enrolment_rate=0)
+            serving = Serving(store=store, trust=trust, quiet=True, certificate=certificate, key=key)
+            return serve(serving, public, admin)
+        finally:
+            company.stop()
+
+
+@contextmanager
+def dropping_old_sums(leader: str, helper: str) -> Iterator[None]:
+    """Drop the published sums of all but the latest rounds from both stores, while the block runs.
+
+    They are for `federank verify`, which is told where they are not kept. They are nearly all that a store grows by.
+    """
+    from federank.service.server.store.database import Database
+
+    statements = {
+        leader: "UPDATE sums SET noisy = x'', helper_sum = x'' WHERE LENGTH(noisy) > 0"
+        " AND round <= (SELECT MAX(round) FROM sums) - ?",
+        helper: "UPDATE rounds SET total = x'' WHERE LENGTH(total) > 0"
+        " AND number <= (SELECT MAX(number) FROM rounds) - ?",
+    }
+    ended = threading.Event()
+
+    def drop() -> None:
+        databases = {store: Database(store) for store in statements}
+        while not ended.wait(PRUNING_SECONDS):
+            for store, statement in statements.items():
+                with suppress(StoreAway), databases[store].connection() as connection, connection.transaction():
+                    connection.run(statement, KEPT_SUMS)
+        for database in databases.values():
+            database.release()
+
+    thread = threading.Thread(target=drop, name="pruning", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def helper_store(folder: Path) -> str:
+    """Where the helper of a demo keeps its rounds."""
+    return f"sqlite:///{folder / 'helper.sqlite'}"
+
+
+@contextmanager
+def helper_beside(
+    folder: Path, host: str = "127.0.0.1", certificate: Path | None = None, key: Path | None = None
+) -> Iterator[str | None]:
+    """A helper as a process on a free port of this machine, while the block runs; its address.
+
+    The keys of its rounds are in memory, and gone with it; where there is no such memory there is no helper (None).
+    """
+    if not MEMORY.is_dir():
+        yield None
+        return
+    command = [sys.executable, "-m", "federank", "helper", "--host", host, "--port", "0"]
+    command.append("--quiet")
+    if certificate is not None:
+        command += ["--tls-cert", str(certificate), "--tls-key", str(key)]
+    with tempfile.TemporaryDirectory(prefix="federank-neighbourhood-", dir=MEMORY) as keys:
+        command += ["--store", helper_store(folder), "--keys", keys]
+        # Ctrl-C is for the leader, which still needs its helper while it ends.
+        helper = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            assert helper.stdout is not None
+            words = helper.stdout.readline().split()
+            if len(words) != 2:
+                raise SettingError("The helper could not be started; what it said stands above.")
+            yield words[1]
+        finally:
+            helper.terminate()
+            helper.wait()
+            if helper.stdout is not None:
+                helper.stdout.close()
+
+
+def _main(address: str, world: str, seed: str, starts: str, ca: str | None = None) -> int:
+    """The process of the simulated clients; an exit code."""
+    first = (int(seed) + 1 + SEEDS_PER_START * int(starts)) % 2**31
+
+    def draw(people_seed: int) -> Interactions:
+        return WORLDS[world].draw_others(PEOPLE, int(seed), people_seed)
+
+    def report(state: str) -> None:
+        sys.stdout.write(f"{state}\n")
+        sys.stdout.flush()
+
+    try:
+        live_on(address, draw, itertools.count(first), report, ca)
+    except FedeRankError as fault:
+        sys.stderr.write(f"federank: {fault}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))

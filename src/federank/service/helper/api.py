@@ -1,0 +1,231 @@
+"""What a helper can be asked over HTTP, by whom, and what it answers.
+
+    GET  /identity                                anybody, from any page: the key, its fingerprint, the keys before it
+    POST /federations                             a charter, signed by the leader that it names
+    POST /federations/CHARTER/rounds/N/offer      the leader: terms in, a signed offer out
+    POST /federations/CHARTER/rounds/N/prepare    the leader: reports in, which of them stand out
+    POST /federations/CHARTER/rounds/N/answer     the leader: a set of reports in, the record and the noisy sum out
+    POST /federations/CHARTER/rounds/N/abandon    the leader: the record of a round that has ended without an answer
+    GET  /federations/CHARTER/rounds              anybody: rounds and their states
+    GET  /federations/CHARTER/rounds/N/offer | record | set | sum       anybody: what is published of a round
+    GET  /health, /ready, /metrics
+
+A leader's request carries a signature of its path and body by the key in the charter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from federank.errors import BadMessage
+from federank.secagg.config import SumsCharter, charter_from
+from federank.secagg.exchange import SIGNATURE_HEADER, decode_reports, report_bytes, verify_request
+from federank.secagg.keys import fingerprint
+from federank.secagg.proof.preparing import encode_looks
+from federank.secagg.upload import Report
+from federank.service.helper import rounds, store
+from federank.service.helper.service import CONTENT_TYPE, HelperService
+from federank.service.helper.store import Round
+from federank.service.server.http.limits import read_body
+from federank.service.server.http.responses import JSON, Refusal, bytes_response, json_response
+from federank.service.server.store.database import Connection
+
+Endpoint = Callable[[HelperService, Request], Awaitable[Response]]
+
+MOST_CHARTER = 100_000
+MOST_TERMS = 2000
+MOST_PREPARED = 1024
+"""Reports that may be prepared in one request."""
+MOST_LISTED = 1000
+# Any page may read who the helper is: a device in a browser fetches it from here, and from nowhere else.
+OPEN_TO_PAGES = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-cache"}
+
+
+async def identity(service: HelperService, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
+    """Who this helper is."""
+    known = service.helper.identities
+    successions = [
+        {"old": old.public.hex(), "new": new.public.hex(), "signature": new.signature.hex()}
+        for old, new in pairwise(known)
+    ]
+    key = service.helper.identity.public
+    told = {"key": key.hex(), "fingerprint": fingerprint(key), "origin": service.helper.origin}
+    return json_response({**told, "successions": successions}, headers=OPEN_TO_PAGES)
+
+
+async def register(service: HelperService, request: Request) -> Response:
+    """Take a federation on."""
+    body = await read_body(request, MOST_CHARTER, service.settings.body_seconds)
+    charter = charter_from(body)
+    _check_signature(request, charter, body)
+    await service.ask(lambda connection: rounds.register(connection, service.helper, body))
+    return json_response({"charter": charter.digest().hex()}, 201)
+
+
+async def offer(service: HelperService, request: Request) -> Response:
+    """The signed offer of a round, on these terms."""
+    charter, number, body = await _asked(service, request, MOST_TERMS)
+    made = await service.ask(lambda connection: rounds.offer(connection, service.helper, charter, number, body))
+    return bytes_response(made, {}, JSON)
+
+
+async def prepare(service: HelperService, request: Request) -> Response:
+    """Which reports stand: one digit for each, 1 or 0; where messages carry proofs, the helper's look at each."""
+    charter, number, reports = await _reports(service, request, MOST_PREPARED)
+    check, helper = charter.norm_check(), service.helper
+    if check is None:
+        stand = await service.ask(lambda connection: rounds.prepare(connection, helper, charter, number, reports))
+        service.metrics.reports(sum(stand), len(stand) - sum(stand))
+        return json_response({"stands": "".join("1" if stands else "0" for stands in stand)})
+    looks = await service.ask(
+        lambda connection: rounds.prepare_checked(connection, helper, charter, number, reports, check)
+    )
+    stood = sum(look is not None for look in looks)
+    service.metrics.reports(stood, len(looks) - stood)
+    return bytes_response(encode_looks(looks), {})
+
+
+async def answer(service: HelperService, request: Request) -> Response:
+    """The record and the noisy sum of masks of a set."""
+    largest = (await _charter(service, request)).largest_cohort
+    charter, number, reports = await _reports(service, request, largest)
+    content = await service.ask(lambda connection: rounds.answer(connection, service.helper, charter, number, reports))
+    service.log.say("round answered", round=number, messages=len(reports))
+    return bytes_response(content, {})
+
+
+async def abandon(service: HelperService, request: Request) -> Response:
+    """End a round without an answer."""
+    charter, number, _ = await _asked(service, request, 0)
+    record = await service.ask(lambda connection: rounds.abandon(connection, service.helper, charter, number))
+    service.log.say("round abandoned", round=number)
+    return bytes_response(record, {}, JSON)
+
+
+async def listing(service: HelperService, request: Request) -> Response:
+    """Rounds and their states, from a number on."""
+    charter = await _charter(service, request)
+    first = _whole(request.query_params.get("from", "0"))
+    found = await service.ask(lambda connection: store.rounds_of(connection, charter.digest(), first, MOST_LISTED))
+    return json_response({"rounds": [{"round": one.number, "state": one.state} for one in found]})
+
+
+async def published_offer(service: HelperService, request: Request) -> Response:
+    """The offer of a round, as everybody was given it."""
+    return bytes_response((await _round(service, request)).offer, OPEN_TO_PAGES, JSON)
+
+
+async def record(service: HelperService, request: Request) -> Response:
+    """The signed record of a round that has ended."""
+    return bytes_response((await _ended(service, request)).record, {}, JSON)
+
+
+async def members(service: HelperService, request: Request) -> Response:
+    """The ids of the reports in a round's sum, 16 bytes each, ascending."""
+    return bytes_response((await _ended(service, request)).members, {})
+
+
+async def total(service: HelperService, request: Request) -> Response:
+    """The noisy sum of masks of a round."""
+    charter, found = await _charter(service, request), await _ended(service, request)
+    content = await service.ask(lambda connection: store.total_of(connection, charter.digest(), found.number))
+    return bytes_response(content, {})
+
+
+async def health(service: HelperService, request: Request) -> Response:  # noqa: ARG001
+    """Whether the process is alive."""
+    return json_response({"alive": True})
+
+
+async def ready(service: HelperService, request: Request) -> Response:  # noqa: ARG001
+    """Whether the process can serve: the store answers."""
+    await service.ask(store.count_federations)
+    return json_response({"ready": True})
+
+
+async def metrics(service: HelperService, request: Request) -> Response:  # noqa: ARG001
+    """Counts, as Prometheus reads them."""
+    return bytes_response(service.metrics.text(await service.ask(store.count_rounds)), {}, CONTENT_TYPE)
+
+
+async def _asked(service: HelperService, request: Request, most: int) -> tuple[SumsCharter, int, bytes]:
+    """A leader's request: whose federation it is about, which round, and its body; if the leader has signed it."""
+    charter = await _charter(service, request)
+    body = await read_body(request, most, service.settings.body_seconds)
+    _check_signature(request, charter, body)
+    return charter, _whole(request.path_params["number"]), body
+
+
+async def _reports(service: HelperService, request: Request, most: int) -> tuple[SumsCharter, int, list[Report]]:
+    """A leader's request that is about reports, at most so many, in the form that the charter gives them."""
+    is_checked = (await _charter(service, request)).norm_check() is not None
+    charter, number, body = await _asked(service, request, most * report_bytes(is_checked=is_checked))
+    return charter, number, decode_reports(body, is_checked=is_checked)
+
+
+def _check_signature(request: Request, charter: SumsCharter, body: bytes) -> None:
+    try:
+        verify_request(charter.leader_public(), request.url.path, body, request.headers.get(SIGNATURE_HEADER, ""))
+    except BadMessage as reason:
+        raise Refusal(401, "unsigned", f"The federation's leader has not signed this request. {reason}") from reason
+
+
+async def _charter(service: HelperService, request: Request) -> SumsCharter:
+    text = str(request.path_params["charter"])
+    content = None
+    if len(text) == 64 and set(text) <= set("0123456789abcdef"):
+        name = bytes.fromhex(text)
+        content = await service.ask(lambda connection: store.charter_of(connection, name))
+    if content is None:
+        raise Refusal(404, "unknown", "This helper serves no federation with this charter.")
+    return charter_from(content)
+
+
+async def _round(service: HelperService, request: Request) -> Round:
+    charter, number = await _charter(service, request), _whole(request.path_params["number"])
+
+    def find(connection: Connection) -> Round | None:
+        return store.round_of(connection, charter.digest(), number)
+
+    found: Round | None = await service.ask(find)
+    if found is None:
+        raise Refusal(404, "unknown", f"Round {number} was never offered.")
+    return found
+
+
+async def _ended(service: HelperService, request: Request) -> Round:
+    found = await _round(service, request)
+    if found.state == store.OPEN:
+        raise Refusal(404, "under-way", f"Round {found.number} has not ended; nothing is told of it yet.")
+    return found
+
+
+def _whole(text: Any) -> int:
+    if not (isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) < 16):
+        raise Refusal(404, "unknown", "Rounds are named by whole numbers.")
+    return int(text)
+
+
+_ROUND = "/federations/{charter}/rounds/{number}"
+ROUTES: tuple[tuple[str, str, Endpoint], ...] = (
+    ("GET", "/identity", identity),
+    ("GET", "/api/v1/identity", identity),  # where a device's client looks
+    ("POST", "/federations", register),
+    ("GET", "/federations/{charter}/rounds", listing),
+    ("POST", f"{_ROUND}/offer", offer),
+    ("POST", f"{_ROUND}/prepare", prepare),
+    ("POST", f"{_ROUND}/answer", answer),
+    ("POST", f"{_ROUND}/abandon", abandon),
+    ("GET", f"{_ROUND}/offer", published_offer),
+    ("GET", f"{_ROUND}/record", record),
+    ("GET", f"{_ROUND}/set", members),
+    ("GET", f"{_ROUND}/sum", total),
+    ("GET", "/health", health),
+    ("GET", "/ready", ready),
+    ("GET", "/metrics", metrics),
+)

@@ -1,0 +1,174 @@
+"""Requests to the operator's address: each is answered at once or refused with the server's own sentence."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load
+
+from federank.data.archives import read_text
+from federank.data.formats import items_in, nobody_s_history, read_items
+from federank.errors import BadAnswer, BadFile, ModelError, NoAnswer, Refused
+from federank.methods.fedrec.settings import RatingSettings
+from federank.methods.frugal.losses import FrugalSettings
+from federank.methods.frugal.method import published
+from federank.methods.frugal.settings import squares_recipe
+from federank.methods.recommender import Recommender
+from federank.methods.registry import recommender_class
+from federank.service.client.http import checked_address, needed_httpx, trusted_certificates
+
+PREFIX = "/admin/api/v1"
+TIMEOUT = 60.0
+
+
+class OperatorClient:
+    """A connection to one federation's admin address."""
+
+    def __init__(self, address: str, token: str, *, ca: str | None = None, insecure: bool = False) -> None:
+        self._httpx = needed_httpx()
+        self.address = checked_address(address.removesuffix("/admin"), insecure)
+        secure = self.address.startswith("https")
+        self._http = self._httpx.Client(
+            verify=trusted_certificates(ca) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=TIMEOUT,
+        )
+
+    def __enter__(self) -> OperatorClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        """What the server answers to a question, as JSON."""
+        return self._answer("GET", path, params=query).json()
+
+    def post(self, path: str, content: dict[str, Any] | None = None) -> Any:
+        """What the server answers to an action, as JSON."""
+        return self._answer("POST", path, json=content or {}).json()
+
+    def download(self, path: str, **query: Any) -> tuple[bytes, dict[str, str]]:
+        """Bytes, and the headers that came with them."""
+        answer = self._answer("GET", path, params=query)
+        return bytes(answer.content), dict(answer.headers)
+
+    def _answer(self, method: str, path: str, **values: Any) -> Any:
+        try:
+            answer = self._http.request(method, f"{self.address}{PREFIX}{path}", **values)
+        except self._httpx.TransportError as reason:
+            raise NoAnswer(
+                f"{self.address} does not answer ({reason or type(reason).__name__}); is it the operator's address, "
+                "which `federank serve` prints at its start?"
+            ) from reason
+        if answer.is_success:
+            return answer
+        try:
+            told = json.loads(answer.content)
+            slug, message = str(told["error"]), str(told["message"])
+        except (ValueError, KeyError, TypeError):
+            raise BadAnswer(f"{self.address} answered {answer.status_code}, and not as a federation does.") from None
+        raise Refused(answer.status_code, slug, message)
+
+
+# Items to add to a running federation's catalogue, from a file, and waiting until devices are told of them.
+
+
+SECONDS_BETWEEN_LOOKS = 0.25
+
+
+def items_of(path: Path) -> list[dict[str, Any]]:
+    """The items of a file, as the server takes them, in the file's order."""
+    try:
+        items = items_in(read_items(read_text(path.expanduser())))
+    except BadFile as reason:
+        raise BadFile(f"{path} is no table of items, with the columns item_id and title: {reason}") from reason
+    if not items:
+        raise BadFile(f"{path} names no item; a table with the columns item_id and title is needed.")
+    return items
+
+
+def added_version(client: OperatorClient, note: Callable[[str], None]) -> dict[str, Any]:
+    """Wait until no item waits to be added any more; the version that has them, and how many items there are."""
+    said = False
+    while True:
+        found: dict[str, Any] = client.get("/items")
+        if not found["waiting"]:
+            return found
+        if not said:
+            note("They are kept, and wait for the round that is under way to end; stopping here takes nothing back.")
+        said = True
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+# A federation's model as a model's folder: item factors and catalogue, and nobody's history.
+
+
+def exported_model(client: OperatorClient, version: int | None = None) -> tuple[Recommender, int]:
+    """The recommender that a version of the federation is, without any people; and which version."""
+    content, headers = client.download("/export", **({} if version is None else {"version": version}))
+    items = client.get("/catalogue")["items"]
+    try:
+        about, tables = json.loads(headers["x-export"]), load(content)
+        known = items[: len(tables["vectors"])]  # an earlier version knows nothing of what was added since
+        return recommender_of(about, tables, known), int(about["version"])
+    except (KeyError, ValueError, TypeError) as reason:
+        raise BadAnswer(f"{client.address} answered with something else than a model ({reason!r}).") from reason
+
+
+def recommender_of(about: dict[str, Any], tables: dict[str, Any], items: list[dict[str, Any]]) -> Recommender:
+    """The method's recommender with these tables, before it knows anybody."""
+    if about["method"] not in SHARED:
+        raise ModelError(
+            f"A federation of {about['method']} is not exported by this version; those of {' and '.join(SHARED)} can."
+        )
+    of_ratings = about["method"] in ("pmf", "svdpp")
+    settings = _settings_of_ratings(about["settings"], tables) if of_ratings else about["settings"]
+    model = recommender_class(about["method"])(**settings)
+    model.training = nobody_s_history(items, about["name"])
+    if of_ratings:
+        model.training = replace(model.training, ratings=np.zeros(0, dtype=np.float32))
+    model.report = {"version": about["version"], "rounds": 0}
+    if "overall.people" in tables:  # whoever starts from it counts them among everybody
+        model.report["people"] = round(float(tables["overall.people"][0]))
+        model.report["people_with_item"] = tables["overall.people_with_item"].tolist()
+    shared = SHARED[about["method"]](about, tables)
+    factors = shared["item_vectors"].shape[1]
+    model._restore(shared, {"user_vectors": np.zeros((0, factors), dtype=np.float32), "pi": np.zeros(0)})
+    return model
+
+
+def _of_pairs(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    del about
+    return {"item_vectors": tables["vectors"], "item_biases": tables["biases"]}
+
+
+def _of_squares(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    """The tables as devices have them: vectors as they are published."""
+    recipe = squares_recipe(FrugalSettings(**about["settings"]), np.ones(1, dtype=np.int64), len(tables["vectors"]))
+    vectors = published(recipe, tables["vectors"])
+    return {"item_vectors": vectors, "item_weights": tables["weights"], "regulariser": tables["overall.regulariser"]}
+
+
+def _settings_of_ratings(settings: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    """The method's own settings: a simulation knows no steps of a scale, and SVD++ there has one style."""
+    own = {field.name for field in fields(RatingSettings)} - {"style"}
+    iterations = max(1, int(float(tables["overall.iteration"][0])))
+    return {name: value for name, value in settings.items() if name in own} | {"iterations": iterations}
+
+
+def _of_ratings(about: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    del about
+    W = {"implicit_vectors": tables["implicit"]} if "implicit" in tables else {}
+    return {"item_vectors": tables["vectors"], **W}
+
+
+SHARED = {"fpl": _of_pairs, "frugal": _of_squares, "pmf": _of_ratings, "svdpp": _of_ratings}
+"""By method: a model's shared arrays from a version's tables."""

@@ -1,0 +1,342 @@
+"""Opening a store for a server: bring it up to date, then go on with the federation in it or establish one.
+
+A store holds one federation. Opened again, what it is comes from the store, so that the command line of the first
+start works at every later one. Settings of rounds may change. A flag that matters only at the first start and that
+differs from the store's value is logged and has no effect.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from federank.data.interactions import Interactions
+from federank.errors import FedeRankError, ModelError, SettingError
+from federank.methods.model_folder import load_model
+from federank.service.server.config import Charter, catalogue_of, founding_of, read_charter, usual_noun, why_unreadable
+from federank.service.server.families.family import Family
+from federank.service.server.families.pairs import PAIRS
+from federank.service.server.families.registry import FAMILIES
+from federank.service.server.growing import begins_with
+from federank.service.server.logs import Log
+from federank.service.server.model_versions import first_model, stored_content
+from federank.service.server.secure_config import (
+    SumsDemand,
+    agree,
+    agreed_values,
+    put_agreement,
+    put_authority,
+    refuse_absent_helper,
+    rounds_of_sums,
+    summable,
+)
+from federank.service.server.settings import LEAST_MINIMUM, RoundSettings, refuse_few
+from federank.service.server.store.database import Connection, Database
+from federank.service.server.store.queries import get_fact, lock_facts, put_content, put_fact
+from federank.service.server.store.schema import create_tables
+from federank.service.server.store.versions import jump_ahead, put_whole
+from federank.service.server.store.writer import note_action
+from federank.service.server.tickets import hash_of_token, new_token
+
+# Establishing a federation: its charter and its first model are written into an empty store, once.
+
+
+def establish(
+    connection: Connection,
+    settings: Any,
+    data: Interactions,
+    rounds: RoundSettings,
+    *,
+    family: Family = PAIRS,
+    name: str | None = None,
+    trained: Any = None,
+    sums: SumsDemand | None = None,
+) -> str | None:
+    """Write a charter and a first model into an empty store; the operator's token, or None if there was one already.
+
+    `settings` are the family's. `trained` is a trained model of its method: its items' factors are taken for the items
+    it knows. With `sums` uploads are such that no single server can read one, and the helper is asked first.
+    """
+    if data.n_items < 2:
+        raise SettingError(f"The catalogue of {data.name} has {data.n_items} items; at least two are needed.")
+    if sums is None and getattr(settings, "promises", False):
+        raise SettingError(
+            "A promise of noise needs two servers: name a helper (--helper), or leave epsilon and sigma out."
+        )
+    plan = None
+    if sums is not None:
+        method = summable(family)
+        sums = sums.for_size(rounds.target, data.n_items, method.affordable)
+        settings = family.settle(method.settings(settings, sums.promise), data, trained)
+        plan = method.plan(settings, data.n_items, rounds.target, sums.promise)
+        settings = replace(settings, factors=plan.factors)
+        if plan.most_shown is not None and settings.most_shown is None:
+            settings = replace(settings, most_shown=plan.most_shown)
+    else:
+        settings = family.settle(settings, data, trained)
+    model = first_model(family.first_content(settings, data, trained))
+    why = why_unreadable(family, settings, model, model.rows_since(None), 0)
+    if why is not None:
+        raise ModelError(f"A federation cannot begin with this model, because {why} Start from another, or from none.")
+    catalogue = catalogue_of(data)
+    token, ticket_key = new_token(), secrets.token_bytes(32)
+    agreement = None
+    if sums is not None and plan is not None:
+        agreement = agree(sums, plan, settings, founding_of(ticket_key), catalogue.content, data.n_items)
+    charter = {
+        "name": name or data.name,
+        "method": family.method,
+        "settings": asdict(settings),
+        "items": data.n_items,
+        "ticket_key": ticket_key.hex(),
+    }
+    with connection.transaction():
+        lock_facts(connection)
+        if get_fact(connection, "charter") is not None:
+            return None
+        put_fact(connection, "charter", charter)
+        put_fact(connection, "admin", hash_of_token(token).hex())
+        put_fact(connection, "rounds", asdict(rounds))
+        put_fact(connection, "trained", trained is not None)
+        put_content(connection, "catalogue", catalogue.content)
+        if agreement is not None:
+            put_agreement(connection, agreement)
+            put_content(connection, "first content", stored_content(model.content))
+        put_whole(connection, 0, model)
+        note_action(connection, "established", name=charter["name"], items=data.n_items)
+    return token
+
+
+def renew_admin_token(connection: Connection) -> str:
+    """A new operator's token; the old one dies."""
+    token = new_token()
+    with connection.transaction():
+        put_fact(connection, "admin", hash_of_token(token).hex())
+        note_action(connection, "rotate-token")
+    return token
+
+
+DEFAULT_METHOD = "frugal"
+_FIRST_START = "first start"
+"""The fact that keeps the flags of the first start: what was settled from them may differ, as `--triples mean` does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What an operator asks of a store; whatever is not given stays as it is there, or takes its default."""
+
+    data: Callable[[], Interactions]
+    """Reads the data whose items are the catalogue."""
+    source: str
+    """What the operator calls the data."""
+    names_data: bool = True
+    """Whether the operator has named them; else an old federation's own catalogue will do."""
+    name: str | None = None
+    method: str | None = None
+    """What the federation learns by; for a new one where nothing is said, the trained model's, or `DEFAULT_METHOD`."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Those of the method's settings that are given."""
+    rounds: dict[str, Any] = field(default_factory=dict)
+    """Those of `RoundSettings` that are given."""
+    start_from: Path | None = None
+    """A trained model whose item factors a new federation begins with."""
+    suggested_policy: dict[str, Any] | None = None
+    noun: dict[str, str] | None = None
+    description: str | None = None
+    """What people should know of it before they take part."""
+    seen: str | None = None
+    """What somebody says of an item that they know already."""
+    run_by: str | None = None
+    """Who runs it, in their own words."""
+    sums: SumsDemand | None = None
+    """A helper, where uploads are to be such that no single server can read one."""
+    restored: bool = False
+    """The store is a backup that was put back."""
+    new_admin_token: bool = False
+    accepts_few: bool = False
+    """Rounds may have so few reports that an outsider can read Updates from what they change."""
+
+    def first_start(self) -> dict[str, Any]:
+        """The given values that matter only when a federation is established, by setting."""
+        values = {
+            "name": self.name,
+            "method": self.method,
+            "start_from": self.start_from and str(self.start_from),
+            **self.settings,
+            **(self.sums.given() if self.sums else {}),
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+
+class Ignored(NamedTuple):
+    """A flag without effect, because the store's federation has another value."""
+
+    setting: str
+    given: Any
+    in_force: Any
+
+
+def open_store(address: str, demand: Demand, log: Log | None = None) -> str | None:
+    """Make a store ready to be served; the operator's token if there is a new one."""
+    database = Database(address)
+    is_new = database.dialect == "sqlite" and not database.path.exists()
+    if is_new:
+        # Refused before there is a file; with what an old store holds they may make sense.
+        RoundSettings(**demand.rounds)
+        if demand.start_from is None or demand.method is not None:
+            _chosen(demand, DEFAULT_METHOD)
+        if demand.sums is not None:
+            refuse_absent_helper(demand.sums)  # who is stopped while it waits for one leaves no file behind either
+    try:
+        with database.connection() as connection:
+            create_tables(connection)
+            charter = read_charter(connection)
+            token = _begin(connection, demand) if charter is None else None
+            if charter is not None:
+                _go_on(connection, charter, demand)
+                for flag in ignored_flags(connection, charter, demand):
+                    (log or Log(None)).say(
+                        "flag ignored",
+                        "warning",
+                        flag=f"--{flag.setting.replace('_', '-')}",
+                        given=flag.given,
+                        in_force=flag.in_force,
+                    )
+            facts = {
+                "description": demand.description,
+                "run_by": demand.run_by,
+                "seen": demand.seen,
+                "suggested_policy": demand.suggested_policy,
+                "noun": demand.noun or (usual_noun(demand.source) if charter is None else None),
+                _FIRST_START: demand.first_start() if charter is None else None,
+            }
+            for name, value in facts.items():
+                if value is not None:
+                    with connection.transaction():
+                        put_fact(connection, name, value)
+            return renew_admin_token(connection) if demand.new_admin_token and token is None else token
+    except BaseException:
+        database.release()
+        if is_new:  # a federation that is not begun leaves no file behind
+            for part in ("", "-wal", "-shm"):
+                Path(f"{database.path}{part}").unlink(missing_ok=True)
+        raise
+    finally:
+        database.release()
+
+
+def _begin(connection: Connection, demand: Demand) -> str | None:
+    trained = None if demand.start_from is None else load_model(demand.start_from)
+    family, settings, rounds = _chosen(demand, getattr(trained, "name", DEFAULT_METHOD))
+    data = demand.data()
+    return establish(
+        connection, settings, data, rounds, family=family, name=demand.name, trained=trained, sums=demand.sums
+    )
+
+
+def _chosen(demand: Demand, learnt_by: str) -> tuple[Family, Any, RoundSettings]:
+    """The method of a new federation, its settings and those of its rounds, or a refusal."""
+    family = FAMILIES[demand.method or (learnt_by if learnt_by in FAMILIES else DEFAULT_METHOD)]
+    _refuse_settings_of_others(family, demand)
+    _refuse_idle_settings(family, demand)
+    _refuse_sharing(family, demand)
+    settings = family.settings(**{**family.defaults, **demand.settings})
+    wanted = {**family.rounds, **(rounds_of_sums(demand.sums, demand.rounds) if demand.sums else demand.rounds)}
+    rounds = RoundSettings(**wanted)
+    if demand.sums is None and not demand.accepts_few:  # sums have a least cohort, and noise
+        if "minimum" not in demand.rounds:
+            rounds = replace(rounds, minimum=min(LEAST_MINIMUM, rounds.target))
+        refuse_few(rounds)
+    return family, settings, rounds
+
+
+def _go_on(connection: Connection, charter: Charter, demand: Demand) -> None:
+    _refuse_sharing(charter.family, demand)
+    if demand.sums is not None and charter.sums is None:
+        # To go on would serve uploads that this server reads, where the operator asks for ones that it cannot read.
+        raise SettingError(
+            "The store holds a federation whose uploads its server reads; --helper is for a new --store."
+        )
+    if demand.rounds and charter.sums is not None:
+        least = charter.sums.charter.least_cohort
+        if demand.rounds.get("minimum", least) < least:
+            raise SettingError(f"minimum is below the least cohort of {least} that the charter promises; leave it out.")
+    if demand.rounds:
+        rounds = RoundSettings(**get_fact(connection, "rounds") | demand.rounds)
+        if "minimum" in demand.rounds and charter.sums is None and not demand.accepts_few:
+            refuse_few(rounds)
+        with connection.transaction():
+            put_fact(connection, "rounds", asdict(rounds))
+            note_action(connection, "settings of rounds", **demand.rounds)
+    if charter.sums and demand.sums and demand.sums.authority not in (None, charter.sums.authority):
+        with connection.transaction():
+            put_authority(connection, demand.sums.authority)
+            note_action(connection, "certificates of the helper")
+    if demand.restored:
+        version = jump_ahead(connection)
+        with connection.transaction():
+            note_action(connection, "restored", version=version)
+
+
+def _refuse_settings_of_others(family: Family, demand: Demand) -> None:
+    """What belongs to another method is refused, and not left unheard."""
+    foreign = [name for name in demand.settings if name not in family.federation_settings]
+    if foreign:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in foreign)
+        raise SettingError(
+            f"The federation's method is {family.method}, which has no {flags}; leave it out, or name another --method "
+            "for a new federation."
+        )
+
+
+def _refuse_idle_settings(family: Family, demand: Demand) -> None:
+    """What means nothing with a helper, or nothing without one, is refused too."""
+    if family.sums is None:
+        return
+    idle, why = (
+        (family.sums.only, "means something only where messages are sums: name a --helper, or leave it out")
+        if demand.sums is None
+        else (family.sums.idle, "hides nothing where no single server reads a message; leave it out, or the --helper")
+    )
+    for name in idle:
+        if name in demand.settings:
+            raise SettingError(f"--{name.replace('_', '-')} {demand.settings[name]} {why}.")
+
+
+def _refuse_sharing(family: Family, demand: Demand) -> None:
+    """A suggestion that devices could not follow is not made."""
+    suggested = (demand.suggested_policy or {}).get("sharing")
+    if suggested not in (None, *family.sharing):
+        raise SettingError(
+            f"--suggest-sharing is {suggested}, but devices of {family.method} decide once for life; "
+            f"{' or '.join(family.sharing)} is needed."
+        )
+
+
+def ignored_flags(connection: Connection, charter: Charter, demand: Demand) -> Iterator[Ignored]:
+    """The flags of a later start that differ from the first start's and from the values in force."""
+    first = get_fact(connection, _FIRST_START) or {}
+    in_force = {"name": charter.name, "method": charter.family.method}
+    in_force |= {name: getattr(charter.settings, name) for name in charter.family.federation_settings}
+    in_force |= {} if charter.sums is None else agreed_values(charter.sums.charter)
+    for name, given in demand.first_start().items():
+        if given != first.get(name) and not _same(given, in_force.get(name)):
+            yield Ignored(name, given, in_force.get(name))
+    if demand.names_data:
+        try:
+            is_known = begins_with(charter.catalogue.content, catalogue_of(demand.data()).content)
+        except FedeRankError:  # the catalogue is in the store: data that are gone do not keep a server down
+            is_known = False
+        if not is_known:
+            yield Ignored("data", demand.source, f"the catalogue of {charter.name}, {charter.n_items} items")
+
+
+def _same(given: Any, kept: Any) -> bool:
+    """Whether two values agree; noise was rounded when it was agreed on."""
+    if isinstance(given, float) and isinstance(kept, float):
+        return math.isclose(given, kept, rel_tol=1e-3)
+    return bool(given == kept)

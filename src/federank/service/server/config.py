@@ -1,0 +1,228 @@
+"""The charter: what a federation is, the same for every worker and every restart.
+
+It holds what no worker may decide for itself: the method and its settings, the catalogue, the key of the tickets; and
+what devices are told beside it: a suggested policy, and what an item is called. establishing.py writes it, once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from federank._numerics.arrays import IntVector
+from federank.checks import within
+from federank.data.interactions import Interactions
+from federank.errors import BadMessage, SettingError
+from federank.privacy.policy import Policy, default_basis
+from federank.service.server.families.family import Family
+from federank.service.server.families.registry import family_of
+from federank.service.server.model_versions import Content, Published
+from federank.service.server.secure_config import Agreement, get_agreement
+from federank.service.server.store.database import Connection
+from federank.service.server.store.queries import get_content, get_fact
+
+# The catalogue: what there is to recommend. All that a server takes from a data set.
+
+
+class Catalogue(NamedTuple):
+    """A catalogue as it is sent: JSON, ready to go."""
+
+    digest: str
+    content: bytes
+    compressed: bytes
+
+
+def catalogue_of(data: Interactions) -> Catalogue:
+    """The items of a data set, without anybody's history."""
+    items: list[dict[str, Any]] = []
+    for number, identity in enumerate(data.item_ids.tolist()):
+        title = "" if data.titles is None else str(data.titles[number])
+        categories = [] if data.categories is None else list(data.categories.of(number))
+        items.append({"id": identity, "title": title or str(identity), "categories": categories})
+    return catalogue_from(items)
+
+
+def catalogue_from(items: list[dict[str, Any]]) -> Catalogue:
+    """The catalogue of these items."""
+    digest = hashlib.sha256(_json(items)).hexdigest()[:32]
+    content = _json({"digest": digest, "items": items})
+    return Catalogue(digest, content, gzip.compress(content, mtime=0))
+
+
+def read_catalogue(content: bytes) -> Catalogue:
+    """A catalogue that the store has kept."""
+    return Catalogue(str(json.loads(content)["digest"]), content, gzip.compress(content, mtime=0))
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+NOUNS = {"city": "place/places", "ml": "film/films"}
+"""What the items of known data sets are called, by the beginning of the set's name."""
+LONGEST_NOUN = 30
+LONGEST_WORDS = 400
+
+
+class Charter(NamedTuple):
+    """What a federation is."""
+
+    name: str
+    family: Family
+    settings: Any  # of the family's record
+    catalogue: Catalogue
+    n_items: int
+    ticket_key: bytes
+    admin_hash: bytes
+    suggested_policy: dict[str, Any] | None
+    noun: dict[str, str] | None  # what an item is called, one and many of them: place and places
+    sums: Agreement | None = None  # where uploads are such that no single server can read one
+    description: str | None = None  # what people should know of it before they take part
+    seen: str | None = None  # the button that hides an item that somebody knows already: Seen it
+    run_by: str | None = None  # who runs it, in their own words
+    joining: dict[str, Any] | None = None  # how somebody on the same network joins: an address, a code, a fingerprint
+    trained: bool = False  # whether the first model had learnt from people
+
+    @property
+    def told_method(self) -> str:
+        """What devices are told: another word where uploads are sums, so that nobody sends a plain one by mistake."""
+        return self.family.method if self.sums is None else f"{self.family.method}-sums"
+
+    @property
+    def span(self) -> float | None:
+        """How far the scale of ratings reaches; None where nothing is rated."""
+        low, high = (getattr(self.settings, name, None) for name in ("lowest", "highest"))
+        return None if low is None or high is None else float(high) - float(low)
+
+    @property
+    def kind(self) -> str:
+        """The kind of uploads that it takes."""
+        return "plain" if self.sums is None else "sums"
+
+    @property
+    def founding(self) -> str:
+        """Which federation this is: another word for each, worked out from its key, which it does not betray.
+
+        A federation begun anew at the same address has another one, whatever else is the same.
+        """
+        return founding_of(self.ticket_key)
+
+    def device_settings(self) -> dict[str, Any]:
+        """The recipe as devices are told it."""
+        told = {name: getattr(self.settings, name) for name in self.family.device_settings}
+        return (
+            told if told.get("activity", 0.0) is not None else told | {"activity": 0.0}
+        )  # with noise, nobody weighs less
+
+    def kept_settings(self) -> dict[str, Any]:
+        """All settings of the method, as the charter keeps them."""
+        return asdict(self.settings)
+
+    def extend(self, content: Content, n_items: int) -> Content:
+        """The content of an earlier version with rows for items that were added since."""
+        return self.family.extend(self.settings, content, n_items)
+
+    def encode(self, model: Published, rows: IntVector, round_number: int) -> bytes:
+        """Some rows of the model as they are sent."""
+        return self.family.encode(self.settings, model, rows, round_number)
+
+    def why_not_publish(self, before: Published, model: Published, round_number: int) -> str | None:
+        """Why the model that an aggregate has made must not be published; None where it may.
+
+        It must be on the method's scale, and every client must be able to read the rows that have changed.
+        """
+        why = self.family.out_of_scale(self.settings, before.content, model.content)
+        return why or why_unreadable(self.family, self.settings, model, model.rows_since(before.version), round_number)
+
+
+def why_unreadable(family: Family, settings: Any, model: Published, rows: IntVector, round_number: int) -> str | None:
+    """Why clients would refuse these rows of a model; None where they can read them."""
+    try:
+        family.decode(settings, family.encode(settings, model, rows, round_number), len(model.changed))
+    except BadMessage as reason:
+        return f"clients would refuse it: {reason}"
+    return None
+
+
+def founding_of(ticket_key: bytes) -> str:
+    """The word that a federation with this key is known by."""
+    return hashlib.blake2b(b"founding", digest_size=16, key=ticket_key).hexdigest()
+
+
+def read_charter(connection: Connection) -> Charter | None:
+    """The charter in the store; None where there is none yet."""
+    kept = get_fact(connection, "charter")
+    if kept is None:
+        return None
+    catalogue = get_content(connection, "catalogue")
+    assert catalogue is not None, "charter and catalogue are written together"
+    family = family_of(kept["method"])
+    settings = family.settings(**kept["settings"])
+    return Charter(
+        name=kept["name"],
+        family=family,
+        settings=settings,
+        catalogue=read_catalogue(catalogue),
+        n_items=kept["items"],
+        ticket_key=bytes.fromhex(kept["ticket_key"]),
+        admin_hash=bytes.fromhex(get_fact(connection, "admin")),
+        suggested_policy=_suggested(family, settings, get_fact(connection, "suggested_policy")),
+        noun=get_fact(connection, "noun"),
+        sums=get_agreement(connection),
+        description=get_fact(connection, "description"),
+        seen=get_fact(connection, "seen"),
+        run_by=get_fact(connection, "run_by"),
+        joining=get_fact(connection, "joining"),
+        trained=get_fact(connection, "trained"),
+    )
+
+
+def _suggested(family: Family, settings: Any, named: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What devices are suggested: what the operator has named, over what goes with the method's settings."""
+    usual = family.suggests(settings)
+    return named if usual is None else usual | (named or {})
+
+
+def suggested_policy(pi: float | None, sharing: str | None, epsilon: float | None) -> dict[str, Any] | None:
+    """The policy that devices are suggested, as they are told it; None where the operator says nothing."""
+    if pi is None:
+        if sharing is not None or epsilon is not None:
+            raise SettingError("A suggestion needs --suggest-pi: how much of what people like may be sent, 0 to 1.")
+        return None
+    within("suggest_pi", pi, 0, 1)
+    sharing = sharing or "sticky"
+    values: dict[str, Any] = {"sharing": sharing, "pi": pi, "basis": default_basis(sharing)}
+    if epsilon is not None:
+        values["epsilon"] = epsilon
+    Policy(**values)  # what devices could not follow is refused here
+    return values
+
+
+def words_of(flag: str, text: str, most: int = LONGEST_WORDS) -> str:
+    """What people are told of a federation, as devices show it: one line."""
+    told = text.strip()
+    if not told.isprintable() or not 0 < len(told) <= most:
+        raise SettingError(
+            f"{flag} is {told[:40]!r}; one line of 1 to {most} characters that can be printed is needed."
+        )
+    return told
+
+
+def noun_of(text: str) -> dict[str, str]:
+    """What the items are called, as devices are told it, from `place/places`."""
+    one, _, many = (part.strip() for part in text.partition("/"))
+    if not all(word.isprintable() and 0 < len(word) <= LONGEST_NOUN and "/" not in word for word in (one, many)):
+        raise SettingError(
+            f"--noun is {text!r}; two words of at most {LONGEST_NOUN} letters are needed, for one item and for many, "
+            "such as film/films."
+        )
+    return {"one": one, "many": many}
+
+
+def usual_noun(source: str) -> dict[str, str] | None:
+    """What the items of a known data set are called; None where the set is not known."""
+    text = NOUNS.get(source.partition("-")[0])
+    return None if text is None else noun_of(text)

@@ -1,0 +1,317 @@
+"""What the operator asks, on an address of its own and with the operator's token: overview, close, pause, accuracy."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from federank.errors import SettingError
+from federank.service.server.growing import ask_for_items, catalogue_now
+from federank.service.server.http.limits import read_body
+from federank.service.server.http.public_api import newest, status_of, whole_number
+from federank.service.server.http.responses import Refusal, bytes_response, json_response
+from federank.service.server.metrics import CONTENT_TYPE
+from federank.service.server.model_versions import Published
+from federank.service.server.service import Service
+from federank.service.server.store.database import Connection
+from federank.service.server.store.evaluation import ENOUGH, judged_versions, latest_rounds, pooled, told
+from federank.service.server.store.queries import ask_to_close, ban, get_fact, invite, put_fact, withdraw
+from federank.service.server.store.versions import kept_versions, model_at, roll_back
+from federank.service.server.store.writer import FACTS, TALLIES, all_actions, is_unbroken, note_action
+from federank.service.server.tickets import hash_of_token, new_token
+
+SHOWN_ROUNDS, SHOWN_JUDGED = 200, 20
+SMALL_BODY = 65536
+
+
+async def check_operator(service: Service, request: Request) -> None:
+    """Refuse whoever does not have the operator's token."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    kept = await service.read(lambda connection: get_fact(connection, "admin"))
+    if scheme.lower() != "bearer" or not hmac.compare_digest(hash_of_token(token), bytes.fromhex(kept)):
+        raise Refusal(
+            401,
+            "not-the-operator",
+            "This needs the operator's token, shown when the federation was established.",
+            {"WWW-Authenticate": "Bearer"},
+        )
+
+
+async def metrics(service: Service, request: Request) -> Response:  # noqa: ARG001
+    """Counts and sizes for Prometheus."""
+    text = service.metrics.text(service.latest, service.dispatcher.waiting, service.health(), service.ranges.busiest())
+    return bytes_response(text, {}, CONTENT_TYPE)
+
+
+async def overview(service: Service, request: Request) -> Response:
+    """The latest rounds: reports, dropouts, refusals by reason, bytes, drift, duration, devices; and latency."""
+    await check_operator(service, request)
+    rounds, rejected = await service.read(lambda connection: latest_rounds(connection, SHOWN_ROUNDS))
+    judged = await service.read(lambda connection: judged_versions(connection, SHOWN_ROUNDS))
+    joining = await service.read(lambda connection: get_fact(connection, "joining"))
+    tally = await service.read(lambda connection: connection.one("SELECT departures FROM tallies"))
+    charter, settings = service.charter, service.latest.rounds
+    return json_response(
+        status_of(service)
+        | {
+            "name": charter.name,
+            "description": charter.description,
+            "run_by": charter.run_by,
+            "joining": joining,
+            "left": int(tally[0]) if tally else 0,
+            "paused": service.latest.paused,
+            "limits": {"minimum": settings.minimum, "enough": settings.target, "deadline": settings.deadline},
+            "waiting": service.dispatcher.waiting,
+            "leads": service.leader.leads,
+            "rejected_aggregate": service.latest.rejected or None,
+            "rounds": rounds,
+            "rejected": rejected,
+            "latency_ms": service.metrics.latency(),
+            "evaluation": [told(version, charter.span) for version in judged[:SHOWN_JUDGED]],
+            "trend": [told(version, charter.span) for version in pooled(judged, ENOUGH)],
+            "largest_move": finite(service.latest.signals.largest_move),
+            "moved_most": moved_most(service),
+            "busiest_range_reports": service.ranges.busiest(),
+            "held_rows": service.latest.bounded.get("held_rows", 0),
+            "capped_rows": service.latest.bounded.get("capped_rows", 0),
+        }
+    )
+
+
+def moved_most(service: Service) -> list[dict[str, Any]]:
+    """The items that the newest version moved farthest, by title, and how far in lengths of a mean row."""
+    items = json.loads(service.charter.catalogue.content)["items"] if service.latest.signals.rows else []
+    return [{"item": items[row]["title"], "move": finite(far)} for row, far in service.latest.signals.rows]
+
+
+async def close(service: Service, request: Request) -> Response:
+    """End the open round now, as if its time were up."""
+    await check_operator(service, request)
+    now = service.latest.round
+    if now is None or now.state != "open":
+        raise Refusal(409, "not-open", "No round is open.")
+
+    def ask(connection: Connection) -> None:
+        ask_to_close(connection, now.number)
+        note_action(connection, "close", round=now.number)
+
+    await service.writer.write(ask, FACTS)
+    return json_response({"round": now.number, "closing": True}, 202)
+
+
+def finite(value: float) -> float | None:
+    """A number to four decimals; None for one that JSON cannot hold, as a diverged model makes them."""
+    return round(value, 4) if math.isfinite(value) else None
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+async def publish_accuracy(service: Service, request: Request) -> Response:
+    """Publish how good the model is, as measured elsewhere: names of metrics and their values."""
+    await check_operator(service, request)
+    given = await read_json(service, request)
+    numbers = {name: value for name, value in given.items() if name != "version"}
+    fine = all(len(name) <= 40 and _is_finite(value) for name, value in numbers.items())
+    version = given.get("version", newest(service).version)
+    if not numbers or len(numbers) > 20 or not fine or not isinstance(version, int):
+        raise Refusal(422, "malformed", 'Give names of metrics with finite numbers, such as {"precision@10": 0.12}.')
+    accuracy = numbers | {"version": version}
+
+    def publish(connection: Connection) -> None:
+        put_fact(connection, "accuracy", accuracy)
+        note_action(connection, "accuracy", **{"of version": version})
+
+    await service.writer.write(publish, FACTS)
+    return json_response(accuracy)
+
+
+async def pause(service: Service, request: Request) -> Response:
+    """Pause the rounds after the open one, or go on."""
+    await check_operator(service, request)
+    paused = (await read_json(service, request)).get("paused")
+    if not isinstance(paused, bool):
+        raise Refusal(422, "malformed", 'Say {"paused": true} or {"paused": false}.')
+
+    def remember(connection: Connection) -> None:
+        put_fact(connection, "paused", paused)
+        note_action(connection, "pause" if paused else "go on")
+
+    await service.writer.write(remember, FACTS)
+    return json_response({"paused": paused})
+
+
+async def read_json(service: Service, request: Request, most_bytes: int = SMALL_BODY) -> dict[str, Any]:
+    """The JSON object that the operator has sent."""
+    body = await read_body(request, most_bytes, service.trust.body_seconds)
+    try:
+        given = json.loads(body)
+        # What has half a character in it (an unpaired surrogate) could be kept, and never be told again.
+        json.dumps(given, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise Refusal(400, "not-json", "The body must be a JSON object, in whole characters.")
+    return given
+
+
+# What the operator does to a running federation: versions and a way back, new items, bans, tokens, the log, an export.
+
+
+MOST_INVITATIONS = 10_000
+MOST_ITEMS_BYTES = 32 * 2**20
+
+
+async def versions(service: Service, request: Request) -> Response:
+    """The versions that can be gone back to, newest first."""
+    await check_operator(service, request)
+    return json_response({"version": newest(service).version, "versions": await service.read(kept_versions)})
+
+
+async def rollback(service: Service, request: Request) -> Response:
+    """Publish an earlier version as a new one; the round that is under way is given up."""
+    await check_operator(service, request)
+    wanted = (await read_json(service, request)).get("version")
+    if not isinstance(wanted, int) or isinstance(wanted, bool):
+        raise Refusal(422, "malformed", 'Say which version to go back to: {"version": 1200}.')
+    if service.charter.sums is not None:
+        raise Refusal(
+            409,
+            "sums",
+            "This federation's versions follow from its published sums alone, so that anybody can recompute them; a "
+            "version that no sum leads to cannot be published. Begin a new federation in its place.",
+        )
+
+    def go_back(connection: Connection) -> Published | None:
+        model = roll_back(connection, wanted, service.charter.extend)
+        if model is not None:
+            note_action(connection, "rollback", to=wanted, as_version=model.version)
+        return model
+
+    model = await service.writer.write(go_back, TALLIES)
+    if model is None:
+        raise Refusal(404, "unknown", f"Version {wanted} is not kept; `federank admin versions` lists those that are.")
+    service.leader.mark_log_dirty()
+    service.log.say("rolled back", "warning", to=wanted, version=model.version)
+    service.latest.wake()
+    return json_response({"version": model.version, "content_of": wanted})
+
+
+async def add_items(service: Service, request: Request) -> Response:
+    """Add items to the catalogue, once the round that is under way has ended; how many wait for that."""
+    await check_operator(service, request)
+    given = (await read_json(service, request, MOST_ITEMS_BYTES)).get("items")
+    if service.charter.sums is not None:
+        raise Refusal(
+            409,
+            "sums",
+            "This federation's charter names its catalogue, and devices and the helper have pinned it: nothing can be "
+            "added behind their backs. Begin a new federation with the larger catalogue, in another --store.",
+        )
+
+    def ask(connection: Connection) -> int | str:
+        try:
+            return ask_for_items(connection, given)
+        except SettingError as reason:
+            return str(reason)
+
+    waiting = await service.writer.write(ask, FACTS)
+    if isinstance(waiting, str):
+        raise Refusal(422, "malformed", f"{waiting} Nothing was added.")
+    service.leader.wake()
+    return json_response({"waiting": waiting}, 202)
+
+
+async def items(service: Service, request: Request) -> Response:
+    """How many items there are, with which version, and how many wait to be added."""
+    await check_operator(service, request)
+    return json_response(await service.read(catalogue_now))
+
+
+async def ban_device(service: Service, request: Request) -> Response:
+    """Take no Update of a device any more, and withdraw the one that is not folded yet."""
+    await check_operator(service, request)
+    device = (await read_json(service, request)).get("device")
+    if not isinstance(device, str):
+        raise Refusal(422, "malformed", 'Say which device to ban: {"device": "..."}, by its name.')
+
+    def act(connection: Connection) -> bool | None:
+        is_new = ban(connection, device)
+        if is_new:
+            note_action(connection, "ban", device=device)
+        return is_new
+
+    is_new = await service.writer.write(act, TALLIES)
+    if is_new is None:
+        raise Refusal(404, "unknown", "No device of this federation has this name.")
+    key = service.charter.ticket_key
+    await service.writer.write(lambda connection: withdraw(connection, device, key))
+    service.leader.mark_log_dirty()
+    return json_response({"device": device, "banned": True, "was_banned": not is_new})
+
+
+async def make_invitations(service: Service, request: Request) -> Response:
+    """New invitations, shown this once: each lets one device enrol where only the invited may."""
+    await check_operator(service, request)
+    count = (await read_json(service, request)).get("count", 1)
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_INVITATIONS:
+        raise Refusal(422, "malformed", f'Say how many: {{"count": 100}}, from 1 to {MOST_INVITATIONS:,}.')
+    codes = [new_token() for _ in range(count)]
+
+    def act(connection: Connection) -> None:
+        invite(connection, map(hash_of_token, codes))
+        note_action(connection, "invite", count=count)
+
+    await service.writer.write(act, FACTS)
+    return json_response({"invitations": codes, "needed": service.trust.invited_only})
+
+
+async def rotate_token(service: Service, request: Request) -> Response:
+    """A new operator's token, shown this once; the one that asked dies."""
+    await check_operator(service, request)
+    token = new_token()
+
+    def act(connection: Connection) -> None:
+        put_fact(connection, "admin", hash_of_token(token).hex())
+        note_action(connection, "rotate-token")
+
+    await service.writer.write(act, FACTS)
+    return json_response({"token": token})
+
+
+async def log(service: Service, request: Request) -> Response:
+    """Everything that operators did, oldest first, and whether no line was changed or taken out."""
+    await check_operator(service, request)
+    actions = await service.read(all_actions)
+    lines = [{"number": n, "time": when, "action": action, **detail} for n, when, action, detail, _ in actions]
+    return json_response({"unbroken": is_unbroken(actions), "actions": lines})
+
+
+async def export(service: Service, request: Request) -> Response:
+    """A version of the model as safetensors, all tables; what it is of stands in the headers."""
+    await check_operator(service, request)
+    wanted = whole_number(request, "version")
+    number = newest(service).version if wanted is None else wanted
+    model = await service.read(lambda connection: model_at(connection, number))
+    if model is None:
+        raise Refusal(404, "unknown", f"Version {number} is not kept; `federank admin versions` lists those that are.")
+    await service.writer.write(lambda connection: note_action(connection, "export", version=number), FACTS)
+    about: dict[str, Any] = {
+        "method": service.charter.family.method,
+        "name": service.charter.name,
+        "version": number,
+        "settings": service.charter.kept_settings(),
+    }
+    content = model.content
+    told = content._replace(overall={**content.overall, **service.charter.family.heard(model)})
+    model = model._replace(content=told)
+    return bytes_response(model.stored(model.rows_since(None), 0), {"X-Export": json.dumps(about)})

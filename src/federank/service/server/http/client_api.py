@@ -1,0 +1,277 @@
+"""What a device does: enrol, wait for work, fetch its task, send its Update, leave.
+
+A device is a random name and a token. The server knows nothing else of it: no account, no profile, no address kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from federank.errors import BadMessage
+from federank.privacy.accountant import ABSOLUTE, MEASURES, SQUARED
+from federank.service.server.http.limits import bucket_of, enforce_rate_limit, range_of, read_body
+from federank.service.server.http.public_api import newest, whole_number
+from federank.service.server.http.responses import Refusal, bytes_response, json_response
+from federank.service.server.selection import Spent
+from federank.service.server.service import Service
+from federank.service.server.store.database import Connection
+from federank.service.server.store.evaluation import keep_hit
+from federank.service.server.store.queries import (
+    Fate,
+    Outcome,
+    Owner,
+    Upload,
+    enrol,
+    keep_upload,
+    leave,
+    outcome_of,
+    withdraw,
+)
+from federank.service.server.store.writer import TALLIES
+from federank.service.server.tickets import Ticket, hash_of_token, new_device, new_token, read_ticket, use_of
+
+LONGEST_WAIT = 60
+SMALL_BODY = 4096
+TYPES = ("application/octet-stream", "application/vnd.safetensors")
+
+_REFUSED: dict[Outcome, tuple[int, str]] = {
+    "repeated": (409, "This ticket has been used for another Update; the first one counts."),
+    "late": (410, "The round has ended without this Update; wait for the next."),
+    "gone": (401, "The device has left; enrol again to take part."),
+    "banned": (403, "The operator takes no Update of this device any more."),
+}
+
+_STAYS_SPENT = "It is in no sum, and stays spent."
+_LEFT_OUT = {
+    "too-loud": f"The message was left out: its proof that it is no longer than a message may be does not hold. "
+    f"{_STAYS_SPENT}",
+    "unopened": f"The message was left out: the helper could not open it. {_STAYS_SPENT}",
+    "copied": f"The message was left out: another message of its round has the same id. {_STAYS_SPENT}",
+    "malformed": f"The message was left out: it has another form than the messages of its round. {_STAYS_SPENT}",
+    "abandoned": "The round was discarded, and the message is in no version of the model.",
+}
+
+
+async def enrol_device(service: Service, request: Request) -> Response:
+    """A new device: a random id and a token, shown this once."""
+    enforce_rate_limit(service.enrolment_limit, _address(request))
+    enforce_rate_limit(service.range_limit, range_of(_address(request)))
+    code = _invitation(await read_body(request, SMALL_BODY, service.trust.body_seconds))
+    used = hash_of_token(code or "") if service.trust.invited_only else None
+    device, token = new_device(), new_token()
+    token_hash = hash_of_token(token)
+    if not await service.writer.write(lambda connection: enrol(connection, device, token_hash, used), TALLIES):
+        raise Refusal(
+            403,
+            "not-invited",
+            "This federation takes in whoever has an invitation; this device has none, or one that was used. Ask the "
+            "operator for one, and give it with --invitation.",
+        )
+    service.remember(token_hash, Owner(device, banned=False))
+    return json_response({"device": device, "token": token}, 201)
+
+
+async def leave_federation(service: Service, request: Request) -> Response:
+    """Leave: the device is forgotten, its token dies, and an Update that is not folded yet is withdrawn."""
+    device, token_hash = await who_asks(service, request)
+    key = service.charter.ticket_key
+    await service.writer.write(lambda connection: withdraw(connection, device, key))
+    service.leader.mark_log_dirty()
+    await service.writer.write(lambda connection: leave(connection, device), TALLIES)
+    service.forget(token_hash)
+    return Response(None, 204)
+
+
+async def work(service: Service, request: Request) -> Response:
+    """Wait for a task; a ticket for it, or nothing within the wait; no more once the device's messages are spent."""
+    device, _ = await who_asks(service, request)
+    seconds = min(whole_number(request, "wait") or 0, LONGEST_WAIT)
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    # Even a device that will not wait is given the moment that asking the store takes.
+    ticket = await service.dispatcher.wait(device, max(seconds, 0.25), gone)
+    if ticket is None:
+        return Response(None, 204)
+    if isinstance(ticket, Spent):
+        raise Refusal(
+            409,
+            "spent",
+            f"This device has been invited {ticket.invitations} times, as often as this federation ever invites one; "
+            "models are still there for it.",
+        )
+    return json_response(
+        {
+            "ticket": str(ticket),
+            "round": ticket.round_number,
+            "version": ticket.version,
+            "deadline_seconds": round(service.latest.seconds_left(), 3),
+            "most_rows": service.form.most_rows,
+            "items": service.form_for(ticket.version).n_items,
+        }
+    )
+
+
+async def task(service: Service, request: Request) -> Response:
+    """The Broadcast of a ticket: the rows changed since the version that the device has."""
+    device, _ = await who_asks(service, request)
+    ticket = _ticket(service, request, device)
+    now = service.latest.round
+    model = service.latest.models.get(ticket.version)
+    ended = now is not None and (now.number, now.state != "open") > (ticket.round_number, False)
+    if model is None and ticket.version > newest(service).version:
+        # Given out by a worker that has seen a newer version than this one has yet.
+        raise Refusal(503, "behind", "This worker is catching up; try again.", {"Retry-After": "1"})
+    if ended or model is None:
+        raise Refusal(410, "late", "The round of this ticket has ended; wait for the next.")
+    content = service.encoded.since(model, whole_number(request, "have"), ticket.round_number)
+    service.metrics.download(len(content))
+    return bytes_response(content, {"X-Model-Version": str(model.version), "Cache-Control": "no-store"})
+
+
+async def upload(service: Service, request: Request) -> Response:
+    """An Update: stored durably before it is acknowledged; the receipt is its digest.
+
+    Idempotent: the same bytes with the same ticket are stored once, and get the same receipt.
+    """
+    device, _ = await who_asks(service, request)
+    try:
+        ticket = _ticket(service, request, device)
+        if request.headers.get("content-type", TYPES[0]).split(";")[0].strip().lower() not in TYPES:
+            raise Refusal(415, "type", f"An Update is safetensors, sent as {TYPES[0]}.")
+        body = await read_body(request, service.form.most_bytes, service.trust.body_seconds)
+        clipped = _judge(service, ticket, body)
+        _refuse_implausible(service, ticket, body)
+    except Refusal as refusal:
+        service.refused(refusal.slug)
+        raise
+    content = Upload(device, ticket, service.charter.kind, hashlib.sha256(body).digest(), body, clipped)
+
+    def keep(connection: Connection) -> tuple[Outcome, int]:
+        return keep_upload(connection, content)
+
+    outcome, number = await service.writer.write(keep)
+    service.dispatcher.has_answered(device)
+    if outcome in _REFUSED:
+        status, message = _REFUSED[outcome]
+        service.refused(outcome)
+        raise Refusal(status, outcome, message)
+    service.metrics.upload(outcome, len(body), clipped)
+    service.dispatcher.has_reported(device, number)
+    service.ranges.note(_address(request))
+    receipt = {"receipt": content.digest.hex(), "round": number, "stored": True}
+    return json_response(receipt, 201 if outcome == "stored" else 200)
+
+
+async def outcome(service: Service, request: Request) -> Response:
+    """What became of an upload: `waiting` until its round has ended; then `counted`, `abandoned`, or a reason.
+
+    Under secure aggregation, `abandoned` comes with the helper's signed record of the round, where there is one.
+    """
+    device, _ = await who_asks(service, request)
+    use = _ticket(service, request, device).use
+    found = await service.read(lambda connection: outcome_of(connection, use))
+    if found is None:
+        raise Refusal(404, "unknown", "No Update came with this ticket, or it was long ago.")
+    word = _word_for(found)
+    record = (
+        {"record": found.helper_record.decode(errors="replace")} if word == "abandoned" and found.helper_record else {}
+    )
+    return json_response({"outcome": word, "message": _LEFT_OUT.get(word, "")} | record)
+
+
+def _word_for(found: Fate) -> str:
+    """The outcome of an upload: that it was prepared for a sum says nothing yet about its round."""
+    if found.outcome not in ("", "counted"):
+        return found.outcome
+    if found.state == "folded":
+        return "counted"
+    return "abandoned" if found.state == "abandoned" and found.is_confirmed else "waiting"
+
+
+async def evaluate(service: Service, request: Request) -> Response:
+    """A randomised answer: was the item that this device holds back among its first ten, with this version?"""
+    device, _ = await who_asks(service, request)
+    body = await read_body(request, SMALL_BODY, service.trust.body_seconds)
+    try:
+        told = json.loads(body)
+        version, hit, measure = told["version"], told["hit"], told.get("measure", ABSOLUTE)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        version = hit = measure = None
+    if type(version) is not int or not isinstance(hit, bool) or not 0 <= version <= newest(service).version:
+        raise Refusal(422, "malformed", 'Say of which version: {"version": 12, "hit": true}.')
+    if measure not in (MEASURES if service.charter.span is not None else (ABSOLUTE,)):
+        raise Refusal(422, "malformed", "A measure is absolute or squared, and only where ratings are predicted.")
+    reporter = use_of(service.charter.ticket_key, f"hit {device}", version)
+    is_squared = measure == SQUARED
+    is_first = await service.writer.write(lambda connection: keep_hit(connection, version, reporter, hit, is_squared))
+    return json_response({"counted": is_first}, 201 if is_first else 200)
+
+
+def _invitation(body: bytes) -> str | None:
+    """The invitation that a device brings, where it brings one."""
+    try:
+        told = json.loads(body or b"{}").get("invitation")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return told if isinstance(told, str) and told.isascii() and len(told) <= 100 else None
+
+
+async def who_asks(service: Service, request: Request) -> tuple[str, bytes]:
+    """The device whose token a request carries, and the token's hash."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not 20 <= len(token) <= 100:
+        raise _nobody()
+    token_hash = hash_of_token(token)
+    owner = await service.device_of_token(token_hash)
+    if owner is None:
+        raise _nobody()
+    enforce_rate_limit(service.device_limit, owner.device)
+    if owner.banned:
+        raise Refusal(403, "banned", _REFUSED["banned"][1])
+    return owner.device, token_hash
+
+
+def _judge(service: Service, ticket: Ticket, body: bytes) -> int:
+    try:
+        return service.charter.family.kinds[service.charter.kind].judge(body, service.form_for(ticket.version))
+    except BadMessage as reason:
+        raise Refusal(422, "malformed", str(reason)) from reason
+
+
+def _refuse_implausible(service: Service, ticket: Ticket, body: bytes) -> None:
+    """Refuse what no device can have computed from the version of its ticket."""
+    model = service.latest.models.get(ticket.version)
+    if model is None or not service.trust.refuse_implausible or service.charter.kind != "plain":
+        return
+    reason = service.charter.family.implausible(service.charter.settings, model, body)
+    if reason is not None:
+        raise Refusal(422, "implausible", reason)
+
+
+def _ticket(service: Service, request: Request, device: str) -> Ticket:
+    ticket = read_ticket(service.charter.ticket_key, device, str(request.path_params["ticket"]))
+    if ticket is None:
+        raise Refusal(404, "foreign", "This ticket was not given to this device.")
+    return ticket
+
+
+def _nobody() -> Refusal:
+    return Refusal(
+        401,
+        "unknown-device",
+        "No device has this token; enrol with POST /api/v1/devices.",
+        {"WWW-Authenticate": "Bearer"},
+    )
+
+
+def _address(request: Request) -> str:
+    client: Any = request.client
+    return bucket_of(client.host) if client else "unknown"

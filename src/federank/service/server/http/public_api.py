@@ -1,0 +1,152 @@
+"""What anybody may ask: what this federation is, its catalogue, its model, how it is doing."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from federank.errors import StoreAway
+from federank.service.server.http.responses import JSON, Refusal, bytes_response, has_already, json_response, takes_gzip
+from federank.service.server.model_versions import Published
+from federank.service.server.service import Service
+from federank.service.server.store.queries import put_fact
+from federank.service.server.store.writer import FACTS
+
+API = 1
+PROBE_BYTES = 16384
+"""What is written to see whether a store that has failed takes something again."""
+
+
+async def federation(service: Service, request: Request) -> Response:  # noqa: ARG001 (every endpoint is given both)
+    """What this federation is: method, recipe, rounds, limits."""
+    charter, rounds, form = service.charter, service.latest.rounds, service.form
+    return json_response(
+        {
+            "api": API,
+            "founding": charter.founding,
+            "name": charter.name,
+            "method": charter.told_method,
+            "recipe": charter.device_settings(),
+            "items": charter.n_items,
+            "catalogue": charter.catalogue.digest,
+            "version": newest(service).version,
+            "rounds": {
+                "target": rounds.target,
+                "minimum": rounds.minimum,
+                "over_selection": rounds.over_selection,
+                "deadline_seconds": rounds.deadline,
+            },
+            "limits": {"most_rows": form.most_rows, "most_bytes": form.most_bytes, "most_norm": form.most_norm},
+            "suggested_policy": charter.suggested_policy,
+            "uploads": charter.kind,
+            "noun": charter.noun,
+            "description": charter.description,
+            "seen": charter.seen,
+            "run_by": charter.run_by,
+            "trained": charter.trained,
+            "joining": charter.joining,
+        }
+    )
+
+
+async def status(service: Service, request: Request) -> Response:  # noqa: ARG001
+    """How the federation is doing."""
+    return json_response(status_of(service))
+
+
+def status_of(service: Service) -> dict[str, Any]:
+    """Version, round and counts, as this worker sees them."""
+    view = service.latest
+    now = view.round
+    return {
+        "founding": service.charter.founding,
+        "version": newest(service).version,
+        "round": now.number if now else 0,
+        "open": bool(now and now.state == "open"),
+        "reports": now.reports if now else 0,
+        "items": service.charter.n_items,
+        "devices": view.devices,
+        "rounds_folded": view.folded,
+        "rounds_abandoned": view.abandoned,
+        "aggregates_rejected": int(view.rejected.get("count", 0)),
+        "accuracy": view.accuracy,
+        "health": service.health().to_json(),
+        "simulated": view.simulated,
+    }
+
+
+async def catalogue(service: Service, request: Request) -> Response:
+    """Every item: id, title, categories, in the order of item numbers."""
+    kept = service.charter.catalogue
+    headers = {"ETag": f'"{kept.digest}"', "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if has_already(request, headers["ETag"]):
+        return Response(None, 304, headers)
+    if takes_gzip(request):
+        return bytes_response(kept.compressed, headers | {"Content-Encoding": "gzip"}, JSON)
+    return bytes_response(kept.content, headers, JSON)
+
+
+async def model(service: Service, request: Request) -> Response:
+    """The model, whole or only the rows changed since a version."""
+    now = newest(service)
+    have = whole_number(request, "since")
+    headers = {
+        "ETag": f'"{service.charter.founding}-v{now.version}"',
+        "X-Model-Version": str(now.version),
+        "X-Founding": service.charter.founding,
+        "Cache-Control": "no-cache",
+        "Vary": "Accept-Encoding",
+    }
+    if has_already(request, headers["ETag"]):
+        return Response(None, 304, headers)
+    number = service.latest.round.number if service.latest.round else 0
+    content = service.encoded.since(now, have, number)
+    if takes_gzip(request):
+        content = await asyncio.to_thread(_compressed, content)
+        headers["Content-Encoding"] = "gzip"
+    service.metrics.download(len(content))
+    return bytes_response(content, headers)
+
+
+async def health(service: Service, request: Request) -> Response:  # noqa: ARG001
+    """Whether the process is alive."""
+    return json_response({"alive": True})
+
+
+async def ready(service: Service, request: Request) -> Response:  # noqa: ARG001
+    """Whether the process can serve: the model is there, the store answers, and takes what it is given."""
+    if service.writer.fault is not None:
+        with suppress(StoreAway):  # does it take something again?
+            await service.writer.write(lambda connection: put_fact(connection, "probe", "x" * PROBE_BYTES), FACTS)
+    fault = service.writer.fault
+    if fault is not None and fault.is_full:
+        raise Refusal(503, "full", "There is no room left on the store's disk; not ready.", {"Retry-After": "10"})
+    if fault is not None:
+        raise Refusal(503, "away", "The store takes nothing now; not ready.", {"Retry-After": "2"})
+    if service.latest.model is None or not service.latest.is_fresh():
+        raise Refusal(503, "away", "The store has not answered for some seconds; not ready.", {"Retry-After": "2"})
+    return json_response({"ready": True})
+
+
+def newest(service: Service) -> Published:
+    """The published model."""
+    if service.latest.model is None:
+        raise Refusal(503, "starting", "The model has not been read yet; try again soon.", {"Retry-After": "1"})
+    return service.latest.model
+
+
+def whole_number(request: Request, name: str) -> int | None:
+    """A whole number of the query; None where it is absent or no such number."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
+@lru_cache(maxsize=8)
+def _compressed(content: bytes) -> bytes:
+    return gzip.compress(content, compresslevel=1, mtime=0)

@@ -1,0 +1,149 @@
+"""The table of routes: what can be asked, by whom, and what is answered. The server and its OpenAPI document are both
+made from it, so neither can know of a route that the other does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from federank.service.server.http import admin_api as admin
+from federank.service.server.http import admin_api as operating
+from federank.service.server.http import client_api as devices
+from federank.service.server.http import public_api as public
+from federank.service.server.http import secure_api as sums
+from federank.service.server.service import Service
+
+Endpoint = Callable[[Service, Request], Awaitable[Response]]
+PUBLIC = "/api/v1"
+ADMIN = "/admin/api/v1"
+
+
+class Entry(NamedTuple):
+    """One route."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    who: Literal["anybody", "device", "operator"] = "anybody"
+    query: tuple[tuple[str, str], ...] = ()  # name and meaning; all are whole numbers
+    sends: str | None = None  # content type of the request's body
+    answers: tuple[tuple[int, str], ...] = ((200, "application/json"),)  # status and content type ("" for none)
+    refusals: tuple[int, ...] = ()
+
+
+TENSORS = "application/octet-stream"
+JSON = "application/json"
+_ROUND = ("round", "The round; the newest one unless it is named.")
+
+PUBLIC_ROUTES: tuple[Entry, ...] = (
+    Entry("GET", f"{PUBLIC}/federation", public.federation),
+    Entry("GET", f"{PUBLIC}/status", public.status),
+    Entry("GET", f"{PUBLIC}/catalogue", public.catalogue, answers=((200, JSON), (304, ""))),
+    Entry(
+        "GET",
+        f"{PUBLIC}/model",
+        public.model,
+        query=(("since", "Only rows changed since this version; all of them if it is unknown."),),
+        answers=((200, TENSORS), (304, "")),
+    ),
+    Entry("POST", f"{PUBLIC}/devices", devices.enrol_device, sends=JSON, answers=((201, JSON),), refusals=(403, 413)),
+    Entry("DELETE", f"{PUBLIC}/devices/me", devices.leave_federation, who="device", answers=((204, ""),)),
+    Entry(
+        "GET",
+        f"{PUBLIC}/work",
+        devices.work,
+        who="device",
+        query=(("wait", f"Seconds to wait for work, at most {devices.LONGEST_WAIT}."),),
+        answers=((200, JSON), (204, "")),
+        refusals=(409,),
+    ),
+    Entry(
+        "GET",
+        f"{PUBLIC}/tasks/{{ticket}}",
+        devices.task,
+        who="device",
+        query=(("have", "Only rows changed since this version; all of them if it is unknown."),),
+        answers=((200, TENSORS),),
+        refusals=(404, 410),
+    ),
+    Entry(
+        "POST",
+        f"{PUBLIC}/tasks/{{ticket}}/update",
+        devices.upload,
+        who="device",
+        sends=TENSORS,
+        answers=((201, JSON), (200, JSON)),
+        refusals=(400, 404, 408, 409, 410, 413, 415, 422),
+    ),
+    Entry("GET", f"{PUBLIC}/tasks/{{ticket}}/outcome", devices.outcome, who="device", refusals=(404,)),
+    Entry(
+        "POST",
+        f"{PUBLIC}/hits",
+        devices.evaluate,
+        who="device",
+        sends=JSON,
+        answers=((201, JSON), (200, JSON)),
+        refusals=(413, 422),
+    ),
+    Entry("GET", f"{PUBLIC}/sums/charter", sums.charter, refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/settings", sums.settings, refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/first", sums.first, answers=((200, TENSORS),), refusals=(404, 409)),
+    Entry(
+        "GET",
+        f"{PUBLIC}/sums/rounds",
+        sums.rounds,
+        query=(("from", "Rounds from this number on."),),
+        refusals=(404, 409),
+    ),
+    Entry("GET", f"{PUBLIC}/sums/offer", sums.offer, query=(_ROUND,), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/record", sums.record, query=(_ROUND,), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/sums/total", sums.total, query=(_ROUND,), answers=((200, TENSORS),), refusals=(404, 409)),
+    Entry("GET", f"{PUBLIC}/health", public.health),
+    Entry("GET", f"{PUBLIC}/ready", public.ready),
+    Entry("GET", "/health", public.health),
+    Entry("GET", "/ready", public.ready),
+)
+
+ADMIN_ROUTES: tuple[Entry, ...] = (
+    Entry("GET", f"{ADMIN}/overview", admin.overview, who="operator"),
+    Entry("POST", f"{ADMIN}/close", admin.close, who="operator", answers=((202, JSON),), refusals=(409,)),
+    Entry("POST", f"{ADMIN}/accuracy", admin.publish_accuracy, who="operator", sends=JSON, refusals=(400, 413, 422)),
+    Entry("POST", f"{ADMIN}/rounds", admin.pause, who="operator", sends=JSON, refusals=(400, 413, 422)),
+    Entry("GET", f"{ADMIN}/catalogue", public.catalogue, answers=((200, JSON), (304, ""))),
+    Entry("GET", f"{ADMIN}/versions", operating.versions, who="operator"),
+    Entry(
+        "POST", f"{ADMIN}/rollback", operating.rollback, who="operator", sends=JSON, refusals=(400, 404, 409, 413, 422)
+    ),
+    Entry("POST", f"{ADMIN}/ban", operating.ban_device, who="operator", sends=JSON, refusals=(400, 404, 413, 422)),
+    Entry(
+        "POST", f"{ADMIN}/invitations", operating.make_invitations, who="operator", sends=JSON, refusals=(400, 413, 422)
+    ),
+    Entry("GET", f"{ADMIN}/items", operating.items, who="operator"),
+    Entry(
+        "POST",
+        f"{ADMIN}/items",
+        operating.add_items,
+        who="operator",
+        sends=JSON,
+        answers=((202, JSON),),
+        refusals=(400, 409, 413, 422),
+    ),
+    Entry("POST", f"{ADMIN}/token", operating.rotate_token, who="operator"),
+    Entry("GET", f"{ADMIN}/log", operating.log, who="operator"),
+    Entry(
+        "GET",
+        f"{ADMIN}/export",
+        operating.export,
+        who="operator",
+        query=(("version", "Which version; the newest by default."),),
+        answers=((200, TENSORS),),
+        refusals=(404,),
+    ),
+    Entry("GET", "/metrics", admin.metrics, answers=((200, "text/plain"),)),
+    Entry("GET", "/health", public.health),
+    Entry("GET", "/ready", public.ready),
+)

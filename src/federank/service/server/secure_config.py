@@ -1,0 +1,285 @@
+"""The charter of sums: made once, when a federation is established, together with the helper that it names.
+
+The helper's key is fetched from the helper's own address, and the helper is asked to serve the federation before
+anything is written: a federation whose helper is not there is not begun. The method's settings are in the charter by
+their digest, and published in the very bytes that it is of; numbers that are not whole are text in them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from federank.errors import BadMessage, SettingError
+from federank.privacy.accountant import epsilon_of_mu
+from federank.secagg.canonical import canonical, digest
+from federank.secagg.config import SumsCharter, charter_from, fields_of_check
+from federank.secagg.keys import new_private_key, public_key_of
+from federank.secagg.proof.parameters import USUAL_PROJECTIONS
+from federank.service.server.families.family import Family, Promise, SumsOf, SumsPlan
+from federank.service.server.store.database import Connection
+from federank.service.server.store.queries import get_content, put_content, replace_content
+
+if TYPE_CHECKING:
+    from federank.service.server.secure_rounds import HelperLine
+
+
+LARGEST_COHORT = 100_000
+USUAL_COHORT = 50
+USUAL_DELTA = 1e-6
+USUAL_CLIP = 1.0
+"""A longest message, where few people play Frugal's own recipe without noise: nearly all are of that length then, so
+that nobody is louder than others. It costs at most .6 % of P@10, and leaves liars a quarter of what 4 would."""
+
+MOST_MESSAGES = 10_000
+"""Messages of a life that a charter may be about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumsDemand:
+    """What an operator asks for, for messages that no single server can read."""
+
+    helper: str
+    """The helper's address."""
+    sigma: float | None = None
+    """Noise of each server, as a multiple of the longest message; messages may get unequal noise, together as if each
+    had this. 0: none, and no promise."""
+    epsilon: float | None = None
+    """The same said as a promise: what all messages of a life may tell whoever runs one of the two servers. Where
+    neither is named, the size of a round decides (`for_size`)."""
+    delta: float | None = None
+    """The probability with which epsilon may fail; `USUAL_DELTA` where none is named."""
+    least_cohort: int | None = None
+    """No sum of fewer messages is opened; `USUAL_COHORT` where none is named."""
+    projections: int | None = None
+    """With how many projections the norm of every message is checked (docs/norm-check.md); 0: not at all."""
+    authority: str | None = None
+    """Certificates (PEM) by which the helper is known, where the system's do not know it."""
+
+    def __post_init__(self) -> None:
+        if self.sigma is not None and not (math.isfinite(self.sigma) and self.sigma >= 0):
+            raise SettingError(f"sigma is {self.sigma}; a number of 0 or more is needed (0: no noise, and no promise).")
+        if self.epsilon is not None and not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise SettingError(f"epsilon is {self.epsilon}; a number above 0 is needed.")
+        if self.sigma is not None and self.epsilon is not None:
+            raise SettingError("epsilon and sigma say the same thing in two ways; give one of them.")
+        if not 0 < self.chosen_delta < 1:
+            raise SettingError(f"delta is {self.delta}; a probability above 0 and below 1 is needed.")
+        fields_of_check(self.projections or 0)
+
+    def for_size(self, people: int, items: int, affordable: Callable[[int, int, float], float | None]) -> SumsDemand:
+        """The same with noise by the size, where neither sigma nor epsilon was named: none until it costs little."""
+        if (self.sigma, self.epsilon) != (None, None):
+            return self
+        epsilon = affordable(people, items, self.chosen_delta)
+        if epsilon is None:
+            return replace(self, sigma=0.0)
+        return replace(self, epsilon=math.ceil(100 * epsilon) / 100)
+
+    def given(self) -> dict[str, Any]:
+        """The values that matter only at the first start, as the flags of `serve` name them; None: not given."""
+        return {
+            "helper": self.helper.rstrip("/"),
+            "sigma": self.sigma,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "least_cohort": self.least_cohort,
+            "norm_check": "off" if self.projections == 0 else self.projections,
+        }
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised of all messages of a life."""
+        return Promise(self.sigma, self.epsilon, self.chosen_delta)
+
+    @property
+    def chosen_delta(self) -> float:
+        """The probability with which epsilon may fail: as the operator says, or as is usual."""
+        return USUAL_DELTA if self.delta is None else self.delta
+
+    @property
+    def chosen_cohort(self) -> int:
+        """The smallest sum that is opened: as the operator says, or as is usual."""
+        return USUAL_COHORT if self.least_cohort is None else self.least_cohort
+
+    @property
+    def chosen_projections(self) -> int:
+        """How a new federation's messages are checked: as the operator says, or as is usual."""
+        return USUAL_PROJECTIONS if self.projections is None else self.projections
+
+
+def rounds_of_sums(demand: SumsDemand, rounds: dict[str, Any]) -> dict[str, Any]:
+    """Settings of rounds that keep the promise of a least cohort: that many reports at least, and time for them."""
+    least = demand.chosen_cohort
+    # Whoever is invited spends a message of a life, so nobody is invited to spare.
+    usual = {"target": max(least, 50), "minimum": least, "deadline": 3600.0, "over_selection": 1.0}
+    if rounds.get("minimum", least) < least:
+        raise SettingError(
+            f"minimum is {rounds['minimum']}, but no sum of fewer than {least} messages is opened (--least-cohort); "
+            "leave --minimum out."
+        )
+    return {**usual, **rounds}
+
+
+def agreed_values(charter: SumsCharter) -> dict[str, Any]:
+    """What was agreed on once, as the flags of `serve` name it."""
+    mu = charter.mu()  # infinite without noise
+    return {
+        "helper": charter.helper_origin,
+        "sigma": math.sqrt(charter.messages) / mu,
+        "epsilon": epsilon_of_mu(mu, float(charter.delta)) if math.isfinite(mu) else None,
+        "delta": float(charter.delta),
+        "least_cohort": charter.least_cohort,
+        "norm_check": charter.projections or "off",
+    }
+
+
+class Agreement(NamedTuple):
+    """What a leader keeps of sums."""
+
+    charter: SumsCharter
+    private: bytes  # the leader's identity key
+    settings: bytes  # the method's settings, as they are published
+    authority: str | None
+
+    def __repr__(self) -> str:
+        return "Agreement(...)"
+
+    @property
+    def name(self) -> str:
+        """The charter's digest, as it stands in addresses."""
+        return self.charter.digest().hex()
+
+    def line(self) -> HelperLine:
+        """A line to the helper."""
+        from federank.service.server.secure_rounds import HelperLine
+
+        return HelperLine(self.charter.helper_origin, self.private, self.authority)
+
+
+def summable(family: Family) -> SumsOf:
+    """What must be known of a method to send its messages as sums, or a refusal."""
+    if family.sums is None:
+        raise SettingError(
+            f"The federation's method is {family.method}, whose messages cannot be sent as sums; --helper goes with "
+            "--method frugal, pmf or svdpp."
+        )
+    return family.sums
+
+
+def refuse_absent_helper(demand: SumsDemand) -> None:
+    """Refuse a helper that does not answer, or does not say who it is, before anything is made for it."""
+    from federank.service.server.secure_rounds import HelperAway, HelperLine, HelperRefused
+
+    line = HelperLine(demand.helper.rstrip("/"), b"", demand.authority)
+    try:
+        line.identity()
+    except (HelperAway, HelperRefused, BadMessage) as reason:
+        raise _unusable(demand, reason) from reason
+    finally:
+        line.close()
+
+
+def _unusable(demand: SumsDemand, reason: Exception) -> SettingError:
+    from federank.service.server.secure_rounds import HelperAway
+
+    asked = " Is it running there?" if isinstance(reason, HelperAway) else ""
+    return SettingError(f"The helper at {demand.helper} cannot be used: {reason}{asked}")
+
+
+def agree(
+    demand: SumsDemand, plan: SumsPlan, settings: Any, founding: str, catalogue: bytes, n_items: int
+) -> Agreement:
+    """The charter of sums of a new federation, agreed on with its helper."""
+    from federank.service.server.secure_rounds import HelperAway, HelperLine, HelperRefused
+
+    if len(plan.noises) > MOST_MESSAGES:
+        raise SettingError(
+            f"messages is {len(plan.noises):,}; a federation of sums has {MOST_MESSAGES:,} at most, because the "
+            "charter that every device reads names the noise of each. Choose fewer."
+        )
+    private = new_private_key()
+    line = HelperLine(demand.helper.rstrip("/"), private, demand.authority)
+    try:
+        identity = line.identity()
+        charter = SumsCharter(
+            founding=founding,
+            catalogue=hashlib.sha256(catalogue).hexdigest(),
+            settings=digest("settings", settings_text(settings)).hex(),
+            recipe=plan.recipe,
+            items=n_items,
+            columns=plan.columns,
+            clip=repr(float(plan.clip)),
+            noises=plan.noises,
+            power=repr(float(plan.power)),
+            delta=repr(float(demand.chosen_delta)),
+            messages=len(plan.noises),
+            least_cohort=demand.chosen_cohort,
+            largest_cohort=LARGEST_COHORT,
+            helper_origin=identity.origin,
+            helper_key=identity.key.hex(),
+            leader_key=public_key_of(private).hex(),
+            **fields_of_check(demand.chosen_projections),
+        )
+        line.register(charter.to_bytes())
+    except (HelperAway, HelperRefused, BadMessage) as reason:
+        raise _unusable(demand, reason) from reason
+    finally:
+        line.close()
+    return Agreement(charter, private, settings_text(settings), demand.authority)
+
+
+def settings_text(settings: Any) -> bytes:
+    """A method's settings as they are published: canonical JSON, numbers that are not whole as text."""
+    return canonical(
+        {name: repr(value) if isinstance(value, float) else value for name, value in asdict(settings).items()}
+    )
+
+
+def settings_from(family: Family, told: dict[str, Any]) -> Any:
+    """The same settings from what was published."""
+    kinds = {field.name: str(field.type) for field in fields(family.settings)}
+    return family.settings(
+        **{
+            name: float(value)
+            if isinstance(value, str) and _is_number(value) and "float" in kinds.get(name, "")
+            else value
+            for name, value in told.items()
+        }
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+_CHARTER, _PRIVATE, _SETTINGS, _AUTHORITY = "sums charter", "sums key", "sums settings", "sums authority"
+
+
+def put_agreement(connection: Connection, agreement: Agreement) -> None:
+    """Keep what was agreed, within the transaction that establishes the federation."""
+    put_content(connection, _CHARTER, agreement.charter.to_bytes())
+    put_content(connection, _PRIVATE, agreement.private)
+    put_content(connection, _SETTINGS, agreement.settings)
+    put_content(connection, _AUTHORITY, (agreement.authority or "").encode())
+
+
+def put_authority(connection: Connection, authority: str | None) -> None:
+    """Keep other certificates by which the helper is known, within the caller's transaction."""
+    replace_content(connection, _AUTHORITY, (authority or "").encode())
+
+
+def get_agreement(connection: Connection) -> Agreement | None:
+    """What was agreed; None where uploads are plain."""
+    content = get_content(connection, _CHARTER)
+    if content is None:
+        return None
+    private, settings, authority = (get_content(connection, name) or b"" for name in (_PRIVATE, _SETTINGS, _AUTHORITY))
+    return Agreement(charter_from(content), private, settings, authority.decode() or None)

@@ -1,0 +1,497 @@
+"""A round of sums at the leader, from its offer to its fold.
+
+    choose    asks the helper for the round's offer, keeps it, and opens the round
+    train     while it waits for uploads, has them prepared in chunks and adds up the shares of those that stand, and
+              whose proof holds where messages carry one (norm_check/); the others are left out of both sums; when
+              the round is closed and every upload prepared, the set is fixed; the helper answers it, and the answer is
+              kept before it is used
+    fold      the leader's own noise is drawn, and goes into the store with the next version, in one transaction
+
+A crash leaves the round where it was, and whoever leads next goes on: every question to the helper may be repeated.
+While the helper is away, uploads are still taken; a round that is closed waits. A round ends folded or abandoned.
+Where the helper gets a new identity key meanwhile, it signs the same offer anew, for devices that come after that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import httpx
+import numpy as np
+
+from federank._numerics.arrays import IntVector
+from federank.errors import BadMessage, SettingError
+from federank.secagg.canonical import hexadecimal
+from federank.secagg.exchange import (
+    ABANDONED,
+    FOLDED,
+    SIGNATURE_HEADER,
+    RoundRecord,
+    Terms,
+    decode_answer,
+    draw_noise,
+    encode_reports,
+    read_record,
+    set_digest,
+    sign_record,
+    sign_request,
+    sum_digest,
+    with_noise,
+)
+from federank.secagg.forms import AnyUpload, report_from, upload_from
+from federank.secagg.keys import PUBLIC_BYTES, SIGNATURE_BYTES, successors
+from federank.secagg.proof.parameters import Parameters
+from federank.secagg.proof.preparing import accepts, decode_looks, look_bytes
+from federank.secagg.proof.upload import CheckedUpload
+from federank.secagg.ring import RingVector, centred, ring_bytes
+from federank.secagg.round_config import Offer, read_offer
+from federank.secagg.upload import Report
+from federank.service.server.plausibility import implausible
+from federank.service.server.secure_config import Agreement
+from federank.service.server.store import secure as store
+from federank.service.server.store.database import Connection
+from federank.service.server.store.queries import state_of_round
+
+# The line to the helper: every request that a leader makes, signed; answers read with a bound.
+
+
+MOST_SMALL = 1 << 20
+TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+
+
+class HelperAway(Exception):
+    """The helper did not answer, or could not."""
+
+
+class HelperRefused(Exception):
+    """The helper said no; `slug` is its reason in a word."""
+
+    def __init__(self, slug: str, message: str) -> None:
+        super().__init__(message)
+        self.slug = slug
+
+
+class HelperIdentity(NamedTuple):
+    """Who a helper says it is, at its own address."""
+
+    key: bytes
+    origin: str
+    successions: list[tuple[bytes, bytes, bytes]]
+
+
+class HelperLine:
+    """A leader's connection to its helper."""
+
+    def __init__(self, origin: str, private: bytes, authority: str | None = None) -> None:
+        self._private = private
+        self._is_away: bool | None = None  # not asked yet
+        self.on_change: Callable[[bool], object] = lambda _is_away: None
+        self._http = httpx.Client(base_url=origin, timeout=TIMEOUT, verify=_trusted(authority), follow_redirects=False)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._http.close()
+
+    def identity(self) -> HelperIdentity:
+        """Who is at the helper's address."""
+        told = _read_json(self._ask("GET", "/identity"))
+        steps = [
+            (
+                hexadecimal(step.get("old"), PUBLIC_BYTES, "A helper's old key"),
+                hexadecimal(step.get("new"), PUBLIC_BYTES, "A helper's new key"),
+                hexadecimal(step.get("signature"), SIGNATURE_BYTES, "A helper's signature"),
+            )
+            for step in told.get("successions", [])
+        ]
+        return HelperIdentity(
+            hexadecimal(told.get("key"), PUBLIC_BYTES, "The helper's key"), str(told.get("origin")), steps
+        )
+
+    def register(self, charter: bytes) -> None:
+        """Ask the helper to serve this federation."""
+        self._ask("POST", "/federations", charter)
+
+    def offer(self, charter: str, number: int, terms: Terms) -> bytes:
+        """The helper's signed offer of a round."""
+        return self._ask("POST", _place(charter, number, "offer"), terms.to_bytes())
+
+    def prepare(self, charter: str, number: int, reports: list[Report]) -> list[bool]:
+        """Which of these reports stand."""
+        answer = _read_json(self._ask("POST", _place(charter, number, "prepare"), encode_reports(reports)))
+        stands = answer.get("stands")
+        if not isinstance(stands, str) or len(stands) != len(reports) or not set(stands) <= {"0", "1"}:
+            raise BadMessage("The helper must say of every report whether it stands; this answer does not.")
+        return [digit == "1" for digit in stands]
+
+    def look(self, charter: str, number: int, reports: list[Report], check: Parameters) -> list[bytes | None]:
+        """The helper's look at each of these reports, whose messages carry proofs; None for one that does not stand."""
+        most = len(reports) * (1 + look_bytes(check))
+        content = self._ask("POST", _place(charter, number, "prepare"), encode_reports(reports), MOST_SMALL + most)
+        return decode_looks(check, content, len(reports))
+
+    def answer(self, charter: str, number: int, reports: list[Report], length: int) -> bytes:
+        """The helper's record and its noisy sum of the masks of a set."""
+        return self._ask("POST", _place(charter, number, "answer"), encode_reports(reports), MOST_SMALL + 4 * length)
+
+    def abandon(self, charter: str, number: int) -> bytes:
+        """End a round without an answer; the helper's record of it."""
+        return self._ask("POST", _place(charter, number, "abandon"))
+
+    def open_rounds(self, charter: str, first: int = 0) -> list[int]:
+        """The rounds of this federation that are under way at the helper."""
+        found: list[int] = []
+        while True:
+            rounds = _read_json(self._ask("GET", f"/federations/{charter}/rounds?from={first}")).get("rounds", [])
+            found += [int(one["round"]) for one in rounds if one["state"] == "open"]
+            if not rounds:
+                return found
+            first = int(rounds[-1]["round"]) + 1
+
+    def _ask(self, method: str, path: str, body: bytes = b"", most: int = MOST_SMALL) -> bytes:
+        headers = {} if method == "GET" else {SIGNATURE_HEADER: sign_request(self._private, path, body)}
+        content = bytearray()
+        try:
+            with self._http.stream(method, path, content=body, headers=headers) as response:
+                for piece in response.iter_bytes():
+                    content += piece
+                    if len(content) > most:
+                        raise BadMessage(f"The helper's answer is longer than the {most:,} bytes it can have at most.")
+        except httpx.HTTPError as fault:
+            self._note(is_away=True)
+            raise HelperAway(f"The helper did not answer ({type(fault).__name__}).") from fault
+        status = response.status_code
+        self._note(is_away=status == 429 or status >= 500)
+        if self._is_away:
+            raise HelperAway(f"The helper cannot answer now ({status}).")
+        if not 200 <= status < 300:
+            told = _read_json(bytes(content))
+            raise HelperRefused(str(told.get("error", "unknown"))[:40], str(told.get("message", ""))[:300])
+        return bytes(content)
+
+    def _note(self, *, is_away: bool) -> None:
+        """Report whether the helper answers, when that has changed."""
+        if is_away != self._is_away:
+            self._is_away = is_away
+            self.on_change(is_away)
+
+
+def _place(charter: str, number: int, act: str) -> str:
+    return f"/federations/{charter}/rounds/{number}/{act}"
+
+
+def _read_json(content: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(content)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise BadMessage("The helper's answer is not the JSON that it should be.")
+    return told
+
+
+def _trusted(authority: str | None) -> ssl.SSLContext:
+    """Whom to believe: the helper's own authority where one is given, else the system's."""
+    try:
+        return ssl.create_default_context(cadata=authority)
+    except (ssl.SSLError, ValueError) as reason:
+        raise SettingError(f"The helper's certificates cannot be read as PEM ({reason}).") from reason
+
+
+CHUNK = 64
+"""Uploads that are prepared together; as many shares are in memory at a time."""
+HELPER_PAUSE = 0.5
+PASS_PAUSE = 0.5
+"""Seconds between two passes over what came meanwhile: a small chunk costs nearly as much as a large one."""
+IDENTITY_PAUSE = 5.0
+"""Seconds between two looks, while a round is open, at whether the helper has a new identity key."""
+OFFER_SECONDS = 30 * 86_400
+"""How long an offer stands: a round ends by its own deadline, and the offer never before it."""
+
+
+class Summed(NamedTuple):
+    """All that a fold takes from a round of sums."""
+
+    total: IntVector  # the noisy sum, in whole numbers
+    messages: int
+
+
+class Unfit(Exception):
+    """The round cannot be folded; the reason is for the operator."""
+
+
+class RoundOfSums:
+    """One round, played with the helper."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        agreement: Agreement,
+        line: HelperLine,
+        wait: Callable[[float], object],
+        random: Callable[[int], bytes] = os.urandom,
+        left_out: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self._connection, self._agreement, self._line = connection, agreement, line
+        self._wait, self._random, self._left_out = wait, random, left_out
+        self._check: Parameters | None = agreement.charter.norm_check()
+        self._helper_keys = [agreement.charter.helper_public()]  # all of its life, that of now at the end
+        self._next_try = self._next_identity = 0.0
+        self.is_lost = False  # the helper will not answer this round
+        self._noisy: RingVector = np.zeros(0, dtype=np.uint32)
+        self._reports: list[Report] = []
+
+    def offer(self, number: int, version: int, stage: int, model: bytes) -> bool:
+        """Have the round offered and keep the offer; False where the helper has had a round of this number."""
+        charter = self._agreement.charter
+        terms = _terms(version=version, model=model.hex(), length=charter.length_of(stage), stage=stage)
+        while True:
+            try:
+                unconfirmed = store.unconfirmed_before(self._connection, number)
+                if unconfirmed is not None:
+                    self._discard(unconfirmed)
+                signed = self._line.offer(self._agreement.name, number, terms)
+                self._learn_key()
+                made = read_offer(signed, self._helper_keys[-1])
+                expected = (number, version, model.hex(), stage, charter.noises[stage])
+                if (made.round, made.version, made.model, made.stage, made.noise) != expected:
+                    raise BadMessage("The helper has offered something else than it was asked for.")
+                store.put_offer(self._connection, number, signed, terms.length)
+                return True
+            except HelperRefused as refusal:
+                if refusal.slug in ("older", "offered"):
+                    return False
+                if refusal.slug == "under-way":
+                    self._end_forgotten(number)
+                elif refusal.slug == "unknown":
+                    self._insist(lambda: self._line.register(self._agreement.charter.to_bytes()))
+                else:
+                    self._wait(HELPER_PAUSE)
+            except HelperAway:
+                self._wait(HELPER_PAUSE)
+
+    def _learn_key(self) -> None:
+        """The helper's key as of now, the charter's or one that it has signed for, and those between them."""
+        identity = self._line.identity()
+        self._helper_keys = successors(self._agreement.charter.helper_public(), identity.successions)
+        self._next_identity = time.monotonic() + IDENTITY_PAUSE
+
+    def _renew_offer(self, number: int) -> None:
+        """Have the offer of an open round signed anew where the helper has a new key: devices know no other."""
+        if time.monotonic() < self._next_identity:
+            return
+        self._learn_key()
+        row = store.sum_row(self._connection, number)
+        if row is None or _is_signed(row.offer, self._helper_keys[-1]):
+            return
+        kept = self._offer_of(number)
+        terms = _terms(version=kept.version, model=kept.model, length=kept.length, stage=kept.stage)
+        signed = self._line.offer(self._agreement.name, number, terms)
+        if read_offer(signed, self._helper_keys[-1]) != kept:
+            raise BadMessage("The helper has signed another offer anew than the one that it gave before.")
+        store.renew_offer(self._connection, number, signed)
+
+    def _end_forgotten(self, number: int) -> None:
+        """End rounds that the helper still holds open and this leader does not: of before a restored backup, say."""
+        for found in self._insist(lambda: self._line.open_rounds(self._agreement.name)):
+            if found != number and state_of_round(self._connection, found) not in ("open", "closed"):
+                self.give_up(found)
+
+    def prepare_some(self, number: int) -> bool:
+        """Have some uploads prepared and added up, if the helper is there; whether there may be more."""
+        if time.monotonic() < self._next_try:
+            return False
+        try:
+            self._renew_offer(number)
+            more = self._prepare_chunk(number) == CHUNK
+            if not more:
+                self._next_try = time.monotonic() + PASS_PAUSE
+            return more
+        except HelperAway:
+            self._next_try = time.monotonic() + HELPER_PAUSE
+        except (HelperRefused, BadMessage):
+            self.is_lost = True
+        return False
+
+    def _prepare_chunk(self, number: int) -> int:
+        """Have the next uploads prepared and added up; how many there were."""
+        waiting = store.unprepared(self._connection, number, CHUNK)
+        if not waiting:
+            return 0
+        offer = self._offer_of(number)
+        uploads, prepared = _decoded(self._check, waiting, offer.length)
+        seen = store.known_identifiers(self._connection, number)
+        shares: RingVector = np.zeros(offer.length, dtype=np.uint32)
+        for (ticket, upload), (report, outcome) in zip(uploads, self._judged(offer, number, uploads), strict=True):
+            if outcome == store.COUNTED and upload.id in seen:
+                outcome = store.COPIED
+            seen.add(upload.id)
+            if outcome == store.COUNTED:
+                shares += upload.share
+            prepared.append(store.Prepared(ticket, encode_reports([report]), upload.id, outcome))
+        store.add_prepared(self._connection, number, prepared, shares)
+        for one in prepared:
+            if not one.counts:
+                self._left_out(one.outcome)
+        return len(waiting)
+
+    def _judged(
+        self, offer: Offer, number: int, uploads: list[tuple[bytes, AnyUpload]]
+    ) -> Iterator[tuple[Report, str]]:
+        """What the helper was told of each upload, and whether both servers together let it count."""
+        terms, name, check = offer.digest(), self._agreement.name, self._check
+        reports = [report_from(check, terms, upload) for _, upload in uploads]
+        if not reports:
+            return
+        if check is None:
+            for report, stands in zip(reports, self._line.prepare(name, number, reports), strict=True):
+                yield report, store.COUNTED if stands else store.UNOPENED
+            return
+        looks = self._line.look(name, number, reports, check)
+        for (_, upload), report, look in zip(uploads, reports, looks, strict=True):
+            assert isinstance(upload, CheckedUpload)
+            holds = look is not None and accepts(check, terms, upload, report, look)
+            yield report, store.COUNTED if holds else store.UNOPENED if look is None else store.TOO_LOUD
+
+    def finish(self, number: int) -> Summed:
+        """The noisy sum of a closed round; `Unfit` where it cannot be had or makes no sense."""
+        while self._refused_is_unfit(lambda: self._prepare_chunk(number)):
+            pass
+        charter, offer = self._agreement.charter, self._offer_of(number)
+        reports = store.standing_reports(self._connection, number, is_checked=self._check is not None)
+        if len(reports) < charter.least_cohort:
+            raise Unfit(f"{len(reports)} reports stand, and {charter.least_cohort} are needed")
+        content = self._refused_is_unfit(lambda: self._line.answer(self._agreement.name, number, reports, offer.length))
+        record, masks = decode_answer(content, offer.length)
+        self._check_answer(record, masks, offer, reports)
+        store.put_answer(self._connection, number, record, masks)
+        noise = draw_noise(offer.noise, offer.length, self._random)
+        self._noisy, self._reports = with_noise(store.total_of(self._connection, number), noise), reports
+        total = centred(self._noisy + masks)
+        why = implausible(total, offer.columns, len(reports), offer.noise)
+        if why is not None:
+            raise Unfit(why)
+        return Summed(total, len(reports))
+
+    def _check_answer(self, record: bytes, masks: RingVector, offer: Offer, reports: list[Report]) -> None:
+        self._insist(self._learn_key)
+        told = self._record_of_helper(record)
+        expected = (
+            offer.digest().hex(),
+            len(reports),
+            set_digest([report.id for report in reports]).hex(),
+            sum_digest(masks).hex(),
+        )
+        if (told.offer, told.messages, told.set, told.sum) != expected:
+            raise Unfit("the helper's record is not of what it was asked for")
+
+    def _record_of_helper(self, record: bytes) -> RoundRecord:
+        """The helper's record of an answer, by whichever of its keys it was signed with when it was first given."""
+        for key in reversed(self._helper_keys):
+            with suppress(BadMessage):
+                return read_record(record, key)
+        raise Unfit("the helper's record is signed by none of its keys")
+
+    def record(self, number: int, model: bytes, people: int) -> Callable[[Connection], None]:
+        """What publishes this round, within the transaction that publishes its version."""
+        offer, identifiers = self._offer_of(number), [report.id for report in self._reports]
+        told = RoundRecord(
+            charter=self._agreement.name,
+            offer=offer.digest().hex(),
+            round=number,
+            state=FOLDED,
+            messages=len(identifiers),
+            set=set_digest(identifiers).hex(),
+            sum=sum_digest(self._noisy).hex(),
+            model=model.hex(),
+            people=people,
+        )
+        signed, noisy = sign_record(self._agreement.private, told), ring_bytes(self._noisy)
+        members = b"".join(sorted(identifiers))
+        return lambda connection: store.put_record(connection, number, signed, noisy, members)
+
+    def abandon_closed(self, number: int) -> None:
+        """End a closed round without a fold, here and at the helper."""
+        told = RoundRecord(
+            charter=self._agreement.name,
+            offer=self._offer_of(number).digest().hex(),
+            round=number,
+            state=ABANDONED,
+            messages=0,
+            set="",
+            sum="",
+        )
+        store.abandon_closed(self._connection, number, sign_record(self._agreement.private, told))
+        self.give_up(number)
+
+    def give_up(self, number: int) -> None:
+        """Have the helper destroy a round's key; one that is away is asked again before the next round is offered."""
+        with suppress(HelperAway):
+            self._discard(number)
+
+    def _discard(self, number: int) -> None:
+        """Have the helper end a round without a sum, and keep its record of that; it has none if it has answered."""
+        with suppress(HelperRefused):
+            store.put_discarded(self._connection, number, self._line.abandon(self._agreement.name, number))
+
+    def _offer_of(self, number: int) -> Offer:
+        row = store.sum_row(self._connection, number)
+        assert row is not None, "a round of sums is opened with its offer"
+        return read_offer(row.offer, self._signer(row.offer))
+
+    def _signer(self, offer: bytes) -> bytes:
+        """The key that an offer of ours was checked with when it came: the helper's of now, or one before it."""
+        for attempt in range(2):
+            for key in reversed(self._helper_keys):
+                if _is_signed(offer, key):
+                    return key
+            if not attempt:
+                self._insist(self._learn_key)
+        raise Unfit("the round's offer is signed by none of the helper's keys")
+
+    def _insist(self, ask: Callable[[], Any]) -> Any:
+        """Ask until the helper is there."""
+        while True:
+            try:
+                return ask()
+            except HelperAway:
+                self._wait(HELPER_PAUSE)
+
+    def _refused_is_unfit(self, ask: Callable[[], Any]) -> Any:
+        try:
+            return self._insist(ask)
+        except HelperRefused as refusal:
+            raise Unfit(f"the helper refused ({refusal.slug})") from refusal
+        except BadMessage as reason:
+            raise Unfit(f"the helper's answer cannot be used: {reason}") from reason
+
+
+def _decoded(
+    check: Parameters | None, waiting: list[tuple[bytes, bytes]], length: int
+) -> tuple[list[tuple[bytes, AnyUpload]], list[store.Prepared]]:
+    """Uploads of the round's form, and notes of those that a worker took without knowing the round's form."""
+    uploads, others = [], []
+    for ticket, body in waiting:
+        try:
+            uploads.append((ticket, upload_from(check, body, length)))
+        except BadMessage:
+            others.append(store.Prepared(ticket, b"", ticket, store.MALFORMED))
+    return uploads, others
+
+
+def _terms(*, version: int, model: str, length: int, stage: int) -> Terms:
+    """What the helper is asked to offer; the same for the same round, whoever asks and when."""
+    return Terms(version=version, model=model, length=length, stage=stage, seconds=OFFER_SECONDS)
+
+
+def _is_signed(offer: bytes, key: bytes) -> bool:
+    try:
+        read_offer(offer, key)
+    except BadMessage:
+        return False
+    return True

@@ -1,0 +1,243 @@
+"""The dispatcher: devices wait in a long poll, a round opens, and as many as are wanted are handed its tickets.
+
+Those who wait are taken in a random order, so that who takes part depends on nothing but being there. Where messages
+are counted, those come first who were invited least often: so everybody is heard before anybody is heard twice, and a
+newcomer is heard soon. All that wait at a moment are served by one transaction. A device that has reported in a round
+waits for the next one; one that has been invited as often as the federation's method allows is told so, and waits for
+nothing.
+
+Some never answer. As many more are asked as lately did not: with three of ten missing, ten are asked for seven reports.
+A ticket that has had three times what an answer usually takes is given to somebody else, so that a round does not wait
+for its deadline; whoever answers first counts. A device that misses rounds in a row is asked last. All of this is a
+worker's own memory of devices' random names, and is gone when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import statistics
+import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from federank.service.server.logs import Log
+from federank.service.server.store.database import Connection, StoreAway
+from federank.service.server.store.queries import Granted, grant
+from federank.service.server.store.writer import Writer
+from federank.service.server.tickets import Ticket, make_ticket
+from federank.service.server.worker_cache import Latest
+
+PATIENCE_SHARE, LEAST_PATIENCE = 0.25, 0.5
+"""A ticket is given to somebody else after a share of the deadline at most, and so many seconds at least."""
+SILENT_AFTER = 2
+"""Who has missed so many rounds in a row is asked last: when a round has waited and nobody else is there."""
+MOST_MISSING, MISSING_RATE = 0.5, 0.02
+"""No more than half of all are expected to be missing; how much one ticket counts in what is expected."""
+LOOK_SECONDS, REMEMBERED_ANSWERS, MOST_MISSED = 0.25, 200, 100_000
+LEAST_WAVE, MOST_WAVE = 64, 1024
+"""How many of those who wait are served by one transaction."""
+
+
+class Spent(NamedTuple):
+    """The answer to a device that has been invited as often as can be."""
+
+    invitations: int
+
+
+Answer = Ticket | Spent | None
+"""What a device that waits is given; None if there was nothing in its time."""
+
+
+class Dispatcher:
+    """Who waits for a task, and who has been given the open round's."""
+
+    def __init__(
+        self, latest: Latest, writer: Writer, ticket_key: bytes, log: Log, invitations: int | None = None
+    ) -> None:
+        self._latest, self._writer, self._key, self._log = latest, writer, ticket_key, log
+        self._invitations = invitations
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._news = asyncio.Event()
+        self._hoping: set[str] = set()  # those who wait and have not been told that this round is not for them
+        self._round, self._version = -1, -1
+        self._given: dict[str, Ticket] = {}
+        self._reported: set[str] = set()
+        self._no_room = False
+        self._chance = random.Random()
+        self._began = 0.0  # when this worker first saw the round
+        self._given_at: dict[str, float] = {}
+        self._expired = 0  # tickets of this round that are given to others too, as nothing has come of them
+        self._answer_seconds: deque[float] = deque(maxlen=REMEMBERED_ANSWERS)
+        self._unanswered: OrderedDict[str, float] = OrderedDict()  # tickets of any round, and when they were given
+        self._missing = 0.0  # the share of tickets that nothing came of, lately
+        self._missed: OrderedDict[str, int] = OrderedDict()  # rounds in a row that a device took a ticket of and missed
+
+    @property
+    def waiting(self) -> int:
+        """How many devices wait."""
+        return len(self._waiting)
+
+    def wake(self) -> None:
+        """Something is new: look again. To be called in the event loop."""
+        self._news.set()
+
+    def has_reported(self, device: str, round_number: int) -> None:
+        """A device has done its part of a round."""
+        if round_number == self._round:
+            self._reported.add(device)
+            given = self._given_at.get(device)
+            if given is not None:
+                self._answer_seconds.append(time.monotonic() - given)
+        self.has_answered(device)
+
+    def has_answered(self, device: str) -> None:
+        """A device has sent something, in time or not: it is there."""
+        if self._unanswered.pop(device, None) is not None:
+            self._missing -= MISSING_RATE * self._missing
+        self._missed.pop(device, None)
+
+    def _patience(self) -> float:
+        """Seconds after which a ticket is given to somebody else: three times what an answer usually takes."""
+        longest = PATIENCE_SHARE * self._latest.rounds.deadline
+        if not self._answer_seconds:
+            return longest
+        return min(max(3 * statistics.median(self._answer_seconds), LEAST_PATIENCE), longest)
+
+    def _late(self) -> list[str]:
+        """Who has had a ticket of this round for too long."""
+        too_old = time.monotonic() - self._patience()
+        return [device for device, at in self._given_at.items() if at < too_old and device not in self._reported]
+
+    def _give_up_on_the_late(self) -> None:
+        """Who took a ticket and has not answered for so long is remembered as silent."""
+        too_old = time.monotonic() - self._patience()
+        while self._unanswered and next(iter(self._unanswered.values())) < too_old:
+            device, _ = self._unanswered.popitem(last=False)
+            self._missing += MISSING_RATE * (1 - self._missing)
+            self._missed[device] = self._missed.get(device, 0) + 1
+            self._missed.move_to_end(device)
+        while len(self._missed) > MOST_MISSED:
+            self._missed.popitem(last=False)
+
+    def _most_tickets(self) -> int:
+        """How many a round gives out: enough for its reports if as many are missing as lately.
+
+        Where devices have few messages in a life, one that comes too late is a message lost: there it is rather a few
+        tickets less, by what chance may add to the answers.
+        """
+        wanted, missing = self._latest.rounds.most_tickets, min(self._missing, MOST_MISSING)
+        spare = 0.0 if self._invitations is None else math.sqrt(wanted * missing)
+        expected = max(wanted, round((wanted - spare) / (1 - missing)))
+        return max(expected, wanted + self._expired)
+
+    def _begin(self, number: int, version: int) -> None:
+        """Another round, or the same on a catalogue that has grown."""
+        self._round, self._version = number, version
+        self._given, self._reported, self._no_room = {}, set(), False
+        self._given_at, self._expired, self._began = {}, 0, time.monotonic()
+        self._hoping = set(self._waiting)
+
+    async def wait(self, device: str, seconds: float, gone: Callable[[], Awaitable[None]]) -> Answer:
+        """A ticket for this device, or that it is spent; None if there is none in this time or the device has gone."""
+        earlier = self._waiting.pop(device, None)
+        if earlier is not None and not earlier.done():
+            earlier.set_result(None)  # the same device asks again: the newer request counts
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[device] = answer
+        self._hoping.add(device)
+        self._news.set()
+        leaving = asyncio.ensure_future(gone())
+        try:
+            await asyncio.wait((answer, leaving), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else None
+        finally:
+            leaving.cancel()
+            if self._waiting.get(device) is answer:
+                del self._waiting[device]
+                self._hoping.discard(device)
+
+    def end(self) -> None:
+        """Send everybody home: the server is about to end."""
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_result(None)
+
+    async def hand_out(self) -> None:
+        """Serve those who wait, for as long as the server runs."""
+        while True:
+            with suppress(TimeoutError):  # tickets grow old without any news
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._news.wait()
+            self._news.clear()
+            try:
+                await self._serve_all()
+            except Exception as reason:
+                if not isinstance(reason, StoreAway):
+                    self._log.fault("work", reason)
+                self._hoping = set(self._waiting)  # nobody was served: all may hope again
+                await asyncio.sleep(0.3)
+                self._news.set()
+
+    async def _serve_all(self) -> None:
+        now = self._latest.round
+        if now is None or now.state != "open":
+            return
+        if (now.number, now.version) != (self._round, self._version):
+            self._begin(now.number, now.version)
+        began = self._round, self._version
+        self._give_up_on_the_late()
+        late = len(self._late())
+        if late > self._expired:
+            self._expired, self._no_room, self._hoping = late, False, set(self._waiting)
+        most = self._most_tickets()
+        devices = self._next_devices(most - now.granted)
+        tickets = {make_ticket(self._key, device, now.number, now.version): device for device in devices}
+        if not tickets:
+            return
+        again = {ticket for ticket, device in tickets.items() if self._given.get(device) == ticket}
+        invitations = self._invitations
+
+        def take(connection: Connection) -> Granted:
+            return grant(connection, now.number, tickets, again, most, invitations, now.version)
+
+        given, used, spent = await self._writer.write(take)
+        if invitations is not None:
+            for ticket in spent:
+                self._answer(tickets[ticket], Spent(invitations))
+        if began != (self._round, self._version):
+            return
+        reported = {device for ticket, device in tickets.items() if ticket.use in used}
+        self._no_room = self._no_room or len(given) + len(reported) + len(spent) < len(tickets)
+        self._reported |= reported
+        for ticket in given:
+            device = tickets[ticket]
+            self._given[device] = ticket
+            self._given_at.setdefault(device, time.monotonic())
+            self._unanswered.setdefault(device, self._given_at[device])
+            self._answer(device, ticket)
+        if any(self._missed.get(device, 0) < SILENT_AFTER for device in self._hoping):
+            self._news.set()
+
+    def _answer(self, device: str, told: Answer) -> None:
+        answer = self._waiting.pop(device, None)
+        if answer is not None and not answer.done():
+            answer.set_result(told)
+
+    def _next_devices(self, room: int) -> list[str]:
+        """Who is asked about next, in a random order; a few more than there is room for, as some may have reported."""
+        self._hoping -= self._reported
+        if self._no_room:  # only for those who have lost the ticket that they were given
+            devices = [device for device in self._hoping if device in self._given]
+            self._hoping.clear()
+            return devices
+        wave = max(LEAST_WAVE, min(room + LEAST_WAVE, MOST_WAVE))
+        asked = [device for device in self._hoping if self._missed.get(device, 0) < SILENT_AFTER]
+        if not asked and time.monotonic() - self._began >= self._patience():
+            asked = list(self._hoping)  # nobody else has come
+        devices = self._chance.sample(asked, min(wave, len(asked)))
+        self._hoping.difference_update(devices)
+        return devices

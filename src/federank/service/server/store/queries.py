@@ -1,0 +1,460 @@
+"""Facts: what is kept under a name, as JSON or as bytes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from federank.service.server.store.database import Connection, StoreAway
+from federank.service.server.store.evaluation import note_refused_aggregate
+from federank.service.server.tickets import Ticket, use_of
+
+
+def get_fact(connection: Connection, name: str) -> Any:
+    """What is kept under a name; None where nothing is."""
+    content = get_content(connection, name)
+    return None if content is None else json.loads(content)
+
+
+def put_fact(connection: Connection, name: str, value: Any) -> None:
+    """Keep something under a name."""
+    connection.run(
+        "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        name,
+        json.dumps(value).encode(),
+    )
+
+
+def get_content(connection: Connection, name: str) -> bytes | None:
+    """The bytes that are kept under a name."""
+    row = connection.one("SELECT value FROM facts WHERE name = ?", name)
+    return None if row is None else bytes(row[0])
+
+
+def put_content(connection: Connection, name: str, content: bytes) -> None:
+    """Keep bytes under a name that is not used yet."""
+    connection.run("INSERT INTO facts (name, value) VALUES (?, ?)", name, content)
+
+
+def replace_content(connection: Connection, name: str, content: bytes) -> None:
+    """Keep other bytes under a name that is used."""
+    connection.run("UPDATE facts SET value = ? WHERE name = ?", content, name)
+
+
+def helper_is_away(connection: Connection) -> bool:
+    """Whether the helper did not answer when the leader asked it last."""
+    return bool(get_fact(connection, "helper away"))
+
+
+def note_helper_away(connection: Connection, is_away: bool) -> None:
+    """Note whether the helper answers, for every worker."""
+    with connection.transaction():
+        put_fact(connection, "helper away", is_away)
+
+
+def lock_facts(connection: Connection) -> None:
+    """Keep others from writing facts until the transaction ends; with SQLite a transaction does that by itself."""
+    if connection.dialect == "postgresql":
+        connection.run("LOCK TABLE facts IN EXCLUSIVE MODE")
+
+
+# Devices: how they are invited, enrol, are known by their tokens, leave and are banned.
+
+
+def enrol(connection: Connection, device: str, token_hash: bytes, code: bytes | None = None) -> bool:
+    """A new device, which uses up the invitation with this hash if one is asked for; whether there was one."""
+    if code is not None and not connection.run("DELETE FROM invites WHERE code = ?", code):
+        return False
+    connection.run("INSERT INTO devices (device, token) VALUES (?, ?)", device, token_hash)
+    connection.run("UPDATE tallies SET devices = devices + 1")
+    return True
+
+
+def invite(connection: Connection, codes: Iterable[bytes]) -> None:
+    """Keep the hashes of new invitations."""
+    for code in codes:
+        connection.run("INSERT INTO invites (code) VALUES (?)", code)
+
+
+class Owner(NamedTuple):
+    """Whose token it is."""
+
+    device: str
+    banned: bool
+
+
+def device_of(connection: Connection, token_hash: bytes) -> Owner | None:
+    """Whose token this is."""
+    row = connection.one("SELECT device, banned FROM devices WHERE token = ?", token_hash)
+    return None if row is None else Owner(str(row[0]), bool(row[1]))
+
+
+def leave(connection: Connection, device: str) -> None:
+    """Forget a device; its token dies. One that is banned stays known."""
+    if connection.run("DELETE FROM devices WHERE device = ? AND banned = 0", device):
+        connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
+
+
+def ban(connection: Connection, device: str) -> bool | None:
+    """Take no Update of a device any more; whether it was not banned before, None if there is no such device."""
+    if connection.run("UPDATE devices SET banned = 1 WHERE device = ? AND banned = 0", device):
+        connection.run("UPDATE tallies SET devices = devices - 1, departures = departures + 1")
+        return True
+    return None if connection.one("SELECT 1 FROM devices WHERE device = ?", device) is None else False
+
+
+class Tallies(NamedTuple):
+    """What is counted as it happens, because to count it anew would take longer the more there is."""
+
+    devices: int
+    departures: int
+    abandoned: int
+
+
+def tallies(connection: Connection) -> Tallies:
+    """How many devices there are, how many have left, how many rounds were abandoned."""
+    row = connection.one("SELECT devices, departures, abandoned FROM tallies")
+    assert row is not None, "the migration that makes the table makes its row"
+    return Tallies(*map(int, row))
+
+
+# Grants: which devices are given a ticket of a round, how many of them, and how often in a life.
+
+
+class Granted(NamedTuple):
+    """What became of those who asked for a ticket."""
+
+    tickets: list[Ticket]  # may be handed out
+    used: set[bytes]  # uses of those whose device has reported already
+    spent: set[Ticket]  # whose device has been invited as often as can be
+
+
+def grant(
+    connection: Connection,
+    number: int,
+    tickets: dict[Ticket, str],
+    again: set[Ticket],
+    most: int,
+    invitations: int | None = None,
+    version: int | None = None,
+) -> Granted:
+    """Which of these devices' tickets may be handed out, no more than `most` in a round; all are of a `version`.
+
+    Those in `again` were handed out before and are not counted twice. A round that is no longer open has none to give,
+    whatever the worker that asks has seen so far; nor has one that has gone on to another version since, because the
+    catalogue has grown. With `invitations` a device is invited to so many rounds in its life,
+    counted here, and those who were invited least often come first; to be given the ticket of the same round again is
+    no other invitation.
+    """
+    used = used_tickets(connection, tickets)
+    lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
+    row = connection.one(
+        "SELECT g.granted, r.version FROM grants g JOIN rounds r ON r.number = g.round"
+        f" WHERE g.round = ? AND r.state = 'open'{lock}",
+        number,
+    )
+    if row is None or version not in (None, int(row[1])):
+        return Granted([], used, set())
+    spent: set[Ticket] = set()
+    counts: dict[Ticket, int] = {}
+    if invitations is not None:
+        known = _invitations(connection, tickets.values())
+        counted = {ticket: known.get(device, (0, -1)) for ticket, device in tickets.items()}
+        counts = {ticket: count for ticket, (count, _) in counted.items()}
+        again = {ticket for ticket, (_, last) in counted.items() if last == number}
+        spent = {ticket for ticket, count in counts.items() if count >= invitations} - again
+    fresh = [ticket for ticket in tickets if ticket.use not in used and ticket not in again and ticket not in spent]
+    fresh.sort(key=lambda ticket: counts.get(ticket, 0))
+    room = min(len(fresh), max(0, most - int(row[0])))
+    if room:
+        connection.run("UPDATE grants SET granted = granted + ? WHERE round = ?", room, number)
+    if invitations is not None:
+        _invite(connection, number, [tickets[ticket] for ticket in fresh[:room]])
+    repeated = [ticket for ticket in tickets if ticket.use not in used and ticket in again]
+    return Granted(fresh[:room] + repeated, used, spent)
+
+
+def used_tickets(connection: Connection, tickets: Iterable[Ticket]) -> set[bytes]:
+    """The uses of those tickets whose device has reported in their round."""
+    used: set[bytes] = set()
+    for part in _in_parts(ticket.use for ticket in tickets):
+        marks = ", ".join("?" * len(part))
+        used |= {
+            bytes(row[0]) for row in connection.all(f"SELECT ticket FROM uploads WHERE ticket IN ({marks})", *part)
+        }
+    return used
+
+
+def _invitations(connection: Connection, devices: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """How often these devices were invited, and to which round last."""
+    found: dict[str, tuple[int, int]] = {}
+    for part in _in_parts(devices):
+        marks = ", ".join("?" * len(part))
+        query = f"SELECT device, invitations, invited_to FROM devices WHERE device IN ({marks})"
+        found |= {str(device): (int(count), int(last)) for device, count, last in connection.all(query, *part)}
+    return found
+
+
+def _invite(connection: Connection, number: int, devices: list[str]) -> None:
+    """Count one more invitation of each of these devices."""
+    for part in _in_parts(devices):
+        marks = ", ".join("?" * len(part))
+        connection.run(
+            f"UPDATE devices SET invitations = invitations + 1, invited_to = ? WHERE device IN ({marks})", number, *part
+        )
+
+
+def uncharge(connection: Connection, number: int) -> None:
+    """Give the devices that were invited to this round last their invitation back, within the caller's transaction."""
+    connection.run(
+        "UPDATE devices SET invitations = invitations - 1, invited_to = -1 WHERE invited_to = ? AND invitations > 0",
+        number,
+    )
+
+
+def _in_parts(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """As many values at a time as a statement may name."""
+    everything = list(values)
+    for start in range(0, len(everything), 200):
+        yield everything[start : start + 200]
+
+
+def tickets_under_way(connection: Connection) -> int:
+    """How many tickets were given out of rounds that have not ended; none is, until the transaction ends."""
+    lock = f"{connection.update_lock()} OF g" if connection.update_lock() else ""
+    rows = connection.all(
+        "SELECT g.granted FROM grants g JOIN rounds r ON r.number = g.round"
+        f" WHERE r.state IN ('open', 'closed') ORDER BY g.round{lock}"
+    )
+    return sum(int(granted) for (granted,) in rows)
+
+
+# When a round ended, and how many devices the federation had then: what the operator's page draws over time.
+
+
+_NOTE = (
+    "UPDATE rounds SET ended = ?, devices = (SELECT devices FROM tallies),"
+    " departures = (SELECT departures FROM tallies) WHERE state IN ('open', 'closed')"
+)
+
+
+def note_end(connection: Connection, number: int | None = None) -> None:
+    """Note that a round ends now, or every one that is under way; within the transaction that then ends it."""
+    if number is None:
+        connection.run(_NOTE, time.time())
+    else:
+        connection.run(f"{_NOTE} AND number = ?", time.time(), number)
+
+
+# Rounds: how they begin, and how they end with enough reports or are abandoned.
+
+
+class Newest(NamedTuple):
+    """The round that was begun last."""
+
+    number: int
+    version: int
+    state: str
+    reports: int
+    granted: int
+
+
+def newest_round(connection: Connection) -> Newest | None:
+    """The round that was begun last, open or not."""
+    row = connection.one("SELECT number, version, state FROM rounds ORDER BY number DESC LIMIT 1")
+    if row is None:
+        return None
+    number = int(row[0])
+    granted = connection.one("SELECT granted FROM grants WHERE round = ?", number)
+    return Newest(
+        number, int(row[1]), str(row[2]), count_reports(connection, number), int(granted[0]) if granted else 0
+    )
+
+
+def count_reports(connection: Connection, number: int) -> int:
+    """How many Updates a round has."""
+    row = connection.one("SELECT COUNT(*) FROM uploads WHERE round = ?", number)
+    return int(row[0]) if row else 0
+
+
+def open_round(connection: Connection, number: int, version: int) -> None:
+    """Begin a round; nothing happens if it was begun already."""
+    with connection.transaction():
+        connection.run(
+            "INSERT INTO rounds (number, version, state) VALUES (?, ?, 'open') ON CONFLICT (number) DO NOTHING",
+            number,
+            version,
+        )
+        connection.run("INSERT INTO grants (round, granted) VALUES (?, 0) ON CONFLICT (round) DO NOTHING", number)
+
+
+def state_of_round(connection: Connection, number: int) -> str | None:
+    """Whether a round is open, closed, folded or abandoned; None if it has not begun."""
+    row = connection.one("SELECT state FROM rounds WHERE number = ?", number)
+    return None if row is None else str(row[0])
+
+
+def next_round(connection: Connection) -> int:
+    """The round to go on with: the first that has not ended, or else the one after the last."""
+    row = connection.one("SELECT MIN(number) FROM rounds WHERE state IN ('open', 'closed')")
+    if row is not None and row[0] is not None:
+        return int(row[0])
+    row = connection.one("SELECT COALESCE(MAX(number) + 1, 0) FROM rounds")
+    return int(row[0]) if row else 0
+
+
+def close_round(connection: Connection, number: int, minimum: int) -> int | None:
+    """End a round: how many reports it has, or None if they are too few and it is abandoned."""
+    with connection.transaction():
+        closed = connection.run("UPDATE rounds SET state = 'closed' WHERE number = ? AND state = 'open'", number)
+        if not closed and state_of_round(connection, number) == "abandoned":
+            return None  # the operator has gone back to an earlier version
+        reports = count_reports(connection, number)
+        if reports >= minimum:
+            return reports
+        note_end(connection, number)
+        connection.run("UPDATE rounds SET state = 'abandoned', reports = ? WHERE number = ?", reports, number)
+        connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
+        connection.run("UPDATE tallies SET abandoned = abandoned + 1")
+        return None
+
+
+def abandon_closed(connection: Connection, number: int) -> None:
+    """End a closed round without a new version, within the caller's transaction: the bytes of its uploads go."""
+    note_end(connection, number)
+    abandoned = connection.run(
+        "UPDATE rounds SET state = 'abandoned',"
+        " reports = (SELECT COUNT(*) FROM uploads WHERE round = rounds.number)"
+        " WHERE number = ? AND state = 'closed'",
+        number,
+    )
+    if abandoned:
+        connection.run("UPDATE tallies SET abandoned = abandoned + 1")
+    connection.run("UPDATE uploads SET body = ? WHERE round = ?", b"", number)
+
+
+def note_rejected(connection: Connection, number: int, reason: str) -> None:
+    """Count an aggregate that was not applied, within the caller's transaction; the operator sees the last reason."""
+    count = int((get_fact(connection, "rejected") or {}).get("count", 0))
+    put_fact(connection, "rejected", {"count": count + 1, "round": number, "reason": reason})
+    note_refused_aggregate(connection, number)
+
+
+def ask_to_close(connection: Connection, number: int) -> None:
+    """Ask the leader to end a round now."""
+    put_fact(connection, "close", number)
+
+
+# Uploads: how one is kept, once, and how a round's are read to be added up.
+
+
+Outcome = Literal["stored", "again", "repeated", "late", "gone", "banned"]
+
+
+class Upload(NamedTuple):
+    """An accepted upload on its way into the store."""
+
+    device: str
+    ticket: Ticket
+    kind: str
+    digest: bytes
+    body: bytes
+    clipped: int
+
+
+def keep_upload(connection: Connection, upload: Upload) -> tuple[Outcome, int]:
+    """Store an upload in the open round, within the caller's transaction; what became of it, and its round. Idempotent.
+
+    The ticket must be of the open round and its version.
+    """
+    known = connection.one("SELECT digest, round FROM uploads WHERE ticket = ?", upload.ticket.use)
+    if known is not None:
+        return ("again" if bytes(known[0]) == upload.digest else "repeated"), int(known[1])
+    # The lock keeps the round from being closed before this upload is in.
+    now = connection.one(f"SELECT number, version FROM rounds WHERE state = 'open'{connection.share_lock()}")
+    number = upload.ticket.round_number
+    if now is None or (int(now[0]), int(now[1])) != (number, upload.ticket.version):
+        return "late", number
+    inserted = connection.run(
+        "INSERT INTO uploads (ticket, round, kind, digest, size, clipped, body)"
+        " SELECT ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM devices WHERE device = ? AND banned = 0)"
+        " ON CONFLICT DO NOTHING",
+        upload.ticket.use,
+        number,
+        upload.kind,
+        upload.digest,
+        len(upload.body),
+        upload.clipped,
+        upload.body,
+        upload.device,
+    )
+    return ("stored" if inserted else _why_not(connection, upload)), number
+
+
+def _why_not(connection: Connection, upload: Upload) -> Outcome:
+    """Why an upload that came in time was not stored."""
+    known = connection.one("SELECT digest FROM uploads WHERE ticket = ?", upload.ticket.use)
+    if known is not None:
+        return "again" if bytes(known[0]) == upload.digest else "repeated"
+    row = connection.one("SELECT banned FROM devices WHERE device = ?", upload.device)
+    return "gone" if row is None else "banned"
+
+
+def withdraw(connection: Connection, device: str, ticket_key: bytes) -> None:
+    """Take a device's Update out of the round that is open, where it has one; one that is closed is being folded.
+
+    In a federation of sums a share that was prepared is in its round's sum already, and stays there.
+    """
+    now = connection.one(f"SELECT number FROM rounds WHERE state = 'open'{connection.share_lock()}")
+    if now is not None:
+        connection.run(
+            "DELETE FROM uploads WHERE ticket = ? AND ticket NOT IN (SELECT ticket FROM reports)",
+            use_of(ticket_key, device, int(now[0])),
+        )
+
+
+class Fate(NamedTuple):
+    """What is known of an upload: why it was left out (if it was), its round's state, and the helper's record of it."""
+
+    outcome: str
+    state: str
+    is_confirmed: bool  # under secure aggregation: the helper has ended the round too
+    helper_record: bytes  # under secure aggregation, and once the helper has sent it
+
+
+def outcome_of(connection: Connection, use: bytes) -> Fate | None:
+    """What became of the upload of a ticket, and of its round.
+
+    The helper ends a round before it offers the next one: where there is a later offer, no record of it will come.
+    """
+    row = connection.one(
+        "SELECT u.outcome, r.state, s.round IS NULL OR LENGTH(s.helper_record) > 0"
+        " OR EXISTS (SELECT 1 FROM sums WHERE sums.round > s.round), s.helper_record"
+        " FROM uploads u JOIN rounds r ON r.number = u.round LEFT JOIN sums s ON s.round = u.round WHERE u.ticket = ?",
+        use,
+    )
+    return None if row is None else Fate(str(row[0]), str(row[1]), bool(row[2]), bytes(row[3] or b""))
+
+
+def bodies_in_order(connection: Connection, number: int) -> Iterator[tuple[str, bytes]]:
+    """A round's uploads, kind and bytes, in the order in which they are added up: by their digests."""
+    tickets = connection.all("SELECT ticket FROM uploads WHERE round = ? ORDER BY digest, ticket", number)
+    for (ticket,) in tickets:
+        row = connection.one("SELECT kind, body FROM uploads WHERE ticket = ?", ticket)
+        if row is None:
+            raise StoreAway("An upload has left the store while its round was folded.")
+        yield str(row[0]), bytes(row[1])
+
+
+def count_refusals(connection: Connection, number: int, counts: dict[str, int]) -> None:
+    """Add to the counts of refused uploads."""
+    for reason, count in sorted(counts.items()):
+        connection.run(
+            "INSERT INTO refusals (round, reason, count) VALUES (?, ?, ?)"
+            " ON CONFLICT (round, reason) DO UPDATE SET count = refusals.count + excluded.count",
+            number,
+            reason,
+            count,
+        )

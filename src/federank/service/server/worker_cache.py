@@ -1,0 +1,160 @@
+"""What a worker knows: the published model, the newest round, how many devices there are.
+
+A thread reads it from the store, at once when this process has changed something and every tenth of a second otherwise,
+so that every worker sees what any of them did. Requests read it without waiting for anything.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from federank.service.server.logs import Log
+from federank.service.server.model_versions import Extent, Published, Signals, extent_of, signals_of
+from federank.service.server.settings import RoundSettings
+from federank.service.server.store.database import Connection, Database, StoreAway
+from federank.service.server.store.evaluation import RecentRounds, recent_rounds
+from federank.service.server.store.queries import Newest, get_fact, helper_is_away, newest_round, tallies
+from federank.service.server.store.versions import newest_model, newest_version
+
+LOOK_SECONDS = 0.1
+RARELY_SECONDS = 1.0
+_OLDER_MODELS = 4
+"""Versions behind the newest whose models are kept: an upload is judged by the model that it was computed from."""
+
+
+class Latest:
+    """The newest state of the federation that this worker has seen."""
+
+    def __init__(
+        self,
+        database: Database,
+        log: Log,
+        on_news: Callable[[], None] = lambda: None,
+        on_rows: Callable[[Connection, int], None] = lambda _connection, _rows: None,
+    ) -> None:
+        self._database, self._log, self._on_rows = database, log, on_rows
+        self.on_news = on_news
+        self.model: Published | None = None
+        self.models: dict[int, Published] = {}
+        self.round: Newest | None = None
+        self.rounds = RoundSettings()
+        self.seen_open = 0.0  # when this worker first saw the round
+        self.devices = self.departures = self.abandoned = 0
+        self.accuracy: dict[str, Any] | None = None
+        self.signals = Signals()
+        self.extent = Extent()
+        self.recent = RecentRounds()
+        self.helper_away = False  # where a helper takes part
+        self.bounded: dict[str, int] = {}  # rows that the last fold was held to the bounds with
+        self.simulated: dict[str, Any] | None = None  # of a demo: how its simulated clients are
+        self.rejected: dict[str, Any] = {}  # aggregates that were not applied: how many, and the last one's reason
+        self.paused = False
+        self.fresh = 0.0  # when the store last answered
+        self._rarely = -RARELY_SECONDS
+        self._skipped = 0  # numbers that were left out (see store/restoring.py)
+        self._woken = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._follow, name="view", daemon=True)
+
+    def start(self) -> None:
+        """Look once, then keep looking."""
+        with self._database.connection() as connection:
+            self.look(connection)
+        self._database.release()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopping = True
+        self._woken.set()
+        self._thread.join()
+
+    def wake(self) -> None:
+        """Something has changed: look at once."""
+        self._woken.set()
+
+    def is_fresh(self) -> bool:
+        """Whether the store has answered lately."""
+        return time.monotonic() - self.fresh < 3.0
+
+    def seconds_left(self) -> float:
+        """Until the open round's deadline, as far as this worker can tell."""
+        return max(0.0, self.rounds.deadline - (time.monotonic() - self.seen_open))
+
+    @property
+    def folded(self) -> int:
+        """How many rounds were folded: each has made a version."""
+        return 0 if self.model is None else self.model.version - self._skipped
+
+    def look(self, connection: Connection) -> bool:
+        """Read the newest state; whether a round or a version is new."""
+        newest = newest_round(connection)
+        version = -1 if self.model is None else self.model.version
+        if self.model is None or (newest is not None and newest.version > version) or self._has_newer(connection):
+            model = newest_model(connection, self.model)
+            if model is not None:
+                self._on_rows(connection, len(model.changed))  # before the model is told of
+                self._take_in(model)
+        is_new = newest is not None and (self.round is None or newest.number != self.round.number)
+        if is_new or self.round is None:
+            self.rounds = RoundSettings(**get_fact(connection, "rounds"))
+            self.seen_open = time.monotonic()
+        if newest is not None and not newest.granted:
+            self.seen_open = time.monotonic()  # a round's time begins with its first ticket
+        changed = (
+            is_new or version != (self.model.version if self.model else -1) or _state(newest) != _state(self.round)
+        )
+        self.round = newest
+        if time.monotonic() - self._rarely >= RARELY_SECONDS:
+            paused = self.paused
+            self._look_rarely(connection)
+            changed = changed or paused != self.paused
+        self.fresh = time.monotonic()
+        return changed
+
+    def _has_newer(self, connection: Connection) -> bool:
+        return self.model is not None and newest_version(connection) > self.model.version
+
+    def _take_in(self, model: Published) -> None:
+        if self.model is not None and model.version == self.model.version + 1:
+            self.signals = signals_of(self.model, model)
+        self.extent = extent_of(model)
+        oldest = model.version - _OLDER_MODELS
+        models = {version: kept for version, kept in self.models.items() if version >= oldest}
+        self.models = models | {model.version: model}
+        self.model = model
+
+    def _look_rarely(self, connection: Connection) -> None:
+        self._rarely = time.monotonic()
+        self.devices, self.departures, self.abandoned = tallies(connection)
+        self.accuracy = get_fact(connection, "accuracy")
+        self.bounded = get_fact(connection, "bounded") or {}
+        self.rejected = get_fact(connection, "rejected") or {}
+        self._skipped = int(get_fact(connection, "skipped") or 0)
+        self.simulated = get_fact(connection, "simulated")
+        self.paused = bool(get_fact(connection, "paused"))
+        self.recent = recent_rounds(connection)
+        self.helper_away = helper_is_away(connection)
+
+    def _follow(self) -> None:
+        while not self._stopping:
+            try:
+                with self._database.connection() as connection:
+                    if self.look(connection):
+                        self.on_news()
+                pause = LOOK_SECONDS
+            except StoreAway:
+                pause = 0.5
+            except Exception as fault:
+                self._log.fault("view", fault)
+                pause = 0.5
+            self._woken.wait(pause)
+            self._woken.clear()
+        self._database.release()
+
+
+def _state(newest: Newest | None) -> str | None:
+    return None if newest is None else newest.state

@@ -1,0 +1,1 @@
+"""Many simulated clients in one process, for rehearsals and the demo."""

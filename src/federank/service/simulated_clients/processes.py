@@ -1,0 +1,164 @@
+"""A fleet on several processes: people are dealt out, each process plays its own, and the counts are added up.
+
+The processes share nothing but the server. Every device's draws are named by its user's number, so how many processes
+there are changes no choice of any device.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from federank._numerics.arrays import FloatMatrix
+from federank._numerics.topn import top_n
+from federank.data.interactions import Interactions
+from federank.data.splits import Split
+from federank.errors import SettingError
+from federank.evaluation.evaluate import evaluate
+from federank.methods.recommendations import Recommendations
+from federank.service.client.federation import Facts, fetch_catalogue, fetch_facts
+from federank.service.client.http import Client, trusted_certificates
+from federank.service.client.methods.method import Model
+from federank.service.client.secure import Pinned, pin
+from federank.service.simulated_clients.clients import Devices, Models, Tally
+from federank.service.simulated_clients.methods import RatingDevices, virtual_devices
+from federank.service.simulated_clients.rehearsal import Fleet, Plan
+
+_ATTEMPTS = 5
+
+
+def _ignore(_: str) -> None:
+    """Where nobody wants to read it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """Who takes part, where, and how."""
+
+    plan: Plan
+    data: Interactions
+    rounds: int | None = None
+    """End when the server has folded this many more rounds."""
+    users: int | None = None
+    """The first so many of the data who can take part; everybody where it is not said."""
+    seed: int = 1
+    wishes: dict[str, Any]
+    """Everybody's policy, as settings of the method: pi, sharing, epsilon, basis, budget."""
+    ca: str | None = None
+    insecure: bool = False
+    helper_ca: str | None = None
+    note: Callable[[str], None] = _ignore
+    """Called where rate limits slow a process down; it must be importable by a spawned process."""
+
+
+class Federation(NamedTuple):
+    """What the server says it is."""
+
+    facts: Facts
+    ids: list[str]
+
+
+class Played(NamedTuple):
+    """What a fleet leaves: its counts, and the vectors of the people that took part."""
+
+    tally: Tally
+    users: list[int]
+    vectors: FloatMatrix  # everybody's, where a method keeps them; those who took no part have their first values
+
+
+def fetch_federation(client: Client) -> Federation:
+    """Ask the server what it is."""
+    facts = fetch_facts(client, _ATTEMPTS)
+    return Federation(facts, fetch_catalogue(client, facts, _ATTEMPTS).ids)
+
+
+def rehearse(rehearsal: Rehearsal, processes: int = 1) -> Played:
+    """Play a fleet on this many processes, which all end with the same round."""
+    with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
+        federation = fetch_federation(client)
+    if rehearsal.rounds is not None:
+        last = federation.facts.version + rehearsal.rounds
+        rehearsal = replace(rehearsal, plan=replace(rehearsal.plan, last_version=last))
+    if processes == 1:
+        return _play_part(rehearsal, federation, 0, 1)
+    # What needs compiling is compiled here, once: the processes find it kept.
+    virtual_devices(*federation, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=spawned) as pool:
+        parts = [pool.submit(_play_part, rehearsal, federation, part, processes) for part in range(processes)]
+        first, *others = (part.result() for part in parts)
+    for other in others:
+        first.tally.merge(other.tally)
+        first.users.extend(other.users)
+        first.vectors[other.users] = other.vectors[other.users]
+    return first
+
+
+def _play_part(rehearsal: Rehearsal, federation: Federation, part: int, parts: int) -> Played:
+    plan, (facts, ids) = rehearsal.plan, federation
+
+    def made(facts: Facts, ids: list[str]) -> Devices:
+        return virtual_devices(facts, ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+
+    devices = made(facts, ids)
+    everybody = devices.participants.tolist()
+    if rehearsal.users is not None and rehearsal.users > len(everybody):
+        raise SettingError(f"{rehearsal.users:,} devices are asked for, and {len(everybody):,} people can take part.")
+    users = everybody[: rehearsal.users][part::parts]
+    if plan.address.startswith("https"):
+        plan = replace(plan, trusted=trusted_certificates(rehearsal.ca))
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        fleet = Fleet(plan, devices, Models(facts), users, _pinned(rehearsal, facts), made, note=rehearsal.note)
+        tally = runner.run(fleet.play())
+    return Played(tally, users, fleet.era.devices.vectors())
+
+
+def _pinned(rehearsal: Rehearsal, facts: Facts) -> Pinned | None:
+    """What every device of the fleet pins, where no single server reads uploads: they enrol in the same moment."""
+    if not facts.is_summed:
+        return None
+    with Client(rehearsal.plan.address, ca=rehearsal.ca, insecure=rehearsal.insecure) as client:
+        return pin(client, facts, rehearsal.helper_ca)
+
+
+def _loop_factory() -> Any:
+    """The fastest event loop at hand."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+# How good a rehearsed federation recommends or predicts: everybody's device against what a split holds out.
+
+
+def recommendations(
+    rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, n: int
+) -> Recommendations:
+    """What everybody's device would recommend after the rehearsal: the best of the items that somebody has."""
+    devices = virtual_devices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+    scores = devices.scores(model, vectors)
+    scores[:, np.bincount(devices.profiles.items, minlength=federation.facts.n_items) == 0] = -np.inf
+    items, best = top_n(scores, np.arange(len(scores), dtype=np.int32), devices.profiles, n)
+    ids = np.array(federation.ids, dtype=np.dtypes.StringDType())
+    return Recommendations(rehearsal.data.user_ids, items, best, ids)
+
+
+def accuracy(
+    rehearsal: Rehearsal, federation: Federation, model: Model, vectors: FloatMatrix, split: Split
+) -> dict[str, float]:
+    """How good the recommendations are by what the split holds out."""
+    if federation.facts.scale is not None:
+        devices = virtual_devices(federation.facts, federation.ids, rehearsal.data, rehearsal.seed, rehearsal.wishes)
+        assert isinstance(devices, RatingDevices)
+        return devices.errors(model, vectors, split, federation.ids)
+    listed = recommendations(rehearsal, federation, model, vectors, 10)
+    means = evaluate(listed, split, metrics=("precision", "recall", "ndcg")).means
+    return {name: round(float(value), 6) for name, value in means.items() if "@" in name}

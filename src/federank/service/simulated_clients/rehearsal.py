@@ -1,0 +1,471 @@
+"""A fleet of virtual devices against a real server: a rehearsal before people come, and a load test.
+
+Each device lives as a person's does: it enrols, waits for work, fetches the rows that changed, plays its part, sends
+its Update, waits until its round has ended, and keeps nothing on disk. A share of them may vanish in each round after
+they have learnt, as phones do. The fleet ends after a number of the server's rounds or of seconds, or when nobody has a
+message left. A fleet with successors does not run out: a client that has sent its uploads leaves, and the next user's
+joins. The fleet tells how many interactions (task, changed rows, upload, receipt) there were in a second, how long
+requests took, and what crossed the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import json
+import ssl
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from federank.errors import BadAnswer, FedeRankError, NoAnswer
+from federank.secagg.round_config import Offer
+from federank.service.client.federation import (
+    Facts,
+    Ticket,
+    read_catalogue,
+    read_enrolment,
+    read_facts,
+    read_outcome,
+    read_receipt,
+    read_rows,
+    read_ticket,
+    refuse_another_round,
+)
+from federank.service.client.http import read_refusal
+from federank.service.client.methods.method import Model
+from federank.service.client.methods.summed import Terms
+from federank.service.client.rules import LONG_POLL, LONGEST_RETRY_AFTER, MOST_CATALOGUE_BYTES, MOST_OLDER_OFFERS
+from federank.service.client.secure import Pinned, checked_offer, shows_no_sum
+from federank.service.client.state import ABANDONED, RELEASED, UNKNOWN, WAITING
+from federank.service.simulated_clients.clients import Devices, Models, Tally
+from federank.service.simulated_clients.connection import Connection, Reply
+
+ENROLLING_AT_ONCE = 32
+SECONDS_TO_FINISH = 20
+ATTEMPTS = 6
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 7.0
+"""A fleet's backoff begins sooner than that of people's devices: somebody waits for its figures."""
+FIRST_LOOK, LONGEST_LOOK = 0.05, 0.4
+"""Seconds between two questions about a round that has not ended."""
+MOST_RELEASED = 3
+"""Uploads in a row that are given back with discarded rounds: whoever is left over in a fleet would go on for ever."""
+SECONDS_UNTIL_ANOTHER = 0.4
+"""After a round that is not for a device, because its model is older than the device's, the next is asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How a fleet goes about it."""
+
+    address: str
+    trusted: ssl.SSLContext | None = None
+    last_version: int | None = None
+    """End when the server has published this version; no device takes part in a round beyond it."""
+    seconds: float | None = None
+    """End after this long."""
+    vanish: float = 0.0
+    """Share of devices that vanish in a round before they reply."""
+    rate: float | None = None
+    """Ask for work at most so many times a second, all devices together."""
+    attempts: int = ATTEMPTS
+    """How often a request is tried while the server is away or busy: 6 times are twelve seconds."""
+
+
+class Era(NamedTuple):
+    """What goes together for as long as the catalogue stays as it is."""
+
+    facts: Facts
+    devices: Devices
+    models: Models
+
+
+class Sent(NamedTuple):
+    """An upload whose round has not ended."""
+
+    ticket: str
+    round_number: int  # that has taken it
+    offer: Offer | None
+
+
+class Fleet:
+    """Devices of one process, and the server they talk to.
+
+    `made` makes the same people's devices for a catalogue that has grown; without it a fleet cannot follow one.
+    With `successors`, a client that has sent all its uploads leaves and the next of these users' clients joins; all
+    leave at the end. `note` is called once if the server's rate limits slow the fleet down.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        devices: Devices,
+        models: Models,
+        users: list[int],
+        pinned: Pinned | None = None,
+        made: Callable[[Facts, list[str]], Devices] | None = None,
+        successors: Iterable[int] | None = None,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.plan, self.users, self._made = plan, users, made
+        self.era, self._growing = Era(models.facts, devices, models), asyncio.Lock()
+        self._pinned = pinned
+        self._offers: dict[int, Offer] = {}  # of the newest round: every device is offered the same
+        self._sent: dict[int, Sent] = {}  # by user: one upload each
+        self._rounds: dict[int, asyncio.Task[str]] = {}  # what became of a round's uploads: asked once for all devices
+        self._discarded: dict[int, int] = {}  # by user: uploads in a row that were discarded
+        self.tally = Tally()
+        self._turn = 0.0
+        self._round = self._busy = self._reports = 0
+        self._living = len(users)
+        self._ending = False
+        self._gate = asyncio.Semaphore(ENROLLING_AT_ONCE)
+        self._connections: dict[int, Connection] = {}  # one for each place, by its first user
+        self._successors, self._note = None if successors is None else iter(successors), note
+        self._enrolled = 0
+        self._is_limited = False
+
+    async def play(self) -> Tally:
+        """Enrol everybody, then take part until the plan's end."""
+        await self.enrol()
+        return await self.take_part()
+
+    async def enrol(self) -> None:
+        """Enrol everybody, as fast as the server allows."""
+        self._connections = {user: self._connection() for user in self.users}
+        try:
+            await self._all(self._enrol(connection) for connection in self._connections.values())
+        except BaseException:
+            self._hang_up()
+            raise
+
+    def _hang_up(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    async def take_part(self) -> Tally:
+        """Take part until the plan's end."""
+        connections = self._connections
+        for connection in connections.values():
+            connection.sent = connection.received = 0
+        began = self._turn = time.monotonic()
+        lives = [asyncio.create_task(self._keep_place(user, connection)) for user, connection in connections.items()]
+        ending = asyncio.create_task(self._end())
+        try:
+            # Lives end only by a fault, or once the end has come.
+            done, _ = await asyncio.wait((ending, *lives), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # a device that has met a broken protocol ends the rehearsal
+            await self._finish()
+        finally:
+            running: list[asyncio.Task[Any]] = [ending, *lives, *self._rounds.values()]
+            for one in running:
+                one.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            self.tally.seconds = time.monotonic() - began
+            self.tally.bytes_up = sum(connection.sent for connection in connections.values())
+            self.tally.bytes_down = sum(connection.received for connection in connections.values())
+            self._hang_up()
+        if self._successors is not None:
+            await self._all(self._leave(connection) for connection in connections.values() if connection.token)
+        return self.tally
+
+    async def _finish(self) -> None:
+        """Nobody begins any more; who holds a ticket may use it, so that no round waits in vain."""
+        self._ending = True
+        for _ in range(SECONDS_TO_FINISH * 20):
+            if not self._busy:
+                return
+            await asyncio.sleep(0.05)
+
+    def _connection(self) -> Connection:
+        connection = Connection(self.plan.address, self.plan.trusted)
+        connection.most_bytes = self.era.facts.most_model_bytes
+        return connection
+
+    async def _follow_growth(self, connection: Connection, items: int) -> None:
+        """The catalogue has grown to so many items: everybody's device learns of them."""
+        async with self._growing:
+            for _ in range(MOST_OLDER_OFFERS):  # a worker of the server may not have heard of it yet
+                if self.era.facts.n_items >= items or self._made is None:
+                    return
+                facts = read_facts((await self._request(connection, "GET", "/federation")).content)
+                connection.most_bytes = max(connection.most_bytes, MOST_CATALOGUE_BYTES)
+                listed = await self._request(connection, "GET", "/catalogue")
+                try:
+                    ids = read_catalogue(listed.content, facts).ids
+                except BadAnswer:
+                    ids = []
+                if len(ids) >= items:
+                    devices = self._made(facts, ids)
+                    devices.take_over(self.era.devices)
+                    self.era = Era(facts, devices, Models(facts))
+                    self.tally.counts["catalogue has grown"] += 1
+                    return
+                await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
+            raise BadAnswer(f"The server has work on {items:,} items, and its catalogue has fewer.")
+
+    async def _all(self, works: Any) -> None:
+        tasks = [asyncio.create_task(work) for work in works]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _enrol(self, connection: Connection) -> None:
+        async with self._gate:
+            reply = await self._request(connection, "POST", "/devices", b"{}")
+        if reply.status != 201:
+            raise _broken(reply, "an enrolment")
+        _, connection.token = read_enrolment(reply.content)
+        self._enrolled += 1
+
+    async def _leave(self, connection: Connection) -> None:
+        """Leave the federation: the server forgets the client."""
+        async with self._gate:
+            reply = await self._request(connection, "DELETE", "/devices/me")
+        if reply.status not in (204, 401):
+            raise _broken(reply, "a departure")
+        connection.token = None
+        connection.close()
+
+    async def _end(self) -> None:
+        """Return when the plan is fulfilled."""
+        connection = self._connection()
+        first = await self._version(connection)
+        began = time.monotonic()
+        try:
+            while True:
+                await asyncio.sleep(0.1)
+                all_sent = not self._living
+                version = await self._version(connection)
+                self.tally.rounds = version - first
+                if self.plan.last_version is not None and version >= self.plan.last_version:
+                    return
+                if self.plan.seconds is not None and time.monotonic() - began >= self.plan.seconds:
+                    return
+                if all_sent and not self._reports:
+                    return  # everybody has sent all their messages, and they are in the model
+        finally:
+            connection.close()
+
+    async def _version(self, connection: Connection) -> int:
+        reply = await self._request(connection, "GET", "/status")
+        if reply.status != 200:
+            raise _broken(reply, "its status")
+        status = json.loads(reply.content)
+        self._round, self._reports = int(status["round"]), int(status.get("reports", 0))
+        return int(status["version"])
+
+    async def _keep_place(self, user: int, connection: Connection) -> None:
+        """Live as one client after the other, as long as there are successors.
+
+        A client that leaves has no upload in an open round, which would be withdrawn with it: each was waited for.
+        """
+        while True:
+            await self._live(user, connection)
+            successor = None if self._successors is None else next(self._successors, None)
+            if successor is None:
+                break
+            await self._leave(connection)
+            await self._enrol(connection)
+            user = successor
+        self._living -= 1
+        await asyncio.Event().wait()  # the end comes from elsewhere
+
+    async def _live(self, user: int, connection: Connection) -> None:
+        """Take part until no upload is left."""
+        have: Model | None = None
+        older = 0
+        while not self._ending and self.era.devices.may_take_part(user):
+            if self.plan.rate is not None:
+                await self._wait_for_turn()
+            reply = await self._request(connection, "GET", f"/work?wait={LONG_POLL}", timeout=LONG_POLL + 30)
+            if reply.status == 200:
+                ticket = read_ticket(reply.content)
+                if self.plan.last_version is not None and ticket.version >= self.plan.last_version:
+                    await asyncio.Event().wait()  # the plan is fulfilled; its end comes from elsewhere
+                if ticket.items is not None and ticket.items > self.era.facts.n_items:
+                    await self._follow_growth(connection, ticket.items)
+                    connection.most_bytes = self.era.facts.most_model_bytes
+                older = older + 1 if have is not None and ticket.version < have.version else 0
+                if older:
+                    await self._pass_over(ticket, older)
+                    continue
+                if have is not None and len(have.vectors) != self.era.facts.n_items:
+                    have = None  # of a smaller catalogue
+                self._busy += 1
+                try:
+                    have = await self._interact(user, connection, ticket, have)
+                finally:
+                    self._busy -= 1
+                await self._settle(user, connection)
+            elif _slug(reply) == "spent 409":
+                break  # invited as often as it can be
+            elif reply.status != 204:
+                raise _broken(reply, "work")
+
+    async def _pass_over(self, ticket: Ticket, times: int) -> None:
+        """A round from before the model that a device has is not for it; a server that offers no other is broken."""
+        if times == MOST_OLDER_OFFERS:
+            raise BadAnswer(
+                f"The server has offered a device work on version {ticket.version} of its model {times} times in a "
+                "row, and the device has a newer one: versions never go back. Was a backup restored without --restored?"
+            )
+        self.tally.counts["older round"] += 1
+        await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
+
+    async def _wait_for_turn(self) -> None:
+        assert self.plan.rate is not None
+        now = time.monotonic()
+        self._turn = max(self._turn, now - 1.0) + 1.0 / self.plan.rate
+        await asyncio.sleep(max(0.0, self._turn - now))
+
+    async def _interact(self, user: int, connection: Connection, ticket: Ticket, have: Model | None) -> Model | None:
+        """One interaction; the model that the device has afterwards."""
+        began, era = time.monotonic(), self.era
+        path = f"/tasks/{ticket.ticket}"
+        reply = await self._request(connection, "GET", path if have is None else f"{path}?have={have.version}")
+        if reply.status != 200:
+            self.tally.counts[_slug(reply)] += 1
+            return have
+        fetched = time.monotonic()
+        model = era.models.known(have, ticket.version)
+        if model is None:
+            rows = read_rows(reply.content, era.facts)
+            refuse_another_round(rows, ticket)
+            model = era.models.receive(have, rows)
+        body = await self._body(era, user, connection, ticket, model)
+        if body is None:
+            await asyncio.sleep(SECONDS_UNTIL_ANOTHER)
+            return model
+        if era.devices.vanishes(user, ticket.round_number, self.plan.vanish):
+            self.tally.counts["vanished"] += 1
+            await self._stay_away(ticket.round_number)
+            return model
+        sending = time.monotonic()
+        reply = await self._request(connection, "POST", f"{path}/update", body)
+        now = time.monotonic()
+        if reply.status not in (200, 201):
+            self.tally.counts[_slug(reply)] += 1
+            return model
+        if read_receipt(reply.content) != hashlib.sha256(body).hexdigest():
+            raise BadAnswer("The server's receipt is not for what was sent.")
+        taken_by = int(json.loads(reply.content)["round"])
+        self._sent[user] = Sent(ticket.ticket, taken_by, self._offers.get(ticket.round_number))
+        self.tally.interactions += 1
+        self.tally.took["task"].append(fetched - began)
+        self.tally.took["upload"].append(now - sending)
+        self.tally.took["interaction"].append(now - began)
+        return model
+
+    async def _body(self, era: Era, user: int, connection: Connection, ticket: Ticket, model: Model) -> bytes | None:
+        """What a device sends; nothing where a round is over, or would tell more than was promised."""
+        if self._pinned is None:
+            return era.devices.message(user, ticket.round_number, model)
+        offer = await self._offer(connection, self._pinned, ticket.round_number, model)
+        if offer is None:
+            return None
+        body = era.devices.upload(user, model, Terms(self._pinned.charter, offer))
+        if body is None:
+            self.tally.counts["beyond the promise"] += 1
+        return body
+
+    async def _offer(self, connection: Connection, pinned: Pinned, number: int, model: Model) -> Offer | None:
+        """A round's offer, checked as a person's device checks it; nothing where the round is over."""
+        if number not in self._offers:
+            reply = await self._request(connection, "GET", f"/sums/offer?round={number}")
+            if reply.status != 200:
+                self.tally.counts[_slug(reply)] += 1
+                return None
+            own = model._replace(vectors=model.vectors[:, : self.era.facts.factors])
+            self._offers = {number: checked_offer(reply.content, self.era.facts, pinned, own, number)}
+        return self._offers[number]
+
+    async def _settle(self, user: int, connection: Connection) -> None:
+        """Wait until the round of a device's upload has ended; after discarded ones longer each time."""
+        sent = self._sent.pop(user, None)
+        if sent is None:
+            return
+        if sent.round_number not in self._rounds:
+            asking = asyncio.create_task(self._outcome(connection, sent))
+            self._rounds = {sent.round_number: asking} | dict(list(self._rounds.items())[:MOST_OLDER_OFFERS])
+        word = await self._rounds[sent.round_number]
+        if word not in (ABANDONED, RELEASED):
+            self._discarded.pop(user, None)
+            return
+        self.tally.counts["discarded"] += 1
+        before = self._discarded.get(user, 0)
+        self._discarded[user] = before + 1
+        if word == RELEASED and before < MOST_RELEASED and sent.offer is not None:
+            self.era.devices.release(user, sent.offer.noise)
+        await asyncio.sleep(min(FIRST_PAUSE * 2 ** min(before, 10), LONGEST_PAUSE))
+
+    async def _outcome(self, connection: Connection, sent: Sent) -> str:
+        """What became of a round that has ended, in the device's words."""
+        for look in itertools.count():
+            reply = await self._request(connection, "GET", f"/tasks/{sent.ticket}/outcome")
+            if reply.status != 200:
+                self.tally.counts[_slug(reply)] += 1
+                return UNKNOWN
+            found = read_outcome(reply.content)
+            if found.word != WAITING:
+                break
+            await asyncio.sleep(min(FIRST_LOOK * 2 ** min(look, 10), LONGEST_LOOK))
+        if found.word != ABANDONED or self._pinned is None or sent.offer is None:
+            return found.word
+        offer = sent.offer.digest().hex()
+        is_proven = await asyncio.to_thread(shows_no_sum, found.record, self._pinned, offer, sent.round_number)
+        return RELEASED if is_proven else ABANDONED
+
+    async def _stay_away(self, round_number: int) -> None:
+        """Until a round is over: asked again before, the server would hand out the same ticket."""
+        while self._round <= round_number and not self._ending:
+            await asyncio.sleep(0.05)
+
+    async def _request(
+        self, connection: Connection, method: str, path: str, body: bytes | None = None, timeout: float = 60.0
+    ) -> Reply:
+        """A reply, retried a few times with backoff where the server is away or busy.
+
+        A rate limit (429) that says when to retry is waited for as long as it takes: the server is there.
+        """
+        failed = 0
+        while True:
+            asked, is_limit = 0.0, False
+            try:
+                reply = await connection.request(method, path, body, timeout=timeout)
+                if reply.status != 429 and reply.status < 500:
+                    return reply
+                self.tally.counts[f"busy {reply.status}"] += 1
+                asked = min(reply.retry_after, LONGEST_RETRY_AFTER)
+                is_limit = reply.status == 429 and asked > 0
+                if failed == self.plan.attempts - 1 and not is_limit:
+                    return reply
+            except NoAnswer:
+                self.tally.counts["cut"] += 1
+                if failed == self.plan.attempts - 1:
+                    raise
+            if is_limit:
+                self._note_limit()
+            await asyncio.sleep(max(asked, min(FIRST_PAUSE * 2**failed, LONGEST_PAUSE)))
+            failed += not is_limit
+
+    def _note_limit(self) -> None:
+        if not self._is_limited:
+            self._is_limited = True
+            self._note(
+                f"The server's rate limits slow this fleet down: {self._enrolled:,} of {len(self.users):,} clients "
+                "are enrolled, the others follow as it allows. A server started with --rehearsal has no limits."
+            )
+
+
+def _slug(reply: Reply) -> str:
+    return f"{read_refusal(reply.content)[0]} {reply.status}"
+
+
+def _broken(reply: Reply, what: str) -> FedeRankError:
+    return BadAnswer(f"The server answered {reply.status} when asked for {what}: {read_refusal(reply.content)[1]}")

@@ -1,0 +1,1 @@
+"""Federations in one process or on a Ray cluster."""

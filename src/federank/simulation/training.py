@@ -1,0 +1,154 @@
+"""Training: rounds played chunk by chunk, so that a person can watch, stop, and go on another day.
+
+Every random choice is named by its round (protocol/draws.py), so where a run is cut changes nothing: a run that is
+stopped, saved and resumed ends with the same bits as one that was not. Ctrl-C takes effect between two chunks, when
+the model is whole; the checkpoint is written under a temporary name and renamed. What can be asked of a run is in
+conduct.py.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from federank.errors import BadFile, ClusterGone, Diverged, ModelError, SettingError
+from federank.files import file_in_place
+from federank.simulation.federated import Engine, Federated, Machines
+from federank.simulation.options import Conduct, Progress
+
+# Checkpoints: the state of a federation between two rounds, in a file that is whole or not there at all.
+
+
+def save_checkpoint(federation: Federated, path: Path, identity: str) -> None:
+    """Write the state between two rounds, whole or not at all."""
+    document = json.dumps({"round": federation.round_number, "run": identity})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with file_in_place(path) as draft:
+            save_file(federation.tables().all, draft, metadata={"federank-checkpoint": document})
+    except (OSError, SafetensorError) as reason:
+        raise BadFile(f"The checkpoint cannot be written to {path} ({reason}); choose another place.") from reason
+
+
+def resume(federation: Federated, path: Path, identity: str) -> None:
+    """Go on from a checkpoint of the run with this identity."""
+    if not path.is_file():
+        raise ModelError(f"There is no checkpoint at {path} to resume from; start the run without --resume.")
+    try:
+        with safe_open(path, framework="numpy") as content:
+            document = json.loads((content.metadata() or {})["federank-checkpoint"])
+            arrays = {name: content.get_tensor(name) for name in federation.tables().all}
+            number, run = int(document["round"]), str(document["run"])
+    except (SafetensorError, KeyError, ValueError, TypeError) as reason:
+        raise ModelError(f"{path} is not a checkpoint of ours, or it is damaged ({reason}); start anew.") from reason
+    if run != identity:
+        raise ModelError(
+            f"{path} belongs to a run with other settings or other data; resume with the same, or start anew."
+        )
+    tables = federation.tables().all
+    for name, array in arrays.items():
+        if array.shape != tables[name].shape or not np.isfinite(array).all():
+            raise ModelError(
+                f"{path} has {name} of an unexpected shape or with values that are not finite; start anew."
+            )
+        setattr(federation, name, np.ascontiguousarray(array))
+    federation.round_number = number
+
+
+_CHUNK_SECONDS = 0.2
+_CHECKPOINT_SECONDS = 30.0
+
+
+class Stopped(KeyboardInterrupt):
+    """The run was stopped by its user, and its state is in the checkpoint (if one was named)."""
+
+
+def train(federation: Federated, epochs: int, conduct: Conduct, identity: str) -> float:
+    """Play the rounds of this many epochs; the seconds they took. `identity` names the run that a checkpoint is of."""
+    if conduct.resume and conduct.kept_in is not None:
+        resume(federation, conduct.kept_in, identity)
+    if conduct.engine not in federation.engines:
+        raise SettingError(
+            f"The {conduct.engine} engine does not play this method's rounds; the engines that do are "
+            f"{' and '.join(federation.engines)}."
+        )
+    with federation.engines[conduct.engine](federation, Machines(conduct.cluster, conduct.shards)) as engine:
+        try:
+            return _play_epochs(federation, epochs, conduct, identity, engine)
+        except ClusterGone as gone:
+            if conduct.kept_in is None:
+                raise
+            # The federation is back at the last round that was whole.
+            save_checkpoint(federation, conduct.kept_in, identity)
+            raise ClusterGone(
+                f"{gone} What was played up to round {federation.round_number:,} is kept in {conduct.kept_in}; the "
+                "same command with --resume goes on."
+            ) from gone
+
+
+def _play_epochs(federation: Federated, epochs: int, conduct: Conduct, identity: str, engine: Engine) -> float:
+    play, bring_home = engine
+    per_round, per_epoch = federation.steps_per_round, federation.rounds_per_epoch
+    rounds = epochs * per_epoch
+    chunk = max(1, int(20_000 / per_round)) if conduct.engine == "compiled" else 1
+    play(federation, 0, conduct.threads)  # no round, but whatever needs compiling is compiled now, outside the clock
+    playing, last_saved = 0.0, time.perf_counter()
+    with _stop_between_chunks() as stopped:
+        while federation.round_number < rounds:
+            until = (federation.round_number // per_epoch + 1) * per_epoch
+            now = min(chunk, until - federation.round_number)
+            started = time.perf_counter()
+            play(federation, now, conduct.threads)
+            elapsed = max(time.perf_counter() - started, 1e-9)
+            playing += elapsed
+            _refuse_divergence(federation, conduct.kept_in)
+            done = federation.round_number
+            if conduct.progress is not None:
+                epoch = (done - 1) // per_epoch + 1
+                conduct.progress(Progress(epoch, epochs, done, rounds, now * per_round / elapsed))
+            if now == chunk:
+                chunk = max(1, min(4 * chunk, int(chunk * _CHUNK_SECONDS / elapsed)))
+            if done == until and conduct.after_epoch is not None:
+                bring_home()
+                conduct.after_epoch(done // per_epoch)
+            long_ago = time.perf_counter() - last_saved > _CHECKPOINT_SECONDS
+            if conduct.kept_in is not None and (long_ago or stopped.is_set()):
+                bring_home()
+                save_checkpoint(federation, conduct.kept_in, identity)
+                last_saved = time.perf_counter()
+            if stopped.is_set():
+                raise Stopped(f"stopped after round {done:,} of {rounds:,}")
+    bring_home()
+    return playing
+
+
+def _refuse_divergence(federation: Federated, checkpoint: Path | None) -> None:
+    if all(np.isfinite(table).all() for table in federation.tables().server.values()):
+        return
+    kept = f" The last good state is in {checkpoint}." if checkpoint is not None and checkpoint.exists() else ""
+    # The epoch, not the round: where chunks end depends on the machine, and a run that is made again says the same.
+    epoch = (federation.round_number - 1) // federation.rounds_per_epoch + 1
+    raise Diverged(f"In epoch {epoch:,} the factors stopped being finite numbers: {federation.why_diverged()}{kept}")
+
+
+@contextmanager
+def _stop_between_chunks() -> Iterator[threading.Event]:
+    """Ctrl-C sets an event instead of cutting a step in two; only the main thread can be asked this way."""
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: stopped.set())
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,202 @@
+"""Changes to a study that are not written into its file: `--set path.key=value`, `--seeds`, and its [quick] form.
+
+A change is a nested table that is laid over the study. Entries of a list of tables are named by what they are called
+(a data set's name, a model's group), or all at once by `all`:
+
+    --set choose.epochs=5
+    --set data.ml-1m.split.test=0.1
+    --set 'model."FedeRank T=1".settings.factors=50'
+    --set model.all.choose.patience=3
+
+In a study's file:
+
+    [quick]                            # laid over the rest with --quick
+    seeds = [1]
+    model.FCF.settings.rounds = 3
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from federank.errors import SettingError
+from federank.studies.vocabulary import refuse_unknown
+
+_NAMES = {"data": "name", "model": "group"}
+
+
+def changed(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The study with these changes laid over it; the study itself stays as it is."""
+    result = dict(document)
+    for key, change in changes.items():
+        held = _as_list_of_tables(key, result.get(key))
+        if isinstance(change, Mapping) and isinstance(held, list) and key in _NAMES:
+            result[key] = _changed_entries(held, change, key)
+        elif isinstance(change, Mapping) and isinstance(held, Mapping):
+            result[key] = changed(held, change)
+        else:
+            result[key] = change
+    return result
+
+
+def quick(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The study in the form that takes a minute or two; its title says so, lest it be taken for the whole."""
+    if "quick" not in document:
+        raise SettingError("This study has no quick form; add a [quick] table with what is to be smaller.")
+    # What was published is of the whole study: beside a small form it would be a comparison of different things.
+    rest = {key: value for key, value in document.items() if key not in ("quick", "paper", "note")}
+    small = changed(rest, document["quick"])
+    told = f"{_what_is_smaller(document['quick'])} {_whole(document.get('description', ''))}".strip()
+    return small | {"title": f"{small.get('title', 'A study')} (quick form)", "description": told}
+
+
+def saying_what_changed(document: dict[str, Any], changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The study, whose description says what the command line has changed, lest its report pass for the study's own.
+
+    What is left out shows in the report itself.
+    """
+    leaves = [leaf for change in changes for leaf in _leaves(change)]
+    others = [_written(path, value) for path, value in leaves if path[-1] != "skip"]
+    if not others:
+        return document
+    told = f"Changed on the command line: {'; '.join(others)}."
+    return document | {"description": f"{told}\n\n{document.get('description', '').strip()}".strip()}
+
+
+def _what_is_smaller(changes: Mapping[str, Any]) -> str:
+    left_out: dict[str, list[str]] = {kind: [] for kind in _NAMES}
+    others = []
+    for path, value in _leaves(changes):
+        if path[-1] == "skip" and path[0] in left_out and value:
+            left_out[path[0]].append(path[1])
+        else:
+            others.append(_written(path, value))
+    sentences = [
+        "A quick form, to see that everything works: it is no replication, and nothing is compared with a paper."
+    ]
+    sentences += [f"Changed: {'; '.join(others)}."] if others else []
+    sentences += [f"Data sets left out: {', '.join(left_out['data'])}."] if left_out["data"] else []
+    sentences += [f"Methods left out: {', '.join(left_out['model'])}."] if left_out["model"] else []
+    return " ".join(sentences)
+
+
+def _written(path: tuple[str, ...], value: Any) -> str:
+    return f"{'.'.join(path)} = {json.dumps(value, default=str)}"  # TOML has dates and times, JSON has none
+
+
+def _leaves(changes: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    found: list[tuple[tuple[str, ...], Any]] = []
+    for key, value in changes.items():
+        found += _leaves(value, (*path, key)) if isinstance(value, Mapping) else [((*path, key), value)]
+    return found
+
+
+def _whole(description: str) -> str:
+    return f"\n\nThe whole study, which this is not: {description.strip()}" if description.strip() else ""
+
+
+def read_change(text: str) -> dict[str, Any]:
+    """A change from `path.key=value`; a value that is not TOML's is taken as a word."""
+    parts = re.fullmatch(r"""((?:[^="']|"[^"]*"|'[^']*')+)=(.*)""", text, re.DOTALL)
+    if parts is None:
+        raise SettingError(f"--set {text!r} cannot be read; path.key=value is needed, such as choose.epochs=5.")
+    path, value = parts.groups()
+    try:
+        return tomllib.loads(f"{path} = {value}")
+    except tomllib.TOMLDecodeError:
+        word = json.dumps(value.strip())
+    try:
+        return tomllib.loads(f"{path} = {word}")
+    except tomllib.TOMLDecodeError as reason:
+        raise SettingError(
+            f"--set {text!r} cannot be read ({reason}); names with blanks go between quotation marks, as in "
+            "'model.\"FedeRank T=1\".settings.factors=50'."
+        ) from reason
+
+
+def _as_list_of_tables(key: str, held: Any) -> Any:
+    """Data sets in the list form, whichever form they are written in."""
+    if key == "data" and isinstance(held, list):
+        return [{"name": entry} if isinstance(entry, str) else entry for entry in held]
+    return [held] if key in _NAMES and isinstance(held, Mapping) else held
+
+
+def _changed_entries(entries: list[Any], changes: Mapping[str, Any], kind: str) -> list[Any]:
+    names = [_name(entry, kind) for entry in entries]
+    refuse_unknown(changes, (*names, "all"), f"The list of [[{kind}]]")
+    result = []
+    for name, entry in zip(names, entries, strict=True):
+        for whose in ("all", name):
+            if isinstance(change := changes.get(whose), Mapping):
+                entry = changed(entry, change)
+            elif change is not None:
+                raise SettingError(
+                    f"{kind}.{whose} is {change!r}; say which of its keys, as in {kind}.{whose}.key=value."
+                )
+        result.append(entry)
+    return result
+
+
+def _name(entry: Mapping[str, Any], kind: str) -> str:
+    return str(entry.get(_NAMES[kind]) or entry.get("source" if kind == "data" else "method"))
+
+
+# Writing a study as TOML: the standard library reads the format only.
+
+
+def toml_text(document: Mapping[str, Any]) -> str:
+    """The document as TOML; reading it again gives the same document."""
+    return "\n".join(_table(document, ())).strip() + "\n"
+
+
+def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if not _has_heading(value)]
+    for key, value in table.items():
+        if not _has_heading(value):
+            continue
+        heading = ".".join(map(_key, (*path, key)))
+        if isinstance(value, Mapping):
+            lines += ["", f"[{heading}]", *_table(value, (*path, key))]
+        else:
+            for entry in value:
+                lines += ["", f"[[{heading}]]", *_entry(entry)]
+    return lines
+
+
+def _entry(entry: Mapping[str, Any]) -> list[str]:
+    """A table of a list: what is inside it stays in its lines, so that no heading can slip into the next entry."""
+    return [f"{_key(key)} = {_value(value)}" for key, value in entry.items()]
+
+
+def _has_heading(value: Any) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(entry, Mapping) for entry in value)
+    return isinstance(value, Mapping)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _text(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else repr(value) if math.isfinite(value) else f"{'-' * (value < 0)}inf"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(held)}" for key, held in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return _text(str(value))
+
+
+def _text(text: str) -> str:
+    # JSON's escapes are TOML's, but that TOML wants the character 127 escaped as well.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,326 @@
+"""The plan of a study: which runs it needs, each named by its content.
+
+A *case* is one row: a model on a data set (and fold), with one combination of swept values. Its runs:
+
+1. choose: every combination of the grid is trained on the development part and judged after each epoch, unless there
+   is nothing to choose; with `search = "halving"` first for a few epochs each (halving.py);
+2. test: with the values and the epoch that were best, the model learns from the whole training part and is tested
+   once, for every seed.
+
+The second kind is known only when the first is done (run/choose.py). A run's id is a digest of what its result depends
+on: the data's fingerprint, filters and split, the method and all its settings, the seed, the task and how it is judged.
+Labels are not in it: a row may be renamed, and two rows may share a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from federank.data.splits import FOLDS
+from federank.errors import DataError, SettingError
+from federank.methods.registry import recommender_class
+from federank.studies.report_spec import asks_for_traffic, wanted_extras
+from federank.studies.results import FORMAT
+from federank.studies.sources import missing, part_of, source_of
+from federank.studies.spec import Choose, DataSet, ModelEntry, Over, Study, settings_of
+from federank.studies.vocabulary import Audit, Poison, crossed, epochs_setting, refuse_impossible_audit, setting_names
+
+# Successive halving: most combinations of a grid show early that they will not win.
+
+
+FIRST = 0.1
+"""The share of the budget that everything is tried for."""
+FACTOR = 3
+"""One in so many goes on, to so many times the epochs."""
+
+
+def rungs(combinations: int, budget: int) -> list[tuple[int, int]]:
+    """For each step before the last: how many epochs everything that is left is tried for, and how many go on."""
+    steps, left, epochs = [], combinations, max(1, math.ceil(FIRST * budget))
+    while left > 1 and epochs < budget:
+        left = math.ceil(left / FACTOR)
+        steps.append((epochs, left))
+        epochs *= FACTOR
+    return steps
+
+
+def within_chance(best: float, value: float, trials: int) -> bool:
+    """Whether a share of hits in so many trials may be behind the best by chance alone: two standard errors of counts.
+
+    Errors, which are negative here because lower is better, and other values that are no shares: two percent.
+    """
+    if best < 0:
+        return value >= 1.02 * best
+    return best - value <= 2 * math.sqrt(best / trials)
+
+
+Task = Literal["choose", "test"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One training and what it is judged by: all that a worker needs to know."""
+
+    id: str = ""
+    group: str
+    task: Task
+    data: DataSet
+    fingerprint: str
+    fold: int | None
+    method: str
+    settings: dict[str, Any]
+    """What the study says, with swept and chosen values; the seed is apart."""
+    swept: dict[str, Any]
+    chosen: dict[str, Any]
+    seed: int
+    epochs: int | None
+    """The budget, of a method that learns in epochs."""
+    epoch: int | None
+    """The epoch to stop at; None to go through the budget."""
+    part: Literal["validation", "test"]
+    metric: str | None
+    lower_is_better: bool
+    patience: int | None
+    best_epoch: bool
+    chosen_on: Literal["validation", "test"] | None
+    at: tuple[int, ...]
+    metrics: tuple[str, ...] | None
+    curve: bool
+    extras: tuple[str, ...]
+    audit: Audit | None = None
+    repeats_left_out: int = 0
+    """Rows of the source that repeated a pair: no part of the id, for the content tells what was kept."""
+    poison: Poison | None = None
+    over: Over = "all"
+    """Whom means are taken over in a test: everybody, or those who got a list."""
+    counts_traffic: bool = True
+    """Whether what was sent is counted: a cost, like the seconds, and so no part of the id."""
+
+    def all_settings(self) -> dict[str, Any]:
+        """What the recommender is made with: it is stopped by its own count of epochs."""
+        name = epochs_setting(self.method)
+        stop = {} if name is None else {name: self.epochs if self.epoch is None else self.epoch}
+        seed = {"seed": self.seed} if "seed" in setting_names(self.method) else {}
+        return self.settings | stop | seed
+
+
+class Rung(NamedTuple):
+    """A step of a search by halving: every combination's runs at few epochs, and how many combinations go on."""
+
+    candidates: tuple[tuple[Run, ...], ...]
+    keep: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One row of a study on one fold: runs that choose, and the test run that they lead to."""
+
+    model: ModelEntry
+    data: DataSet
+    fold: int | None
+    swept: dict[str, Any]
+    along: dict[str, Any]
+    choose: Choose
+    candidates: tuple[tuple[Run, ...], ...]
+    """For every combination of the grid, a run for each seed that chooses; none where there is nothing to choose."""
+    rungs: tuple[Rung, ...]
+    """What is tried for a few epochs before the candidates are; none where the whole grid is searched."""
+    seeds: tuple[int, ...]
+    fixed: dict[str, Any]
+    """The values of a grid that has one combination only."""
+    extras: tuple[str, ...]
+    study: Study
+
+    @property
+    def expected(self) -> list[Run]:
+        """The runs that choose, the first of a grid standing for those that will get further."""
+        stages = [rung.candidates for rung in self.rungs] + [self.candidates]
+        kept = [len(self.candidates), *(rung.keep for rung in self.rungs)]
+        return [run for stage, most in zip(stages, kept, strict=True) for runs in stage[:most] for run in runs]
+
+    @property
+    def row(self) -> tuple[str, str, int | None]:
+        """The rows among which the best of a sweep is looked for."""
+        return self.data.name, self.model.group, self.fold
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All cases of a study, and what had to be left out."""
+
+    cases: tuple[Case, ...]
+    notes: tuple[str, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """How many runs there are; one that two rows share counts once, as far as it is known before choosing."""
+        known = {run.id for case in self.cases for run in case.expected}
+        fixed = [case for case in self.cases if not case.candidates]
+        known |= {run_that_tests(case, case.fixed, None, seed).id for case in fixed for seed in case.seeds}
+        return len(known) + sum(len(case.seeds) for case in self.cases if case.candidates)
+
+
+def plan_study(study: Study) -> Plan:
+    """Work a study out; data that is not installed is left out with a note."""
+    notes = [sentence for data in study.data if (sentence := missing(data))]
+    present = [data for data in study.data if not missing(data)]
+    if not present:
+        raise DataError(f"None of the study's data is there. {' '.join(notes)}")
+    cases = []
+    for data in present:
+        for model in study.models:
+            if model.data is None or data.name in model.data:
+                for fold in range(1, len(source_of(data).parts) + 1):
+                    cases += _cases(study, data, model, fold)
+    if not cases:
+        raise SettingError("The study has no run: none of its models is for data that is there.")
+    return Plan(cases=tuple(cases), notes=tuple(notes))
+
+
+def _cases(study: Study, data: DataSet, model: ModelEntry, number: int) -> list[Case]:
+    fold = number if data.split.way == FOLDS else None
+    choose = study.choosing(data, model)
+    grid = crossed(model.grid)
+    learns_in_epochs = epochs_setting(model.method) is not None
+    has_choice = len(grid) > 1 or model.best or (learns_in_epochs and choose.best_epoch)
+    if has_choice:
+        part_of(data, fold, choose.part)  # says so now if there is no such part
+    seeds = model.seeds if "seed" in setting_names(model.method) else (1,)
+    choosing_seeds = choose.seeds if "seed" in setting_names(model.method) else (1,)
+    extras = tuple(sorted(wanted_extras(study.wishes, model.group)))
+    cases = []
+    for swept, along in model.points:
+        case = Case(
+            model=model,
+            data=data,
+            fold=fold,
+            swept=swept,
+            along=along,
+            choose=choose,
+            candidates=(),
+            rungs=(),
+            seeds=seeds,
+            fixed=grid[0] if len(grid) == 1 else {},
+            extras=extras,
+            study=study,
+        )
+        if has_choice:
+            candidates = tuple(tuple(_choosing(case, values, seed) for seed in choosing_seeds) for values in grid)
+            case = replace(case, candidates=candidates)
+            if choose.search == "halving" and learns_in_epochs and choose.best_epoch:
+                case = replace(case, rungs=_rungs(case, grid, choosing_seeds))
+        else:
+            run_that_tests(
+                case, case.fixed, None, seeds[0]
+            )  # settings that cannot be are refused before anything is run
+        cases.append(case)
+    return cases
+
+
+def _rungs(case: Case, grid: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> tuple[Rung, ...]:
+    budget = case.candidates[0][0].epochs or 1
+    return tuple(
+        Rung(tuple(tuple(_choosing(case, values, seed, epochs) for seed in seeds) for values in grid), keep)
+        for epochs, keep in rungs(len(grid), budget)
+    )
+
+
+def _choosing(case: Case, values: Mapping[str, Any], seed: int, epochs: int | None = None) -> Run:
+    name = epochs_setting(case.model.method)
+    fewer = {} if epochs is None or name is None else {name: epochs}
+    budgeted = settings_of(case.model, values=case.along | case.swept | dict(values) | fewer, budget=case.choose.epochs)
+    return _run(
+        case,
+        task="choose",
+        settings=budgeted,
+        chosen=dict(values),
+        seed=seed,
+        epoch=None,
+        part=case.choose.part,
+        metric=case.choose.metric,
+        patience=case.choose.patience if case.choose.best_epoch else None,
+        best_epoch=case.choose.best_epoch,
+        chosen_on=None,
+        at=_cut(case.choose.metric),
+        curve=False,
+        extras=(),
+    )
+
+
+def run_that_tests(case: Case, chosen: Mapping[str, Any], epoch: int | None, seed: int) -> Run:
+    """The run that tests the chosen values: trained on the whole training part, to the chosen epoch."""
+    first = seed == case.seeds[0] and case.fold in (None, 1)
+    return _run(
+        case,
+        task="test",
+        settings=settings_of(case.model, values=case.along | case.swept | dict(chosen), budget=case.choose.epochs),
+        chosen=dict(chosen),
+        seed=seed,
+        epoch=epoch,
+        part="test",
+        metric=case.choose.metric if case.candidates else None,
+        patience=None,
+        best_epoch=False,
+        chosen_on=case.choose.part if case.candidates else None,
+        at=case.study.at,
+        curve=case.model.curve and first,
+        extras=case.extras,
+        audit=case.model.audit,
+        poison=case.model.poison,
+        over=case.model.over,
+        counts_traffic=first or asks_for_traffic(case.study.wishes),
+    )
+
+
+def _run(case: Case, *, settings: dict[str, Any], **facts: Any) -> Run:
+    method = case.model.method
+    name = epochs_setting(method)
+    record = recommender_class(method)(**settings).settings
+    refuse_impossible_audit(case.model.audit, case.model.group, record)
+    run = Run(
+        group=case.model.group,
+        data=case.data,
+        fingerprint=source_of(case.data).fingerprint,
+        repeats_left_out=source_of(case.data).repeats_left_out,
+        fold=case.fold,
+        method=method,
+        settings={key: value for key, value in settings.items() if key != name},
+        swept=case.swept,
+        epochs=None if name is None else getattr(record, name),
+        lower_is_better=case.choose.lower_is_better,
+        metrics=case.study.metrics,
+        **facts,
+    )
+    return replace(run, id=_identity(run))
+
+
+def _identity(run: Run) -> str:
+    record = asdict(recommender_class(run.method)(**run.all_settings()).settings)
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "data": [run.fingerprint, run.data.filters, run.data.split.as_dict(), run.fold],
+        "model": [run.method, record],
+        "seed": run.seed,
+        "task": [run.task, run.part, run.at, run.metrics, run.curve, run.extras],
+    }
+    if run.task == "choose":
+        content["judged"] = [run.metric, run.patience, run.best_epoch]
+    if run.audit is not None:  # a run that nobody watches keeps the id it always had
+        content["audit"] = [run.audit.sees, run.audit.people]
+    if run.poison is not None:
+        content["poison"] = run.poison.content()
+    if run.over != "all":
+        content["over"] = run.over
+    text = json.dumps(content, sort_keys=True, default=list)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _cut(metric: str) -> tuple[int, ...]:
+    _, _, length = metric.partition("@")
+    return (int(length) if length else 10,)

@@ -1,0 +1,252 @@
+"""Worker processes on one machine: each carries out one run at a time.
+
+Runs are spread over processes, not over threads inside a run: with one client a round the order of the steps *is* the
+algorithm. So every worker has one thread, for Numba, BLAS, Polars and XLA alike, also where there is one worker only:
+the result is the same bits for any number of workers. A worker keeps the data it has read for its next run.
+
+A worker that dies (the system kills the largest process when memory runs out) is replaced, and its run given out once
+more; if that worker dies too, the run has failed. When the parent dies, even by `kill -9`, its workers end as well.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+
+from federank.studies.plan import Run
+from federank.studies.task import Finished, carry_out, failed
+
+# What every executor does with its workers: runs wait for one that is idle, and get another where theirs is lost.
+
+
+Worker = TypeVar("Worker")
+Key = TypeVar("Key")
+
+
+class Workers(ABC, Generic[Worker, Key]):
+    """Workers that are idle, workers that are busy, and the runs that wait for one."""
+
+    slots: int
+    """How many runs can be carried out at a time."""
+    attempts: ClassVar[int]
+    """How many workers a run may cost before it has failed."""
+
+    def __init__(self) -> None:
+        self._idle: list[Worker] = []
+        self._busy: dict[Key, tuple[Worker, Run]] = {}
+        self._waiting: deque[Run] = deque()
+        self._losses: dict[str, int] = {}
+
+    def submit(self, run: Run) -> None:
+        """Give out a run, at once or when a worker is free."""
+        self._waiting.append(run)
+        self._give_out()
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all workers; runs that are not finished are given up."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def _started(self) -> Worker:
+        """A new worker."""
+
+    @abstractmethod
+    def _begin(self, worker: Worker, run: Run) -> Key:
+        """Have a worker carry a run out; what its answer will be known by."""
+
+    def _give_out(self) -> None:
+        while self._waiting and len(self._busy) < self.slots:
+            worker = self._idle.pop() if self._idle else self._started()
+            run = self._waiting.popleft()
+            self._busy[self._begin(worker, run)] = (worker, run)
+
+    def _freed(self, worker: Worker) -> None:
+        """This worker has answered and can have the next run."""
+        self._idle.append(worker)
+        self._give_out()
+
+    def _retried(self, run: Run) -> bool:
+        """Whether a run whose worker was lost is given out once more; else it has failed for good."""
+        self._losses[run.id] = self._losses.get(run.id, 0) + 1
+        again = self._losses[run.id] < self.attempts
+        if again:
+            self._waiting.appendleft(run)
+        self._give_out()
+        return again
+
+    def _everyone(self) -> list[Worker]:
+        return [*self._idle, *(worker for worker, _ in self._busy.values())]
+
+
+ONE_THREAD = {
+    "NUMBA_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
+
+
+class Executor(Protocol):
+    """Where runs are carried out: worker processes here, or a cluster (see ray_executor.py)."""
+
+    slots: int
+    """How many runs it can carry out at a time."""
+
+    def submit(self, run: Run) -> None:
+        """Give out a run."""
+        ...
+
+    def next(self, timeout: float | None) -> Finished | None:
+        """Wait for a run to be finished; None where none was in this time, in seconds."""
+        ...
+
+    def close(self) -> None:
+        """End all workers; runs that are not finished are given up."""
+        ...
+
+
+class _Worker(NamedTuple):
+    process: BaseProcess
+    line: Connection
+
+
+class Pool(Workers[_Worker, int]):
+    """An executor of worker processes on this machine; busy ones are known by the numbers of their processes."""
+
+    attempts = 2
+
+    def __init__(self, workers: int) -> None:
+        super().__init__()
+        self.slots = workers
+
+    @property
+    def processes(self) -> list[int]:
+        """The numbers of the processes that carry out a run now."""
+        return list(self._busy)
+
+    def next(self, timeout: float | None = None) -> Finished | None:
+        """Wait for a run to be finished."""
+        if not self._busy:
+            return None
+        lines = {worker.line: worker for worker, _ in self._busy.values()}
+        ready = wait(list(lines), timeout)  # a line that has closed is ready too: its worker has died
+        if not ready:
+            return None
+        worker = lines[ready[0]]  # type: ignore[index]
+        assert worker.process.pid is not None
+        _, run = self._busy.pop(worker.process.pid)
+        try:
+            line, users = worker.line.recv()
+        except (EOFError, OSError):
+            return self._lost(worker, run)
+        self._freed(worker)
+        return Finished(run, line, users)
+
+    def close(self) -> None:
+        """End all workers."""
+        self._waiting.clear()
+        workers = self._everyone()
+        for worker in workers:
+            worker.line.close()
+            worker.process.terminate()
+        for worker in workers:
+            worker.process.join(timeout=5)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+            worker.process.close()
+        self._idle, self._busy = [], {}
+
+    def _started(self) -> _Worker:
+        return _started()
+
+    def _begin(self, worker: _Worker, run: Run) -> int:
+        with suppress(OSError):  # it died while it was idle: `next` finds its line closed
+            worker.line.send(run)
+        assert worker.process.pid is not None
+        return worker.process.pid
+
+    def _lost(self, worker: _Worker, run: Run) -> Finished | None:
+        worker.line.close()
+        worker.process.join()
+        code = worker.process.exitcode or 0
+        worker.process.close()
+        how = f"was ended by signal {-code} ({_signal_name(-code)})" if code < 0 else f"ended with code {code}"
+        if self._retried(run):
+            return None
+        return failed(
+            run,
+            f"Its worker {how}, {self.attempts} times; perhaps there was not enough memory for it. Try fewer workers.",
+            transient=True,
+        )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+
+
+def _started() -> _Worker:
+    """A new worker; a fresh interpreter, so that nothing of this process comes along but its environment."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs,), daemon=True)
+    with _environment(ONE_THREAD):
+        process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """These variables while a process is started; libraries read them when they are first imported."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _work(line: Connection) -> None:
+    """What a worker does: take a run, carry it out, answer, until nobody asks any more."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    try:
+        while True:
+            run = line.recv()
+            finished = carry_out(run)
+            line.send((finished.line, finished.users))
+    except (EOFError, OSError, KeyboardInterrupt):
+        return
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,88 @@
+"""Progress of a study on stderr: a bar on a terminal, a line per finished run elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from federank.studies.plan import Plan, Run
+from federank.studies.results import Line
+
+
+def content(run: Run) -> str:
+    """A run in a few words."""
+    return _words(run.data.name, run.group, run.swept, run.chosen, run.seed, run.fold, run.task)
+
+
+def told_line(line: Line) -> str:
+    """A finished run in a few words."""
+    words = _words(line.data, line.group, line.swept, line.chosen, line.seed, line.fold, line.task)
+    if not line.done:
+        return f"{words}: FAILED. {line.reason}"
+    metric = line.metric if line.metric in line.metrics else next(iter(line.metrics), None)
+    value = None if metric is None else line.metrics[metric]
+    epoch = "" if line.epoch is None else f", epoch {line.epoch}"
+    return f"{words}{epoch}{'' if value is None else f', {metric} {value:.5f}'} ({line.seconds or 0.0:.1f} s)"
+
+
+def _words(
+    data: str,
+    group: str,
+    swept: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    seed: int | None,
+    fold: int | None,
+    task: str,
+) -> str:
+    values = ", ".join(f"{name} {value}" for name, value in {**swept, **chosen}.items())
+    fold_told = "" if fold is None else f", fold {fold}"
+    return f"{data}: {group}{f' ({values})' if values else ''}, seed {seed}{fold_told}, {task}"
+
+
+class Bar:
+    """Tells a person at a terminal, or a log, how a study goes."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self.bar: Progress | None = None
+        self.done = self.total = self.failed = 0
+        self.began = time.perf_counter()
+
+    def begin(self, plan: Plan, there: int) -> None:
+        """Show what there is to do."""
+        self.done, self.total = there, plan.count
+        for note in plan.notes:
+            self.console.print(note, markup=False, soft_wrap=True)
+        kept = f", {there} of them there already" if there else ""
+        content = f"{self.total} runs{kept}. The first runs after an installation compile for some seconds."
+        self.console.print(content, soft_wrap=True)
+        if self.console.is_terminal:
+            columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
+            self.bar = Progress(*columns, console=self.console, transient=True)
+            self.bar.start()
+            self.bar.add_task("", total=self.total, completed=there, now="")
+
+    def started(self, run: Run) -> None:
+        """Show what is under way."""
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], now=content(run).replace("[", r"\["))
+
+    def finished(self, line: Line, *, ours: bool) -> None:
+        """Show what has come of a run."""
+        self.done += 1
+        self.failed += not line.done
+        whose = "" if ours else ", by another process"
+        self.console.print(f"[{self.done}/{self.total}] {told_line(line)}{whose}", markup=False, soft_wrap=True)
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], completed=self.done)
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()

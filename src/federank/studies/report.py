@@ -1,0 +1,272 @@
+"""The report of a study: its results folder told as a page to read.
+
+1. The runs are gathered into rows (results/rows.py), the study's wishes read from its TOML (plan/wishes.py). What came
+   out is said in the first sentence (finding.py).
+2. Each wished table is filled for each data set, ours beside the paper's (tables.py); then what differs and why, what
+   an audit found, how long the runs took, which failed, and with what versions (run_tables.py).
+3. Each wished figure is drawn (figures/).
+4. All of it is written in the forms that were asked for: one HTML page with everything inside, Markdown with its
+   figures beside it, LaTeX and CSV with a file per table. A file is there whole or not at all.
+
+Where anything was chosen on the test part, the line under the title says so: such figures flatter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from federank.errors import BadFile, SettingError
+from federank.files import write_whole
+from federank.methods.registry import audited_names
+from federank.studies.figures.draw import Picture, draw_figures
+from federank.studies.metric_words import FORMULA, LOSS, SHARE, score, words_of, written, written_once
+from federank.studies.report_spec import TableWish, Wishes, read_wishes, tables_wished
+from federank.studies.results import Line, Results
+from federank.studies.rows import AUDIT, Row, gather, with_shares
+from federank.studies.run_tables import (
+    comparison,
+    differences_table,
+    explanations,
+    failures_table,
+    privacy_table,
+    runs_table,
+    versions_table,
+)
+from federank.studies.tables import ALIKE, Difference, Table, by_lot, chosen_on_test, results_table, rows_of_table
+
+# The finding: a report's first sentence, worked out from its first table.
+
+
+_EXPOSED, FEW = "exposure_", 0.05
+MOST_DATA = 3
+"""Data sets that one sentence can hold."""
+
+
+def finding(wishes: Wishes, rows: Sequence[Row]) -> str:
+    """The sentence; empty where nothing has finished, or where nothing is better or worse."""
+    wish = next(iter(tables_wished(wishes, rows)), None)
+    if wish is not None and any(metric.startswith(SHARE) for metric in wish.metrics):
+        return _shares(wish, rows)
+    metric = None if wish is None else _told(wish)
+    if wish is None or metric is None:
+        return ""
+    names = wish.data or list(dict.fromkeys(row.data for row in rows))
+    told_of = (metric for metric in wish.metrics if metric.startswith(_EXPOSED) and "undefended" not in metric)
+    exposure = next(told_of, None)
+    if exposure is not None:
+        told = [clause for data in names if (clause := _held_off(rows_of_table(wish, rows, data), data, exposure))]
+        return f"With the defences, {'; '.join(told)}." if told else ""
+    clauses = [clause for data in names if (clause := _clause(rows_of_table(wish, rows, data), data, metric))]
+    more = f"; and {len(clauses) - MOST_DATA} more data sets below" if len(clauses) > MOST_DATA else ""
+    return f"{words_of(metric).axis}: {'; '.join(clauses[:MOST_DATA])}{more}." if clauses else ""
+
+
+def _shares(wish: TableWish, rows: Sequence[Row]) -> str:
+    """From where to where the other rows' shares go, formulas aside."""
+    metrics = [metric for metric in wish.metrics if metric.startswith(SHARE) and FORMULA not in metric]
+    sentences = []
+    for data in wish.data or list(dict.fromkeys(row.data for row in rows)):
+        shown = with_shares(rows_of_table(wish, rows, data), wish.metrics, wish.against)
+        told = []
+        for metric in metrics:
+            held = [value for row in shown if row.group != wish.against and (value := row.mean(metric)) is not None]
+            if held:
+                name = words_of(metric.removeprefix(SHARE)).short
+                ends = f"{written(metric, min(held))} to {written(metric, max(held))}"
+                told.append(f"{name[0].lower()}{name[1:]} {ends}")
+        sentences += [f"On {data}, as shares of what {wish.against} takes: {'; '.join(told)}."] if told else []
+    return " ".join(sentences)
+
+
+def _held_off(rows: Sequence[Row], data: str, exposure: str) -> str:
+    """How many attacks that reach somebody without the defences show their item to few people with them."""
+    without = exposure.replace(_EXPOSED, f"{_EXPOSED}undefended_")
+    reached = [
+        (held, row) for row in rows if (row.mean(without) or 0.0) >= 0.01 and (held := row.mean(exposure)) is not None
+    ]
+    if not reached:
+        return ""
+    few = sum(held <= FEW for held, _ in reached)
+    most, worst = max(reached, key=lambda pair: pair[0])
+    return (
+        f"{few} of {len(reached)} attacks on {data} show the pushed item to {FEW:.0%} of people at most, and "
+        f"{worst.label} to {most:.0%}"
+    )
+
+
+def _told(wish: TableWish) -> str | None:
+    plain = (metric for metric in wish.metrics if not metric.startswith((AUDIT, LOSS)))
+    return next((metric for metric in plain if words_of(metric).better is not None), None)
+
+
+def _clause(rows: Sequence[Row], data: str, metric: str) -> str:
+    federated = set(audited_names())
+    at_home = _best([row for row in rows if row.lines[0].model in federated], metric)
+    collected = _best([row for row in rows if row.lines[0].model not in federated], metric)
+    if at_home and collected:
+        return f"on {data}, {at_home} with histories left on devices, {collected} with histories collected"
+    best = at_home or collected
+    return f"on {data}, {best} is the best" if best else ""
+
+
+def _best(rows: Sequence[Row], metric: str) -> str:
+    held = [(score(metric, value), row) for row in rows if (value := row.mean(metric)) is not None and not by_lot(row)]
+    if not held:
+        return ""
+    best = max(found for found, _ in held)
+    alike = [row.label for found, row in held if math.isclose(found, best, rel_tol=ALIKE)]
+    value = next(row.mean(metric) for found, row in held if found == best)
+    named = " and ".join(alike) if len(alike) < 3 else f"{alike[0]} and {len(alike) - 1} others"
+    return f"{written_once(metric, value)} by {named}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything a report says, before it has a form."""
+
+    title: str
+    finding: str
+    """The first sentences: what came out, how near the paper that is, and what differs from it."""
+    warnings: tuple[str, ...]
+    """What a reader must know before the first number."""
+    description: str
+    results: tuple[Table, ...]
+    pictures: tuple[Picture, ...]
+    about: tuple[Table, ...]
+    """Differences, privacy, runs, failures, versions."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All of them, in their order."""
+        return self.results + self.about
+
+
+def write_report(
+    results_folder: str | Path,
+    *,
+    html: str | Path | None = None,
+    markdown: str | Path | None = None,
+    latex: str | Path | None = None,
+    csv: str | Path | None = None,
+) -> list[Path]:
+    """Write the report of a results folder in the forms that are asked for; the files that were written.
+
+    `html` and `markdown` are files (Markdown's figures go into a folder beside it); `latex` and `csv` are folders
+    that get a file per table, or one file for all tables where the name ends in .tex or .csv.
+    """
+    from federank.studies.writers import csv_files, html_page, latex_files, markdown_files
+
+    if html is None and markdown is None and latex is None and csv is None:
+        raise SettingError("No form of the report is asked for; give html, markdown, latex or csv a place to write to.")
+    for position in (html, markdown):
+        if position is not None and Path(position).is_dir():
+            raise BadFile(f"The report cannot be written to {position}: that is a folder. Name a file in it.")
+    report = make_report(Path(results_folder))
+    files: dict[Path, str] = {}
+    if html is not None:
+        files[Path(html)] = html_page(report)
+    if markdown is not None:
+        files |= markdown_files(report, Path(markdown))
+    if latex is not None:
+        files |= latex_files(report, Path(latex))
+    if csv is not None:
+        files |= csv_files(report, Path(csv))
+    for path, content in files.items():
+        write_whole(path, content, parents=True)
+    return list(files)
+
+
+def make_report(folder: Path) -> Report:
+    """Read a results folder and make all tables and pictures of its report."""
+    wishes = read_wishes(folder)
+    results = Results.open(folder)
+    lines = _with_audits(results)
+    rows = gather(lines)
+    tables, differences = _results(wishes, rows, _users_of(results))
+    explain = explanations(wishes, differences, rows)
+    about = (
+        differences_table(differences, explain),
+        privacy_table(lines),
+        failures_table(lines),
+        runs_table(rows, lines) if rows else None,
+        versions_table(lines) if lines else None,
+    )
+    return Report(
+        title=wishes.title,
+        finding=" ".join(filter(None, [finding(wishes, rows), comparison(differences, explain)])),
+        warnings=tuple(_warnings(wishes, lines, rows, results.count() - len({line.id for line in results.lines()}))),
+        description=wishes.description,
+        results=tuple(tables),
+        pictures=tuple(draw_figures(wishes, rows, lines)),
+        about=tuple(table for table in about if table is not None),
+    )
+
+
+def _results(
+    wishes: Wishes, rows: Sequence[Row], users_of: Callable[[str], Any]
+) -> tuple[list[Table], list[Difference]]:
+    tables: list[Table] = []
+    differences: list[Difference] = []
+    for wish in tables_wished(wishes, rows):
+        for data in wish.data or list(dict.fromkeys(row.data for row in rows)):
+            shown = rows_of_table(wish, rows, data)
+            if shown:
+                table, found = results_table(wish, wishes, shown, data, users_of)
+                same = sum(other.title == table.title or other.title.startswith(f"{table.title} (") for other in tables)
+                tables.append(replace(table, title=f"{table.title} ({same + 1})") if same else table)
+                differences += found
+    return tables, differences
+
+
+def _with_audits(results: Results) -> list[Line]:
+    """The study's runs, and the audits that were kept beside them."""
+    lines = results.lines()
+    known = {line.id for line in lines}
+    audits = [line for line in results.lines(every=True) if line.task == "audit" and line.id not in known]
+    return lines + audits
+
+
+def _users_of(results: Results) -> Callable[[str], pl.DataFrame | None]:
+    """People's values by the id of their run, each file read once; None where a run has none."""
+    read: dict[str, pl.DataFrame | None] = {}
+
+    def users_of(run: str) -> pl.DataFrame | None:
+        if run not in read:
+            read[run] = results.users(run) if results.has_users(run) else None
+        return read[run]
+
+    return users_of
+
+
+def _warnings(wishes: Wishes, lines: Sequence[Line], rows: Sequence[Row], to_come: int) -> list[str]:
+    sentences = []
+    if lines and to_come > 0:
+        sentences.append(
+            f"Unfinished: {to_come:,} of the study's runs are still to come; start it again to go on with them."
+        )
+    if any(line.chosen_on == "test" for line in lines):
+        sentences.append("Settings were chosen on the test part: these figures flatter the methods.")
+    known = {row.data for row in rows}
+    if any(chosen_on_test(wish, rows_of_table(wish, rows, data)) for wish in wishes.tables for data in known):
+        sentences.append(
+            "The best row of a sweep was chosen on the test part, as the papers did: it flatters the method."
+        )
+    each = {line.id: line for line in lines}  # rows may share a run
+    failed = sum(not line.done for line in each.values())
+    if failed:
+        sentences.append(f"{failed:,} of {len(each):,} runs failed; the reasons are below.")
+    missing = [name for name in wishes.data if not any(line.data == name for line in lines)]
+    if not lines:
+        sentences.append("No run has finished yet.")
+    elif missing:
+        sentences.append(
+            f"Left out: {', '.join(missing)}; there is no run on {'it' if len(missing) == 1 else 'them'}, as where a "
+            "data set is not installed."
+        )
+    return sentences

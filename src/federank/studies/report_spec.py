@@ -1,0 +1,246 @@
+"""What a study wishes to see in its report: the tables, figures, published values and notes of its TOML.
+
+    [[table]]    title, metrics; groups (which rows, in which order), data, against (the row that others are tested
+                 against, and with `loss:` and `share:` metrics compared with at the same swept values), goal
+                 (bounds that the means of a row must not pass), best (only the best row of each sweep by this metric,
+                 which is choosing on the test part)
+    [[figure]]   kind; title, groups, baselines, data, metric, sweep
+    [[paper]]    data, group, metrics = { "precision@10" = 0.118 }, source; settings = { pi = 0.1 }: at one point;
+                 formulas = ["server_operations"]: where the paper has a formula, worked out for each run
+    [[note]]     text; data, group, metric: why ours differs from the paper's there (a missing one: everywhere);
+                 shown_by = { group, data, sweep, test, paper }: what shows that it is so (report/explanations.py)
+
+A study without wishes gets a table of the usual metrics, and every figure that its runs can fill.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from federank.errors import BadFile
+from federank.studies.metric_words import COMPLEXITY, FORMULA, parts
+from federank.studies.rows import Row
+
+USUAL = ("precision@10", "recall@10", "ndcg@10", "item_coverage@10", "gini@10")
+OF_RATINGS = ("mae", "rmse")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableWish:
+    """A table that a study wishes for."""
+
+    title: str = "Results"
+    caption: str = ""
+    metrics: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    """Which rows, in which order; all of them if none is named."""
+    data: Sequence[str] = ()
+    best: str | None = None
+    """Only the best row of each sweep, by this metric."""
+    against: str | None = None
+    """The row that others are tested against."""
+    goal: Mapping[str, float] = field(default_factory=dict)
+    """Bounds that the means of a row must not pass."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureWish:
+    """A figure that a study wishes for; what it leaves open follows from the kind (figures/kinds.py)."""
+
+    kind: str | None = None
+    title: str | None = None
+    caption: str | None = None
+    groups: Sequence[str] = ()
+    baselines: Sequence[str] | None = None
+    """Which rows are drawn beside what was swept."""
+    data: Sequence[str] = ()
+    metric: str | None = None
+    sweep: str | None = None
+    panel: str | None = None
+    """The title of its one panel."""
+    panels: Sequence[str] = ()
+    """Beginnings of labels: a panel for each."""
+    families: Sequence[str] = ()
+    """Beginnings of groups that have a colour in common."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What a paper has for a row."""
+
+    data: str | Sequence[str] | None = None
+    group: str | Sequence[str] | None = None
+    """Which rows are held against it: where a method is there in two forms, both may be."""
+    source: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """At which point of a sweep."""
+    formulas: Sequence[str] = ()
+    """Metrics for which the paper has a formula and no number: each run has worked out what it says for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Why ours differs from the paper's somewhere; what is not said holds everywhere."""
+
+    text: str = ""
+    data: str | Sequence[str] = ()
+    group: str | Sequence[str] = ()
+    metric: str | Sequence[str] = ()
+    shown_by: Mapping[str, str] = field(default_factory=dict)
+    """What shows it: a row (group, data), a sweep, a test or the paper itself. A note without it explains nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """The part of a study that is about its report."""
+
+    title: str
+    description: str = ""
+    data: Sequence[str] = ()
+    """The data sets that the study is about, whether they were there or not."""
+    tables: Sequence[TableWish] = ()
+    figures: Sequence[FigureWish] = ()
+    papers: Sequence[Published] = ()
+    notes: Sequence[Note] = ()
+
+
+_RECORDS: dict[str, type[Any]] = {"paper": Published, "table": TableWish, "figure": FigureWish, "note": Note}
+KEYS = {kind: tuple(one.name for one in fields(record)) for kind, record in _RECORDS.items()}
+"""What each table of the report's may say."""
+SHOWN_BY = ("group", "data", "sweep", "test", "paper")
+"""What a note may name as its evidence."""
+
+NEEDS = {"cost-against-precision": "communication", "item-updates": "item_updates", "popularity": "popularity"}
+"""Which extra each kind of figure draws (run/extras.py); all other kinds are drawn from metrics and curves."""
+_NEEDED_BY_METRICS = {
+    **dict.fromkeys(("cce", "rounds_per_epoch", "normalised_freshness"), "communication"),
+    **dict.fromkeys(COMPLEXITY, "complexity"),
+}
+EXTRAS = {*NEEDS.values(), *_NEEDED_BY_METRICS.values()}
+"""All extras that there are."""
+
+
+def wanted_extras(wishes: Wishes, group: str | None = None) -> set[str]:
+    """What these figures and tables will ask of a group's runs beyond their metrics; without a group, of any run's.
+
+    Counting the updates of each item takes a third of the time of the training it is about: what no figure shows of
+    a group is not counted.
+    """
+    wanted = {NEEDS[figure.kind] for figure in wishes.figures if figure.kind in NEEDS and _shows(figure, group)}
+    shown = [metric.rpartition(":")[2] for table in wishes.tables if _shows(table, group) for metric in table.metrics]
+    return wanted | {_NEEDED_BY_METRICS[metric] for metric in shown if metric in _NEEDED_BY_METRICS}
+
+
+def _shows(wish: FigureWish | TableWish, group: str | None) -> bool:
+    """Whether a figure or table is about this group, or about the best point of its sweep."""
+    named = [*wish.groups, *((wish.baselines or ()) if isinstance(wish, FigureWish) else ())]
+    return (
+        group is None or not wish.groups or any(name == group or name.startswith(f"{group}, best ") for name in named)
+    )
+
+
+def asks_for_traffic(wishes: Wishes) -> bool:
+    """Whether a table or figure compares what devices sent: then it is counted for every seed, else for the first."""
+    metrics = [metric for table in wishes.tables for metric in table.metrics]
+    return any(metric.startswith("lifetime_") for metric in metrics) or any(
+        figure.kind == "lifetime" or str(figure.metric).startswith("lifetime_") for figure in wishes.figures
+    )
+
+
+def read_wishes(folder: Path) -> Wishes:
+    """The wishes of the study in a folder of results."""
+    path = folder / "study.toml"
+    try:
+        study = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as reason:
+        raise BadFile(
+            f"{folder} has no study.toml, so it is not a study's results; name the folder that `federank study run` "
+            "wrote with --out."
+        ) from reason
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as reason:
+        raise BadFile(
+            f"{path} cannot be read: {reason}. Take it away and run the study again to have it written anew."
+        ) from reason
+    return wishes_of(study, folder.name)
+
+
+def wishes_of(study: Mapping[str, Any], name: str) -> Wishes:
+    """The wishes in a study's document; a key that nobody knows is passed over here, and refused in study_file.py."""
+    about = dict(study) | (study["study"] if isinstance(study.get("study"), Mapping) else {})
+    return Wishes(
+        title=str(about.get("title") or about.get("name") or name),
+        description=str(about.get("description") or ""),
+        data=_data_names(study.get("data", ())),
+        tables=_read(TableWish, study.get("table", ())),
+        figures=_read(FigureWish, study.get("figure", ())),
+        papers=_read(Published, study.get("paper", ())),
+        notes=_read(Note, study.get("note", ())),
+    )
+
+
+Record = TypeVar("Record")
+
+
+def _read(record: type[Record], content: Any) -> list[Record]:
+    known = {one.name for one in fields(record)}  # type: ignore[arg-type]
+    entries = [content] if isinstance(content, Mapping) else content
+    return [record(**{name: value for name, value in entry.items() if name in known}) for entry in entries]
+
+
+def _data_names(content: Any) -> list[str]:
+    entries = content if isinstance(content, list) else [content]
+    names = (entry.get("name", entry.get("source")) if isinstance(entry, Mapping) else entry for entry in entries)
+    kept = (not (isinstance(entry, Mapping) and entry.get("skip")) for entry in entries)
+    return [str(name) for name, there in zip(names, kept, strict=True) if name and there]
+
+
+def tables_wished(wishes: Wishes, rows: Sequence[Row]) -> list[TableWish]:
+    """The study's tables, or one of the usual metrics that its runs have."""
+    if wishes.tables or not rows:
+        return list(wishes.tables)
+    metrics = [metric for metric in (*USUAL, *OF_RATINGS) if any(len(row.values(metric)) for row in rows)]
+    if not metrics:
+        metrics = sorted({name for row in rows for line in row.lines for name in line.metrics if "/" not in name})
+    return [TableWish(metrics=metrics)]
+
+
+def published(wishes: Wishes, row: Row, rows: Sequence[Row], metric: str) -> float | None:
+    """What the paper has for a row: `rows` are those of its table, which tell whether its group is one row there."""
+    alone = sum(other.data == row.data and other.group == row.group for other in rows) == 1
+    for paper in wishes.papers:
+        if not _among(row.data, paper.data) or not _among(row.group, paper.group):
+            continue
+        fits = all(row.at(name) == value for name, value in paper.settings.items()) if paper.settings else alone
+        if fits and metric in paper.metrics:
+            return float(paper.metrics[metric])
+        if metric in paper.formulas and (worked_out := row.mean(f"{FORMULA}{metric}")) is not None:
+            return worked_out
+    return None
+
+
+def by_formula(wishes: Wishes, metric: str) -> bool:
+    """Whether what a paper has for this metric is a formula."""
+    return any(metric in paper.formulas for paper in wishes.papers)
+
+
+def _among(name: str, named: str | Sequence[str] | None) -> bool:
+    return named is None or name in _listed(named)
+
+
+def note_on(wishes: Wishes, row: Row, metric: str) -> Note | None:
+    """The study's note on a difference in this position, if it has one."""
+    positions = ((row.data,), (row.group, row.label), (metric, parts(metric)[0]))
+    for note in wishes.notes:
+        said = (_listed(named) for named in (note.data, note.group, note.metric))
+        if all(not names or set(names).intersection(position) for names, position in zip(said, positions, strict=True)):
+            return note
+    return None
+
+
+def _listed(value: str | Sequence[str]) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,408 @@
+"""Results: the folder in which a study keeps what has been found.
+
+    VERSION              the number of this format
+    study.toml           the study as it is run, overrides applied
+    runs.jsonl           one JSON line per finished run, done or failed
+    current.json         which of these runs belong to the study as it is now, and under which label
+    users/ID.parquet     each user's values in the test run with this id
+    claims/ID            locked by the process that carries this run out
+
+A run is named by its content (plan/plan.py), so runs.jsonl only ever grows: a line is appended under a lock and forced
+to the disk. A process that dies while it writes leaves a torn last line, which readers pass over and the next writer
+cuts off. The users' values are written before their line, under a temporary name: a line that is there is whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+import polars as pl
+
+from federank.errors import BadFile
+from federank.files import file_in_place
+
+# Locks between processes that work in the same folder.
+
+
+Lock = IO[bytes]
+"""An open file whose lock is held; closing it frees the lock."""
+
+
+def take(path: Path, *, wait: bool) -> Lock | None:
+    """The lock on this file; without `wait`, None where another process holds it."""
+    held = path.open("ab")
+    try:
+        taken = _lock(held.fileno(), wait=wait)
+    except BaseException:
+        held.close()
+        raise
+    if not taken:
+        held.close()
+        return None
+    return held
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Nobody else is inside a block with this file at the same time."""
+    held = take(path, wait=True)
+    assert held is not None
+    with held:
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(number: int, *, wait: bool) -> bool:
+        while True:
+            try:
+                os.lseek(number, 0, os.SEEK_SET)
+                msvcrt.locking(number, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+            except OSError:  # LK_LOCK gives up after ten seconds
+                if not wait:
+                    return False
+            else:
+                return True
+
+else:
+    import fcntl
+
+    def _lock(number: int, *, wait: bool) -> bool:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        return True
+
+
+# A line: what is known of one run, as a line of runs.jsonl keeps it.
+
+
+Task = Literal["choose", "test", "audit"]
+Part = Literal["validation", "test"]
+
+
+class Point(NamedTuple):
+    """What a run was worth after one of its epochs."""
+
+    epoch: int
+    values: Mapping[str, float]
+
+
+class Traffic(NamedTuple):
+    """The bytes that all devices of a run have sent and received."""
+
+    up: int
+    down: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One run: what it was, what came of it, and what it took."""
+
+    id: str
+    group: str = ""
+    """The label of its row."""
+    data: str = ""
+    model: str = ""
+    """The name of the method."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    swept: Mapping[str, Any] = field(default_factory=dict)
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    fold: int | None = None
+    task: Task = "test"
+    part: Part | None = None
+    """What it was judged by."""
+    metric: str | None = None
+    """What it was chosen by, or chooses by."""
+    epoch: int | None = None
+    epochs: int | None = None
+    patience: int | None = None
+    at: Sequence[int] = ()
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    curve: Sequence[Point] = ()
+    chosen_on: Part | None = None
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    memory_mb: float | None = None
+    bytes: Traffic | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    data_fingerprint: str | None = None
+    repeats_left_out: int = 0
+    """Rows of the data's source that repeated a (user, item) pair and were left out."""
+    status: Literal["done", "failed"] = "done"
+    reason: str | None = None
+    """Why it failed."""
+    transient: bool = False
+    """Whether a failure may pass: then the run is tried again."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """What figures need beyond metrics (run/extras.py), and what audits tell beside theirs."""
+    best: bool = False
+    """Whether it stands here as the best point of a sweep: mostly told by its label."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it has not failed."""
+        return self.status == "done"
+
+
+class Label(NamedTuple):
+    """What a run is called in the study as it is now."""
+
+    id: str
+    group: str
+    data: str
+    swept: Mapping[str, Any]
+    chosen: Mapping[str, Any]
+    chosen_on: Part | None
+    best: bool = False
+
+    def put_on(self, line: Line) -> Line:
+        """The line under this label."""
+        return replace(line, **self._asdict())
+
+
+def read_line(content: Mapping[str, Any]) -> Line:
+    """A line from its JSON."""
+    held = {
+        "at": tuple(content.get("at", ())),
+        "curve": tuple(_point(point) for point in content.get("curve", ())),
+        "bytes": Traffic(**content["bytes"]) if content.get("bytes") else None,
+    }
+    return Line(**{**content, **held})
+
+
+def line_as_json(line: Line) -> dict[str, Any]:
+    """A line as its file has it."""
+    content = {one.name: getattr(line, one.name) for one in fields(Line)}
+    content |= {
+        "at": list(line.at),
+        "curve": [{"epoch": point.epoch, **point.values} for point in line.curve],
+        "bytes": None if line.bytes is None else line.bytes._asdict(),
+    }
+    return {
+        name: value for name, value in content.items() if value or name not in ("extra", "best", "repeats_left_out")
+    }
+
+
+def read_label(content: Mapping[str, Any]) -> Label:
+    """A label from its JSON."""
+    return Label(**content)
+
+
+def label_as_json(label: Label) -> dict[str, Any]:
+    """A label as current.json has it."""
+    return label._asdict()
+
+
+def _point(content: Mapping[str, Any]) -> Point:
+    return Point(int(content["epoch"]), {name: value for name, value in content.items() if name != "epoch"})
+
+
+FORMAT = 1
+
+
+class Results:
+    """A results folder; `open` one that is there, or `create` it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lines: dict[str, Line] = {}
+        self._read = 0  # how far into runs.jsonl lines are known
+        self._count = 0
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Results:
+        """The results in this folder."""
+        position = Path(folder)
+        if not (position / "VERSION").is_file():
+            raise BadFile(
+                f"{position} holds no results of a study: it has no file VERSION. `federank study run` makes one."
+            )
+        _refuse_other_format(position)
+        return cls(position)
+
+    @classmethod
+    def create(cls, folder: str | Path) -> Results:
+        """The results in this folder, made now if there is none; a folder with other things in it is refused."""
+        position = Path(folder)
+        with _telling(position):
+            if (position / "VERSION").is_file():
+                _refuse_other_format(position)
+            elif position.is_dir() and any(not _is_beginning(path) for path in position.iterdir()):
+                raise BadFile(
+                    f"{position} holds something else than results of a study; choose another folder with --out."
+                )
+            for name in ("users", "claims"):
+                (position / name).mkdir(parents=True, exist_ok=True)
+            if not (position / "VERSION").is_file():
+                _write(position / "VERSION", f"{FORMAT}\n".encode())
+        return cls(position)
+
+    def append(self, line: Line, users: bytes | None = None) -> None:
+        """Keep a run: each user's values (the content of a Parquet file), then its line."""
+        content = json.dumps(line_as_json(line), allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        with _telling(self.folder):
+            if users is not None:
+                _write(self.folder / "users" / f"{line.id}.parquet", users)
+            with alone(self.folder / "claims" / "writing"), (self.folder / "runs.jsonl").open("ab") as file:
+                _cut_torn_line(self.folder / "runs.jsonl")
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def lines(self, *, every: bool = False) -> list[Line]:
+        """The runs of the study as it is now, in its order, under its labels; or `every` run that was ever kept.
+
+        Of a run that was carried out twice (because it had failed) the last line counts.
+        """
+        self.refresh()
+        current = None if every else self._current()
+        if current is None:
+            return list(self._lines.values())
+        _, labels = current
+        return [label.put_on(self._lines[label.id]) for label in labels if label.id in self._lines]
+
+    def line(self, identity: str) -> Line | None:
+        """The run with this id, if it is known (see `refresh`)."""
+        return self._lines.get(identity)
+
+    def refresh(self) -> None:
+        """Read the lines that have come since the last time."""
+        path = self.folder / "runs.jsonl"
+        if not path.is_file():
+            return
+        with path.open("rb") as file:
+            file.seek(self._read)
+            fresh = file.read()
+        whole = fresh[: fresh.rfind(b"\n") + 1]
+        for text in whole.splitlines():
+            self._count += 1
+            try:
+                line = read_line(json.loads(text))
+                self._lines[line.id] = line
+            except (ValueError, KeyError, TypeError, AttributeError) as reason:
+                raise BadFile(
+                    f"Line {self._count} of {path} is not a run of ours ({reason}); take the line out, and its run is "
+                    "done again."
+                ) from reason
+        self._read += len(whole)
+
+    def users(self, identity: str) -> pl.DataFrame:
+        """Each user's values in the test run with this id."""
+        path = self.folder / "users" / f"{identity}.parquet"
+        try:
+            return pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as reason:
+            raise BadFile(f"{path}, each user's values in that run, is missing or damaged ({reason}).") from reason
+
+    def has_users(self, identity: str) -> bool:
+        """Whether each user's values in this run were kept."""
+        return (self.folder / "users" / f"{identity}.parquet").is_file()
+
+    def claim(self, identity: str) -> Lock | None:
+        """The right to carry this run out, until it is closed; None while another process has it."""
+        with _telling(self.folder):
+            return take(self.folder / "claims" / identity, wait=False)
+
+    def keep_study(self, text: str) -> None:
+        """Keep the study as it is run."""
+        with _telling(self.folder):
+            _write(self.folder / "study.toml", text.encode())
+
+    def keep_current(self, labels: Sequence[Label], count: int) -> None:
+        """Keep which runs belong to the study as it is now, and how many it will have (tests are known late)."""
+        content = json.dumps({"count": count, "rows": [label_as_json(label) for label in labels]})
+        with _telling(self.folder):
+            _write(self.folder / "current.json", content.encode())
+
+    def count(self) -> int:
+        """How many runs the study has, finished or not."""
+        current = self._current()
+        return len(self.lines(every=True)) if current is None else current[0]
+
+    def _current(self) -> tuple[int, list[Label]] | None:
+        """How many runs the study has as it is now, and the labels of those that are known; None before it has any."""
+        path = self.folder / "current.json"
+        if not path.is_file():
+            return None
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            return int(kept["count"]), [read_label(document) for document in kept["rows"]]
+        except (OSError, ValueError, KeyError, TypeError) as reason:
+            raise BadFile(
+                f"{path} is damaged ({reason}); start the study again: it is written anew, and no run is repeated."
+            ) from reason
+
+    def under_way(self) -> list[str]:
+        """The runs that a process has claimed and not finished yet."""
+        self.refresh()
+        claims = self.folder / "claims"
+        if not claims.is_dir():  # as in a copy without its locks
+            return []
+        open_runs = [path.name for path in claims.iterdir() if path.name not in self._lines]
+        return sorted(name for name in open_runs if name != "writing" and self._is_claimed(name))
+
+    def _is_claimed(self, identity: str) -> bool:
+        held = self.claim(identity)
+        if held is not None:
+            held.close()
+        return held is None
+
+
+def _is_beginning(path: Path) -> bool:
+    """Whether this is what another process has made so far of a new results folder."""
+    return path.name in ("VERSION", "users", "claims") or path.name.startswith(".VERSION.")
+
+
+def _refuse_other_format(folder: Path) -> None:
+    found = (folder / "VERSION").read_text(encoding="utf-8", errors="replace").strip()
+    if found != str(FORMAT):
+        raise BadFile(
+            f"{folder} holds results in format {found[:20]!r}; this version of federank reads format {FORMAT}. Use the "
+            "version that wrote them, or start anew in another folder with --out."
+        )
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Cut off what a process left that died while it wrote."""
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        if end == 0:
+            return
+        file.seek(end - 1)
+        if file.read(1) == b"\n":
+            return
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with file_in_place(path) as draft:
+        draft.write_bytes(content)
+
+
+@contextmanager
+def _telling(folder: Path) -> Iterator[None]:
+    """What the disk refuses is told in a sentence."""
+    try:
+        yield
+    except OSError as reason:
+        if reason.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise BadFile(
+                f"No room is left on the disk of {folder}. Free some and give the same command again: what is finished "
+                "is kept."
+            ) from reason
+        raise BadFile(
+            f"{folder} cannot be written ({reason.strerror or reason}); choose another with --out."
+        ) from reason

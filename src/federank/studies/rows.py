@@ -1,0 +1,290 @@
+"""Rows: a study's finished test runs, gathered for tables and figures.
+
+A row is what a table shows in one line: one method (the runs' `group`) on one data set, at one value of what was swept
+(pi = 0.3), over all its seeds. What was swept is told by the runs themselves (`swept`), or is that setting, pi or rho
+first, which differs between runs of one group and one seed. A setting that was *chosen* (a learning rate) may differ
+from seed to seed and makes no rows of its own. A sweep whose best point was chosen on validation has that point once
+more, under a label of its own ("FPL, best pi"): one row, whatever was best for each fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from federank._numerics.arrays import RealVector
+from federank.errors import SettingError
+from federank.studies.metric_words import LOSS, SHARE
+from federank.studies.results import Line
+
+_SWEPT_FIRST = ("pi", "rho")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """The runs of one method on one data set at one point of a sweep, a line per seed."""
+
+    data: str
+    group: str
+    swept: tuple[tuple[str, Any], ...]
+    """The swept settings with their values; empty where the group is one row."""
+    lines: tuple[Line, ...]
+    sees: str = ""
+    """What the server saw whose findings these are, in a table of audits (priced.py)."""
+
+    @property
+    def is_best(self) -> bool:
+        """Whether this is the point of a sweep that was chosen on validation."""
+        return any(line.best for line in self.lines)
+
+    @property
+    def family(self) -> str:
+        """The group, or the group of whose sweep this is the best point."""
+        return self.group.rsplit(", best ", 1)[0] if self.is_best else self.group
+
+    @property
+    def label(self) -> str:
+        """The method and where in the sweep it is."""
+        if self.is_best:
+            values = dict.fromkeys(_plain(value) for line in self.lines for value in line.swept.values())
+            return f"{self.group} = {' or '.join(values)}"
+        return ", ".join([self.group, *(f"{name} = {_plain(value)}" for name, value in self.swept)])
+
+    def at(self, name: str) -> Any:
+        """The value of a swept setting, or of any setting that all lines share; None where there is none."""
+        values = [dict(self.swept).get(name, line.settings.get(name)) for line in self.lines]
+        return values[0] if values and all(value == values[0] for value in values) else None
+
+    def values(self, metric: str) -> RealVector:
+        """The metric of every line that has it, in the order of seeds."""
+        found = (_value(line, metric) for line in self.lines)
+        return np.array([value for value in found if value is not None], dtype=np.float64)
+
+    def mean(self, metric: str) -> float | None:
+        """The mean over seeds; None where no line has the metric."""
+        values = self.values(metric)
+        return float(values.mean()) if len(values) else None
+
+    def deviation(self, metric: str) -> float | None:
+        """The standard deviation over seeds and folds; None with less than two."""
+        values = self.values(metric)
+        if len(values) < 2:
+            return None
+        return 0.0 if (values == values[0]).all() else float(values.std())  # equal values deviate by rounding alone
+
+    def extra(self, name: str) -> Any:
+        """What the first line has under this name beyond its metrics."""
+        return next((line.extra[name] for line in self.lines if name in line.extra), None)
+
+
+def gather(lines: Iterable[Line]) -> list[Row]:
+    """The rows of all finished test runs: in the order of their groups' first lines, sweeps ascending."""
+    families: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        if line.task == "test" and line.done:
+            families.setdefault((line.data, line.group), []).append(line)
+    rows = []
+    for (data, group), members in families.items():
+        names = _swept_names(members)
+        points: dict[tuple[tuple[str, Any], ...], list[Line]] = {}
+        for line in members:
+            point = tuple((name, _setting(line, name)) for name in names)
+            points.setdefault(point, []).append(line)
+        for point in sorted(points, key=lambda point: [_order(value) for _, value in point]):
+            ordered = sorted(points[point], key=lambda line: (line.seed or 0, line.fold or 0))
+            rows.append(Row(data=data, group=group, swept=point, lines=tuple(ordered)))
+    return rows
+
+
+def best_of_sweeps(rows: Sequence[Row], score: Callable[[Row], float]) -> list[Row]:
+    """Of each method on one data set one row: the best point chosen on validation, else the one of highest score."""
+    best: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        key = (row.data, row.family)
+        if key not in best or (row.is_best, score(row)) > (best[key].is_best, score(best[key])):
+            best[key] = row
+    return list(best.values())
+
+
+def _swept_names(lines: Sequence[Line]) -> list[str]:
+    if any(line.best for line in lines):
+        return []
+    content = [line.swept for line in lines if line.swept]
+    if content:
+        names = sorted({name for names in content for name in names})
+        points = {tuple(repr(_setting(line, name)) for name in names) for line in lines}
+        # Settings that go along with pi or rho (rho = 2 with its own T_local) need not be told beside it.
+        alone = [name for name in _SWEPT_FIRST if len({repr(_setting(line, name)) for line in lines}) == len(points)]
+        return alone[:1] if set(alone) & set(names) else names
+    varying: list[str] = []
+    for run in dict.fromkeys((line.seed, line.fold) for line in lines):
+        of_seed = [line.settings for line in lines if (line.seed, line.fold) == run]
+        for name in dict.fromkeys(name for settings in of_seed for name in settings):
+            if len({repr(settings.get(name)) for settings in of_seed}) > 1 and name not in varying:
+                varying.append(name)
+    first = [name for name in _SWEPT_FIRST if name in varying]
+    return first or sorted(varying)
+
+
+def _setting(line: Line, name: str) -> Any:
+    value = line.swept[name] if name in line.swept else line.settings.get(name)
+    # 0.1 + 0.2 in one run and 0.3 in another are one point of a sweep
+    return round(value, 9) if isinstance(value, float) else tuple(value) if isinstance(value, list) else value
+
+
+def _value(line: Line, metric: str) -> float | None:
+    for held in (line.metrics, line.extra):
+        value = held.get(metric)
+        if isinstance(value, int | float):
+            return float(value)
+    return None
+
+
+def _order(value: Any) -> tuple[bool, float, str]:
+    """Numbers in their order, then everything else by its text."""
+    number = isinstance(value, int | float)
+    return not number, float(value) if number else 0.0, str(value)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# Rows with a price tag: what was lost for privacy, and what every server that watched has found.
+
+
+AUDIT = "audit:"
+_EVERYTHING = 0.9995
+"""From this share of histories on everything counts as sent: an order of the one item that is left says nothing."""
+_SERVERS = {
+    "updates": "messages, linked",
+    "plain": "messages, linked",
+    "both": "both servers' parts",
+    "anonymous": "one message",
+    "sums": "sums over {cohort:,}",
+    "leader": "sums with noise",
+    "helper": "sums with the leader's noise",
+    "outsider": "sums with both noises",
+}
+
+
+def asks_for(metrics: Sequence[str], kind: str) -> bool:
+    """Whether any of these metrics is of this kind (LOSS, SHARE or AUDIT)."""
+    return any(metric.startswith(kind) for metric in metrics)
+
+
+def with_losses(rows: Sequence[Row], metrics: Sequence[str], against: str | None) -> list[Row]:
+    """The rows with the losses that are asked for; the same rows where none is."""
+    lost = _asked(rows, metrics, LOSS, against)
+    if not lost:
+        return list(rows)
+    references = {(row.data, row.swept): row for row in rows if row.group == against}
+    return [
+        replace(row, lines=tuple(_with_loss(line, references.get((row.data, row.swept)), lost) for line in row.lines))
+        for row in rows
+    ]
+
+
+def _with_loss(line: Line, reference: Row | None, lost: Sequence[str]) -> Line:
+    theirs = next((other for other in reference.lines if _run(other) == _run(line)), None) if reference else None
+    if theirs is None:
+        return line
+    losses: dict[str, float] = {}
+    for metric in lost:
+        ours, base = line.metrics.get(metric), theirs.metrics.get(metric)
+        if ours is not None and base:
+            losses[f"{LOSS}{metric}"] = 1 - ours / base
+    return replace(line, metrics={**line.metrics, **losses})
+
+
+def with_shares(rows: Sequence[Row], metrics: Sequence[str], against: str | None) -> list[Row]:
+    """The rows with the shares that are asked for; the same rows where none is."""
+    shared = _asked(rows, metrics, SHARE, against)
+    return [_with_shares(row, [other for other in rows if other.group == against], shared) for row in rows]
+
+
+def _with_shares(row: Row, references: Sequence[Row], shared: Sequence[str]) -> Row:
+    there = [other for other in references if other.data == row.data]
+    reference = next((other for other in there if other.swept == row.swept or len(there) == 1), None)
+    if reference is None:
+        return row
+    wholes = {metric: reference.mean(metric) for metric in shared}
+    return replace(row, lines=tuple(_with_share(line, wholes) for line in row.lines))
+
+
+def _with_share(line: Line, wholes: Mapping[str, float | None]) -> Line:
+    held = {**line.extra, **line.metrics}
+    shares = {f"{SHARE}{name}": held[name] / whole for name, whole in wholes.items() if whole and name in held}
+    return replace(line, metrics={**line.metrics, **shares})
+
+
+def _asked(rows: Sequence[Row], metrics: Sequence[str], kind: str, against: str | None) -> list[str]:
+    """Of which metrics a loss or a share is asked for; refused where it is not said against what."""
+    asked = [metric.removeprefix(kind) for metric in metrics if metric.startswith(kind)]
+    if asked and against is None:
+        raise SettingError(
+            f"A table asks for {kind}{asked[0]} and not against what; name a group, such as against = "
+            f"{rows[0].group if rows else 'FPL'!r}."
+        )
+    return asked
+
+
+def _run(line: Line) -> tuple[int | None, int | None]:
+    return line.seed, line.fold
+
+
+def seen_rows(rows: Sequence[Row]) -> list[tuple[int, Row]]:
+    """Every row once for each server that watched it, with its position among `rows`; an unwatched one as it is."""
+    seen: list[tuple[int, Row]] = []
+    for position, row in enumerate(rows):
+        servers = [server for server in _SERVERS if any(f"{server}:auc" in line.metrics for line in row.lines)]
+        seen += [(position, _as_seen_by(row, server)) for server in servers] or [(position, row)]
+    return seen
+
+
+def _as_seen_by(row: Row, server: str) -> Row:
+    lines = tuple(_line_as_seen_by(line, server) for line in row.lines)
+    cohort = row.extra(f"{server}:cohort") or 0
+    everybody = any(_everybody_at_once(line) for line in row.lines)
+    sees = "sums over all" if server == "sums" and everybody else _SERVERS[server].format(cohort=cohort)
+    return replace(row, lines=lines, sees=sees)
+
+
+def _line_as_seen_by(line: Line, server: str) -> Line:
+    metrics, extra = _renamed(line.metrics, server), _renamed(line.extra, server)
+    if (metrics.get(f"{AUDIT}disclosed_share") or 0.0) >= _EVERYTHING:
+        metrics, extra = (
+            {name: value for name, value in held.items() if not (name.startswith(AUDIT) and "_held_back" in name)}
+            for held in (metrics, extra)
+        )
+    return replace(line, metrics=metrics, extra=extra)
+
+
+def _everybody_at_once(line: Line) -> bool:
+    """Whether a round has everybody in it: of pairs where it is asked for, of few messages unless there are cohorts."""
+    if line.model in ("frugal", "fcf"):
+        return int(line.settings.get("cohorts", 1)) == 1
+    return str(line.settings.get("clients_per_round")) == "all"
+
+
+def _renamed(held: Mapping[str, Any], server: str) -> dict[str, Any]:
+    """What is held, and under the name of any server what this one has found."""
+    found = {name: value for name, value in held.items() if name.startswith(f"{server}:")}
+    return {**held, **{f"{AUDIT}{name.partition(':')[2]}": value for name, value in found.items()}}
+
+
+def best_attack(row: Row) -> str:
+    """Which attack was best at what was held back; several where the runs differ."""
+    names = [line.extra.get(f"{AUDIT}attack_held_back") for line in row.lines]
+    return " or ".join(dict.fromkeys(name.replace("_", " ") for name in names if name)) or "-"
+
+
+def meets(row: Row, goal: Mapping[str, float]) -> bool | None:
+    """Whether a row is at or below every bound of a goal; None where it has no such figure."""
+    held = {metric: row.mean(metric) for metric in goal}
+    if any(value is None for value in held.values()):
+        return None
+    return all((held[metric] or 0.0) <= bound for metric, bound in goal.items())

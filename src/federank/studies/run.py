@@ -1,0 +1,392 @@
+"""Carrying out a study: what is missing is done, what is there is kept.
+
+1. Runs that choose are given out in the order of the study; as soon as those of a case are finished, its values are
+   chosen and its test runs join the queue. With halving, the runs of a rung are known once those before are finished.
+2. Before a run is given out it is claimed (results/results.py). What another process has claimed is left to it, and
+   looked for again later: its line, if it has finished; the run itself, if it has died.
+3. A finished run is kept at once. Stopped or killed at any moment, the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from federank.errors import BadFile
+from federank.studies.overrides import toml_text
+from federank.studies.plan import Case, Plan, Run, plan_study, run_that_tests, within_chance
+from federank.studies.pool import Executor
+from federank.studies.results import Label, Line, Lock, Results
+from federank.studies.sources import source_of
+from federank.studies.spec import Study, read_document
+from federank.studies.task import failed
+
+# Choosing: which values, and which epoch, the runs on the development part speak for.
+
+
+Runs = tuple[Run, ...]
+
+
+class Choice(NamedTuple):
+    """What was chosen for a case, and the value it was chosen by."""
+
+    values: dict[str, Any]
+    epoch: int | None
+    value: float
+    """The metric there, negative where lower is better: a greater value is a better one."""
+
+
+class NoChoice(NamedTuple):
+    """Nothing could be chosen: every combination has failed."""
+
+    reason: str
+
+
+class Standing(NamedTuple):
+    """How far the choosing of a case has come."""
+
+    runs: list[Run]
+    """All runs that it needs, as far as is known."""
+    last: list[Runs] | None
+    """The combinations that were tried to the end; None while something is missing."""
+
+
+def standing(case: Case, line_of: Callable[[Run], Line | None]) -> Standing:
+    """The runs that choosing has needed and needs next; `line_of` answers None for one that is not finished."""
+    needed: list[Run] = []
+    order, keep = list(range(len(case.candidates))), len(case.candidates)
+    for stage, goes_on in [*case.rungs, (case.candidates, 0)]:
+        numbers = _entered(stage, order, keep, line_of)
+        needed += [run for number in numbers for run in stage[number]]
+        lines = {number: _lines(stage[number], line_of) for number in numbers}
+        if any(len(lines[number]) < len(stage[number]) for number in numbers):
+            return Standing(needed, None)
+        done = {number: each for number, each in lines.items() if all(line.done for line in each)}
+        if stage is case.candidates or not done:
+            return Standing(needed, [stage[number] for number in numbers])
+        values = {number: _best_point(each, case)[1] for number, each in done.items()}
+        order = sorted(values, key=lambda number: (-values[number], number))
+        near = sum(within_chance(values[order[0]], value, _trials(case)) for value in values.values())
+        keep = max(goes_on, near)
+    raise AssertionError("the last stage is the candidates' own")
+
+
+def _trials(case: Case) -> int:
+    """How many places of lists a value is a mean over."""
+    length = case.choose.metric.partition("@")[2]
+    return source_of(case.data).users * int(length or 1)
+
+
+def _entered(
+    stage: Sequence[Runs], order: Sequence[int], keep: int, line_of: Callable[[Run], Line | None]
+) -> list[int]:
+    """Who is tried in this stage: the first `keep` of the order, and another for each that has failed."""
+    entered: list[int] = []
+    unbroken = 0
+    for number in order:
+        if unbroken == keep:
+            break
+        entered.append(number)
+        lines = [line_of(run) for run in stage[number]]
+        unbroken += all(line is None or line.done for line in lines)
+    return entered
+
+
+def choose(case: Case, line_of: Callable[[Run], Line | None]) -> Choice | NoChoice:
+    """The best combination of a case whose choosing runs are all finished."""
+    best: Choice | None = None
+    tried = standing(case, line_of)
+    for runs in tried.last or ():
+        lines = _lines(runs, line_of)
+        if all(line.done for line in lines):
+            epoch, value = _best_point(lines, case)
+            if best is None or value > best.value:
+                best = Choice(runs[0].chosen, epoch, value)
+    if best is not None:
+        return best
+    reasons = [line.reason for line in _lines(tried.runs, line_of) if not line.done]
+    how_many = "the only run" if len(case.candidates) == 1 else f"every one of {len(case.candidates)} combinations"
+    return NoChoice(f"Nothing could be chosen, because {how_many} failed. {reasons[0]}")
+
+
+def best_of_sweep(choices: Mapping[int, Choice]) -> int:
+    """Which case of a sweep has the best value where values are chosen; the first of equals."""
+    return max(choices, key=lambda number: (choices[number].value, -number))
+
+
+def _lines(runs: Sequence[Run], line_of: Callable[[Run], Line | None]) -> list[Line]:
+    return [line for line in map(line_of, runs) if line is not None]
+
+
+def _best_point(lines: Sequence[Line], case: Case) -> tuple[int | None, float]:
+    metric, sign = case.choose.metric, -1 if case.choose.lower_is_better else 1
+    curves = [line.curve for line in lines]
+    if not all(curves):
+        return None, sign * _mean([line.metrics[metric] or 0.0 for line in lines])
+    # Runs that were stopped early have shorter curves: only epochs that every seed has seen are compared.
+    points = [
+        (together[0].epoch, sign * _mean([point.values[metric] for point in together]))
+        for together in zip(*curves, strict=False)
+    ]
+    return max(points, key=lambda point: (point[1], -point[0]))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+# Labels: which runs a study consists of, and what each is called in it.
+
+
+def labelled(
+    plan: Plan,
+    choosing: Mapping[int, Sequence[Run]],
+    choices: Mapping[int, Choice | NoChoice],
+    tests: Mapping[int, Sequence[Run]],
+) -> list[Label]:
+    """Every run that is known so far with its label, in the order of the study; all but the plan by case."""
+    numbers = range(len(plan.cases))
+    labels = [_label(run) for number in numbers for run in (*choosing.get(number, ()), *tests.get(number, ()))]
+    return labels + _best_labels(plan, choices, tests)
+
+
+def _best_labels(
+    plan: Plan, choices: Mapping[int, Choice | NoChoice], tests: Mapping[int, Sequence[Run]]
+) -> list[Label]:
+    """The best of every sweep that asks for it, once all of its points have been chosen for."""
+    sweeps: dict[tuple[Any, ...], list[int]] = {}
+    for number, case in enumerate(plan.cases):
+        if case.model.best:
+            sweeps.setdefault(case.row, []).append(number)
+    labels = []
+    for numbers in sweeps.values():
+        made = {number: choice for number in numbers if isinstance(choice := choices.get(number), Choice)}
+        if not made or any(number not in choices for number in numbers):
+            continue
+        best = best_of_sweep(made)
+        case = plan.cases[best]
+        group = f"{case.model.group}, best {' and '.join(case.swept)}"
+        labels += [_label(run)._replace(group=group, best=True) for run in tests[best]]
+    return labels
+
+
+def _label(run: Run) -> Label:
+    return Label(run.id, run.group, run.data.name, run.swept, run.chosen, run.chosen_on)
+
+
+_LOOK_AGAIN = 1.0
+
+
+class Watch(Protocol):
+    """Whoever is told how a study goes."""
+
+    def begin(self, plan: Plan, there: int) -> None:
+        """The plan, and how many of its runs are finished already."""
+        ...
+
+    def started(self, run: Run) -> None:
+        """A run was given out."""
+        ...
+
+    def finished(self, line: Line, *, ours: bool) -> None:
+        """A run is kept: one of ours, or another process's."""
+        ...
+
+
+def open_results(study: Study, folder: str | Path) -> Results:
+    """The study's results folder, made if need be; one that belongs to another study is refused."""
+    results = Results.create(folder)
+    kept = results.folder / "study.toml"
+    if kept.is_file():
+        other = read_document(kept).get("title")
+        if other != study.title:
+            raise BadFile(
+                f"{folder} holds the results of another study, {other!r}; choose another folder with --out, or "
+                "give the study that title."
+            )
+    return results
+
+
+def changed_data(plan: Plan, results: Results) -> list[str]:
+    """Sentences on the data that are not what the study's finished runs have learnt from."""
+    now = {case.data.name: source_of(case.data).fingerprint for case in plan.cases}
+    sentences = []
+    for name, fingerprint in now.items():
+        kept = {
+            line.id
+            for line in results.lines()
+            if line.data == name and line.data_fingerprint not in (None, fingerprint)
+        }
+        if kept:
+            sentences.append(
+                f"{name} is not the data that {len(kept):,} finished runs have learnt from: its content, or how it is "
+                "read and filtered, has changed. They no longer count, and are made anew."
+            )
+    return sentences
+
+
+def carry_out_study(
+    study: Study, folder: str | Path, executor: Executor, watch: Watch, plan: Plan | None = None
+) -> Results:
+    """Carry out what is missing of a study, and keep it in the folder."""
+    plan = plan_study(study) if plan is None else plan
+    results = open_results(study, folder)
+    results.keep_study(toml_text(study.document | {"title": study.title}))
+    Underway(plan, results, executor, watch).carry_out()
+    return results
+
+
+class Underway:
+    """A study under way."""
+
+    def __init__(self, plan: Plan, results: Results, executor: Executor, watch: Watch) -> None:
+        self.plan, self.results, self.executor, self.watch = plan, results, executor, watch
+        self.choosing: dict[int, list[Run]] = {}
+        self.choices: dict[int, Choice | NoChoice] = {}
+        self.tests: dict[int, list[Run]] = {}
+        self.queue: deque[Run] = deque()
+        self.elsewhere: deque[Run] = deque()
+        self.claims: dict[str, Lock] = {}
+        self.finished: set[str] = set()
+        self.queued: set[str] = set()
+
+    def carry_out(self) -> None:
+        """Go on until every run of the plan is finished."""
+        self.results.refresh()
+        for number in range(len(self.plan.cases)):
+            self._stand(number, first=False)
+        self._advance()
+        if not self.choices:  # what is planned is known before anything is finished
+            self._keep_current(self.plan.count)
+        self.watch.begin(self.plan, len(self.finished))
+        try:
+            while self.queue or self.elsewhere or self.claims:
+                self._give_out()
+                found = self.executor.next(_LOOK_AGAIN if self.elsewhere else None) if self.claims else None
+                if found is not None:
+                    self._keep(found.line, found.users)
+                elif self.elsewhere and not self.claims:
+                    time.sleep(_LOOK_AGAIN)
+                self._look_elsewhere()
+                self._advance()
+        finally:
+            for claim in self.claims.values():
+                claim.close()
+        self._keep_current()
+
+    def _line(self, run: Run) -> Line | None:
+        """What is known of a run; a failure that may pass counts as nothing, unless it is of this very start."""
+        line = self.results.line(run.id)
+        if line is not None and line.transient and run.id not in self.finished:
+            return None
+        return line
+
+    def _want(self, run: Run, *, first: bool = False) -> None:
+        if run.id in self.queued:
+            return
+        self.queued.add(run.id)
+        if self._line(run) is not None:
+            self.finished.add(run.id)
+        elif first:
+            self.queue.appendleft(run)
+        else:
+            self.queue.append(run)
+
+    def _stand(self, number: int, *, first: bool) -> Standing:
+        """How far a case's choosing has come; what it needs next joins the queue."""
+        case = self.plan.cases[number]
+        while True:
+            now = standing(case, self._finished_line)
+            self.choosing[number] = now.runs
+            fresh = [run for run in now.runs if run.id not in self.queued]
+            for run in reversed(fresh) if first else fresh:
+                self._want(run, first=first)
+            if not any(run.id in self.finished for run in fresh):
+                return now
+
+    def _finished_line(self, run: Run) -> Line | None:
+        return self.results.line(run.id) if run.id in self.finished else None
+
+    def _keep_current(self, count: int | None = None) -> None:
+        labels = labelled(self.plan, self.choosing, self.choices, self.tests)
+        self.results.keep_current(labels, len({label.id for label in labels}) if count is None else count)
+
+    def _advance(self) -> None:
+        """Choose for the cases whose choosing runs are finished, and line up their tests."""
+        open_cases = [number for number in range(len(self.plan.cases)) if number not in self.choices]
+        ready = [number for number in open_cases if self._stand(number, first=True).last is not None]
+        for number in ready:
+            case = self.plan.cases[number]
+            choice = choose(case, self._finished_line) if case.candidates else Choice(case.fixed, None, 0.0)
+            self.choices[number], self.tests[number] = choice, _tests(case, choice, self.choosing[number])
+        # Tests go before other rows' choosing, so that rows get done one by one; the last row first, so that in the end
+        # they are in the study's order.
+        for number in reversed(ready):
+            for run in reversed(self.tests[number]):
+                if isinstance(choice := self.choices[number], NoChoice):
+                    self._give_up(run, choice.reason)
+                else:
+                    self._want(run, first=True)
+        if ready:
+            self._keep_current(self.plan.count)
+
+    def _give_up(self, run: Run, reason: str) -> None:
+        """Keep that a test could not be made, once."""
+        if run.id not in self.queued:
+            self.queued.add(run.id)
+            if self.results.line(run.id) is None:
+                self.results.append(failed(run, reason).line)
+                self.results.refresh()
+            self.finished.add(run.id)
+
+    def _give_out(self) -> None:
+        while self.queue and len(self.claims) < self.executor.slots:
+            run = self.queue.popleft()
+            claim = self.results.claim(run.id)
+            if claim is None:
+                self.elsewhere.append(run)
+                continue
+            self.results.refresh()  # another process may have finished it just now
+            if (line := self._line(run)) is not None:
+                claim.close()
+                self._note(line, ours=False)
+                continue
+            self.claims[run.id] = claim
+            self.watch.started(run)
+            self.executor.submit(run)
+
+    def _keep(self, line: Line, users: bytes | None) -> None:
+        self.results.append(line, users)
+        self.results.refresh()
+        self.claims.pop(line.id).close()
+        self._note(line, ours=True)
+
+    def _note(self, line: Line, *, ours: bool) -> None:
+        self.finished.add(line.id)
+        self.watch.finished(line, ours=ours)
+
+    def _look_elsewhere(self) -> None:
+        """Take note of what other processes have finished, and take over what they have left."""
+        if not self.elsewhere:
+            return
+        self.results.refresh()
+        for _ in range(len(self.elsewhere)):
+            run = self.elsewhere.popleft()
+            if (line := self._line(run)) is not None:
+                self._note(line, ours=False)
+            else:
+                self.queue.append(run)
+
+
+def _tests(case: Case, choice: Choice | NoChoice, choosing: list[Run]) -> list[Run]:
+    if isinstance(choice, Choice):
+        return [run_that_tests(case, choice.values, choice.epoch, seed) for seed in case.seeds]
+    # No values were chosen, so this test is none that could ever be made: it is named after all that failed.
+    tried = " ".join(run.id for run in choosing)
+    given_up = [run_that_tests(case, {}, None, seed) for seed in case.seeds]
+    return [replace(run, id=hashlib.sha256(f"{run.id} {tried}".encode()).hexdigest()[:16]) for run in given_up]

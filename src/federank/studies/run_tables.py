@@ -1,0 +1,315 @@
+"""Tables about the runs themselves: what differs from the paper and why, what was audited, what it took.
+
+    differences_table   everything more than ten percent from the paper, with the study's note or "unexplained"
+    privacy_table       what a curious server learnt in the audited runs
+    runs_table          epochs, seconds, memory and bytes of each row
+    failures_table      runs that did not end, with their reasons
+    versions_table      with what it was computed: packages, machine, fingerprints of the data
+
+Each is None where there is nothing to put in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from federank.studies.metric_words import words_of, written, written_once
+from federank.studies.report_spec import Note, Wishes, note_on
+from federank.studies.results import Line
+from federank.studies.rows import Row
+from federank.studies.tables import NOTABLE, Difference, Table, plain_table
+
+# Whether a difference from a paper is explained: a note explains only what something shows to be true.
+
+
+UNEXPLAINED = "unexplained"
+PRECISION = "precision@10"
+
+Explain = Callable[[Difference], str]
+"""Why a value differs from the paper's; begins with "unexplained" where nothing shows it."""
+
+
+def explanations(wishes: Wishes, differences: Sequence[Difference], rows: Sequence[Row]) -> Explain:
+    """How a report's differences are explained: `differences` are all compared values, `rows` all of the study's."""
+    compared = {(one.row.data, one.row.group, one.metric): one for one in differences}
+
+    def explain(difference: Difference, asked: frozenset[str] = frozenset()) -> str:
+        note = note_on(wishes, difference.row, difference.metric)
+        if note is None:
+            return UNEXPLAINED
+        shown, evidence = _evidence(note, difference, asked)
+        told = f"{note.text} {evidence}".rstrip()
+        return told if shown else f"{UNEXPLAINED}: {told}"
+
+    def _evidence(note: Note, difference: Difference, asked: frozenset[str]) -> tuple[bool, str]:
+        """Whether what the note names shows it, and a sentence that tells so."""
+        by = note.shown_by
+        if not by:
+            return False, ""
+        held, sentences = [], []
+        if "test" in by:
+            held.append(True)
+            sentences.append(f"Shown by {by['test']}.")
+        if "paper" in by:
+            held.append(True)
+            sentences.append(f"The paper says so itself: {by['paper']}.")
+        if "sweep" in by:
+            precise = compared.get((difference.row.data, difference.row.group, PRECISION))
+            found, sentence = _sweep_shows(by["sweep"], difference, rows, precise)
+            held.append(found)
+            sentences.append(sentence)
+        if "group" in by or "data" in by:
+            found, sentence = _row_shows(by, difference, asked)
+            held.append(found)
+            sentences.append(sentence)
+        return all(held), " ".join(sentences)
+
+    def _row_shows(by: Mapping[str, str], difference: Difference, asked: frozenset[str]) -> tuple[bool, str]:
+        data, group = by.get("data", difference.row.data), by.get("group", difference.row.group)
+        name = group if data == difference.row.data else f"{group} on {data}"
+        other = compared.get((data, group, difference.metric))
+        if other is None:
+            return False, f"The row that would show it, {name}, is not there."
+        apart = f"{written(other.metric, other.ours)}, {other.percent:+.1f} %"
+        if abs(other.percent) <= NOTABLE:
+            return True, f"Shown by {name} ({apart})."
+        if name not in asked and not explain(other, asked | {name}).startswith(UNEXPLAINED):
+            return True, f"Shown by {name} ({apart}, explained there)."
+        return False, f"{name} is not within {NOTABLE:.0f} % either ({apart})."
+
+    return explain
+
+
+def _sweep_shows(
+    sweep: str, difference: Difference, rows: Sequence[Row], precise: Difference | None
+) -> tuple[bool, str]:
+    """Whether the paper's value lies among those of a sweep's points, ten percent on either side.
+
+    Only points count that are as precise as the paper's row (`precise`), where it has a precision.
+    """
+    points = [row for row in rows if row.data == difference.row.data and row.group == sweep]
+    if precise is not None and difference.metric != PRECISION:
+        points = [row for row in points if _near(row.mean(PRECISION), precise.paper)]
+    values = [value for row in points if (value := row.mean(difference.metric)) is not None]
+    if not values:
+        return False, f"No point of the sweep that would show it, {sweep}, is as precise."
+    low, high = min(values), max(values)
+    range_told = f"{written(difference.metric, low)} to {written(difference.metric, high)}"
+    inside = low <= difference.paper <= high or any(_near(value, difference.paper) for value in values)
+    if not inside:
+        return False, f"Yet points of {sweep} that are as precise have {range_told}."
+    return True, f"Shown by {sweep}: points that are as precise have {range_told}."
+
+
+def _near(ours: float | None, paper: float) -> bool:
+    return ours is not None and abs(ours - paper) <= NOTABLE / 100 * abs(paper)
+
+
+_ORDERS = ("popularity/auc", "auc", "popularity/auc_held_back", "auc_held_back")
+"""The orders that the privacy table shows: the honest baseline and the server's best attack, of everything and of what
+never left."""
+
+
+def differences_table(differences: Sequence[Difference], explain: Explain) -> Table | None:
+    """Every difference of more than ten percent, the largest first within each data set; None without a comparison."""
+    if not differences:
+        return None
+    notable = sorted(
+        (one for one in differences if abs(one.percent) > NOTABLE), key=lambda one: (one.row.data, -abs(one.percent))
+    )
+    cells = [
+        [
+            one.row.data,
+            one.row.label,
+            words_of(one.metric).short,
+            written(one.metric, one.ours),
+            written(one.metric, one.paper),
+            f"{one.percent:+.1f} %",
+            explain(one),
+        ]
+        for one in notable
+    ]
+    caption = (
+        f"{len(notable)} of {len(differences)} compared values differ from the paper by more than {NOTABLE:.0f} %; "
+        f"{sum(row[-1].startswith(UNEXPLAINED) for row in cells)} of them unexplained."
+    )
+    columns = ["Data", "Method", "Metric", "Ours>", "Paper>", "Diff.>", "Why"]
+    return plain_table(f"Differences over {NOTABLE:.0f} % from the paper", caption, columns, cells)
+
+
+def privacy_table(lines: Sequence[Line]) -> Table | None:
+    """What the audited runs gave away; None where nothing was audited."""
+    audits = [line for line in lines if line.task == "audit" and line.done]
+    if not audits:
+        return None
+    several = len({line.data for line in audits}) > 1
+    priced = any(PRECISION in line.metrics for line in audits)
+    cells = []
+    for line in audits:
+        found = line.metrics
+        pi = line.settings.get("pi")
+        orders = [found.get(name) for name in _ORDERS]
+        openly = None if line.extra.get("sees", "").startswith("sums") else found.get("disclosed_share")
+        cells.append(
+            [
+                *([line.data] if several else []),
+                line.group,
+                "-" if pi is None else f"{pi:g}",
+                *([written_once(PRECISION, found.get(PRECISION))] if priced else []),
+                _percent(openly),
+                _percent(found.get("fused/recall")),
+                _percent(found.get("fused/precision")),
+                *("-" if order is None else f"{order:.3f}" for order in orders),
+            ]
+        )
+    columns = [
+        "Sharing",
+        "pi>",
+        *(["P@10>"] if priced else []),
+        "Sent openly>",
+        "Named>",
+        "Right>",
+        "Order|popularity>",
+        "Order|attacker>",
+    ]
+    columns += ["Order of what never left|popularity>", "Order of what never left|attacker>"]
+    caption = (
+        "A server that keeps every message, or has only sums of them, guesses what each person's history holds. Sent "
+        "openly: the share of a history that was sent as liked at least once, for the server to read. Named: the share "
+        "of a history that the server claims, with all its attacks together. Right: the share of its claims that is "
+        "so. Order: how often it ranks one of a person's items above another item (0.5 is chance, 1 is certainty), by "
+        "popularity alone and with the best attack; then the same for those items that never left."
+    )
+    return plain_table("What a curious server learns", caption, ["Data", *columns] if several else columns, cells)
+
+
+def runs_table(rows: Sequence[Row], lines: Sequence[Line]) -> Table:
+    """Each row's runs: where they ended and what they cost; means over seeds."""
+    cells = []
+    for row in rows:
+        sent = [line.bytes for line in row.lines if line.bytes is not None]
+        cells.append(
+            [
+                row.data,
+                row.label,
+                str(len(row.lines)),
+                _mean([line.epoch for line in row.lines], "{:g}"),
+                _mean([line.seconds for line in row.lines], "{:,.1f}"),
+                _mean([line.memory_mb for line in row.lines], "{:,.0f}"),
+                _mean([traffic.up for traffic in sent], "{:,.1f}", 1e6),
+                _mean([traffic.down for traffic in sent], "{:,.1f}", 1e6),
+                _chosen(row),
+            ]
+        )
+    each = {line.id: line for line in lines}
+    total = sum(float(line.seconds or 0) for line in each.values())
+    choosing = sum(line.task == "choose" for line in each.values())
+    caption = (
+        f"{len(each):,} runs in all, {choosing:,} of them to choose settings; {spoken_time(total)} of computing, added "
+        "up over all runs. Times and memory are means over seeds and folds; bytes are those of a whole run, counted "
+        "once for each row where the count means making all draws again."
+    )
+    columns = ["Data", "Method", "Runs>", "Epoch>", "Seconds>", "Memory, MB>", "Sent up, MB>", "Down, MB>", "Chosen"]
+    return plain_table("Runs", caption, columns, cells)
+
+
+def failures_table(lines: Sequence[Line]) -> Table | None:
+    """Why runs failed, a row for each cause; None where all went well."""
+    failed = {(line.id, line.group): line for line in lines if not line.done}.values()
+    if not failed:
+        return None
+    causes: dict[tuple[str, str, str], list[Line]] = {}
+    for line in failed:
+        causes.setdefault((line.data, line.task, _cause(line.reason or "-")), []).append(line)
+    cells = [
+        [
+            data,
+            ", ".join(dict.fromkeys(line.group for line in alike)),
+            task,
+            str(len({line.id for line in alike})),
+            alike[0].reason or "-",
+        ]
+        for (data, task, _), alike in causes.items()
+    ]
+    caption = (
+        "A row for each cause and task, with the reason of the first of its runs. The others went on without them."
+    )
+    return plain_table("Failed runs", caption, ["Data", "Method", "Task", "Runs>", "Reason"], cells)
+
+
+def _cause(reason: str) -> str:
+    """What is to blame: a reason without the epoch or the id at which it showed."""
+    return re.sub(r"(?<![\w.])\d[\d,]*(?![\w.])", "N", reason)
+
+
+def versions_table(lines: Sequence[Line]) -> Table:
+    """Packages and machine as the runs recorded them, and what data they read."""
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        for name, version in line.versions.items():
+            found.setdefault(name, set()).add(str(version))
+        if line.data_fingerprint:
+            found.setdefault(f"data {line.data}", set()).add(line.data_fingerprint)
+        if line.repeats_left_out:
+            found.setdefault(f"repeated rows of {line.data}, left out", set()).add(f"{line.repeats_left_out:,}")
+    cells = [[name, ", ".join(sorted(values))] for name, values in found.items()]
+    several = any(len(values) > 1 for values in found.values())
+    caption = "Several values in one line: the runs were not all made with the same." if several else ""
+    return plain_table("Versions and data", caption, ["What", "Version or fingerprint"], cells)
+
+
+def spoken_time(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+def _chosen(row: Row) -> str:
+    """What was chosen for the row, and on which part."""
+    parts = {line.chosen_on for line in row.lines} - {None}
+    if not parts:
+        return "nothing"
+    values: dict[str, None] = {}
+    for line in row.lines:
+        values |= dict.fromkeys(f"{name.replace('_', ' ')} {value}" for name, value in line.chosen.items())
+    return f"{', '.join(values or ['the epoch'])}, on {' and '.join(sorted(map(str, parts)))}"
+
+
+def _mean(values: Sequence[Any], form: str, unit: float = 1.0) -> str:
+    held = [float(value) for value in values if value is not None]
+    return form.format(np.mean(held) / unit) if held else "-"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+# How near the papers a report comes: two sentences behind its finding.
+
+
+def comparison(differences: Sequence[Difference], explain: Explain) -> str:
+    """The two sentences; nothing where no paper has these figures."""
+    if not differences:
+        return ""
+    far = [one for one in differences if abs(one.percent) > NOTABLE]
+    kinds = {one.formula for one in differences}
+    has = " or ".join(words for formula, words in ((False, "has too"), (True, "has a formula for")) if formula in kinds)
+    near = f"Of {len(differences):,} values that the paper {has}, {len(differences) - len(far):,} are within "
+    near += f"{NOTABLE:.0f} % of it."
+    if not far:
+        return near
+    unexplained = sum(explain(one).startswith(UNEXPLAINED) for one in far)
+    groups = list(dict.fromkeys(one.row.group for one in far))
+    return (
+        f"{near} The others are of {_listed(groups)}: {len(far) - unexplained:,} have a note that explains them, "
+        f"{unexplained:,} are unexplained."
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{'; '.join(words[:-1])} and {words[-1]}"

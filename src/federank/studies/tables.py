@@ -1,0 +1,314 @@
+"""Tables: what a report prints, before anybody has decided whether as HTML, Markdown, LaTeX or CSV.
+
+A cell is a text with what a form may make of it: its number, the deviation over seeds, whether it is the best of its
+column, whether it deserves a second look. Columns come in bundles: the metric's name stands over ours, the paper's and
+the difference.
+
+    results_table   one data set: a row per method, ours | paper | difference in percent, marks of significance; where
+                    audits are asked for, a row per method and server, and whether a goal is met (results/priced.py)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from federank.evaluation.significance import holm, paired_tests
+from federank.studies.metric_words import LOSS, has_chance, score, words_of, written, written_once
+from federank.studies.report_spec import TableWish, Wishes, by_formula, published
+from federank.studies.rows import (
+    AUDIT,
+    Row,
+    asks_for,
+    best_attack,
+    best_of_sweeps,
+    meets,
+    seen_rows,
+    with_losses,
+    with_shares,
+)
+
+# Marks of significance in a table: does a row differ from the table's reference, person by person?
+
+
+Marks = dict[tuple[int, str], str]
+
+
+def significance_marks(
+    rows: Sequence[Row],
+    metrics: Sequence[str],
+    users_of: Callable[[str], Any],
+    against: str | None = None,
+    *,
+    matched: bool = False,
+) -> tuple[Marks, str | None]:
+    """A mark for each (row's position, metric) that differs from its reference, and what that is called, if any is."""
+    people = [_people(row, metrics, users_of) for row in rows]
+    tested = [metric for metric in metrics if sum(metric in table.columns for table in people) > 1]
+    if not tested:
+        return {}, None
+    references = _matched(rows, against) if matched else [_reference(rows, people, tested[0], against)] * len(rows)
+    positions, p_values = [], []
+    for position, (table, reference) in enumerate(zip(people, references, strict=True)):
+        for metric in tested:
+            if (
+                reference is not None
+                and position != reference
+                and metric in table.columns
+                and metric in people[reference].columns
+            ):
+                pairs = table.select("user", ours=metric).join(
+                    people[reference].select("user", theirs=metric), on="user", how="inner", maintain_order="left"
+                )
+                differences = (pairs["ours"] - pairs["theirs"]).drop_nulls().to_numpy()
+                if len(differences) > 1:
+                    positions.append((position, metric))
+                    p_values.append(paired_tests(differences)[0])
+    corrected = holm(p_values)
+    marks = {key: "**" if p < 0.01 else "*" for key, p in zip(positions, corrected, strict=True) if p < 0.05}
+    if not positions:
+        return marks, None
+    return marks, f"{against} at the same point" if matched else rows[references[0] or 0].label
+
+
+def _people(row: Row, metrics: Sequence[str], users_of: Callable[[str], Any]) -> pl.DataFrame:
+    """Each person's mean over the row's seeds; no column for what people have no values of."""
+    tables = [table for table in (users_of(line.id) for line in row.lines) if table is not None]
+    if not tables:
+        return pl.DataFrame({"user": []})
+    held = [metric for metric in metrics if all(metric in table.columns for table in tables)]
+    narrow: pl.DataFrame = pl.concat([table.select("user", *held) for table in tables])
+    return narrow.group_by("user", maintain_order=True).agg(pl.col(held).mean())
+
+
+def _matched(rows: Sequence[Row], against: str | None) -> list[int | None]:
+    """For each row the position of the named group's row at the same swept values."""
+    named = {(row.data, row.swept): position for position, row in enumerate(rows) if row.group == against}
+    return [named.get((row.data, row.swept)) for row in rows]
+
+
+def _reference(rows: Sequence[Row], people: Sequence[pl.DataFrame], metric: str, against: str | None) -> int:
+    held = [position for position, table in enumerate(people) if metric in table.columns]
+    named = [position for position in held if against in (rows[position].group, rows[position].label)]
+    return max(named or held, key=lambda position: score(metric, rows[position].mean(metric) or 0.0))
+
+
+_ATTACK = f"{AUDIT}attack_held_back"
+BY_LOT = "random"
+"""The method whose lists are drawn by lot."""
+NOTABLE = 10.0
+"""A difference from the paper of more percent than this is listed and has to be explained."""
+
+
+class Cell(NamedTuple):
+    """What stands in one place of a table."""
+
+    text: str
+    value: float | None = None
+    spread: float | None = None
+    """The standard deviation over runs (seeds and folds)."""
+    mark: str = ""
+    """Stars of significance."""
+    best: bool = False
+    notable: bool = False
+
+
+class Column(NamedTuple):
+    """The head of a column, under the head of its bundle."""
+
+    bundle: str
+    name: str
+    number: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table, ready for any form."""
+
+    title: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def slug(self) -> str:
+        """The title as the name of a file."""
+        return slug(self.title)
+
+
+class Difference(NamedTuple):
+    """Ours beside the paper's, in one place."""
+
+    row: Row
+    metric: str
+    ours: float
+    paper: float
+    percent: float
+    formula: bool = False
+    """Whether the paper's is what a formula says."""
+
+
+def slug(title: str) -> str:
+    """A title as the name of a file: small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower().replace("+", " plus ")).strip("-") or "table"
+
+
+def plain_table(title: str, caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table of texts; a column whose name ends in '>' is set to the right, 'Order|popularity' stands under Order."""
+    heads = []
+    for name in columns:
+        bundle, _, own = name.removesuffix(">").rpartition("|")
+        heads.append(Column(bundle, own, name.endswith(">")))
+    return Table(title=title, caption=caption, columns=tuple(heads), rows=tuple(tuple(map(Cell, row)) for row in rows))
+
+
+def rows_of_table(wish: TableWish, rows: Sequence[Row], data: str) -> list[Row]:
+    """The rows that a table shows of one data set, in the table's order."""
+    groups = wish.groups or list(dict.fromkeys(row.group for row in rows))
+    chosen = [row for group in groups for row in rows if row.group == group and row.data == data]
+    metric = wish.best
+    if metric is None:
+        return chosen
+    return best_of_sweeps(chosen, lambda row: score(metric, row.mean(metric) or 0.0))
+
+
+def chosen_on_test(wish: TableWish, shown: Sequence[Row]) -> bool:
+    """Whether a table shows the best point of a sweep that nothing but the test part has chosen."""
+    return wish.best is not None and any(row.swept and not row.is_best for row in shown)
+
+
+def results_table(
+    wish: TableWish, wishes: Wishes, rows: Sequence[Row], data: str, users_of: Callable[[str], Any]
+) -> tuple[Table, list[Difference]]:
+    """One data set's table, and every difference from the paper in it."""
+    metrics, against = list(wish.metrics), wish.against
+    rows = with_shares(with_losses(rows, metrics, against), metrics, against)
+    watched, goal = asks_for(metrics, AUDIT), wish.goal
+    shown = seen_rows(rows) if watched else list(enumerate(rows))
+    if watched:  # a figure of noise, say, where no row has noise
+        metrics = [
+            metric for metric in metrics if metric == _ATTACK or any(len(row.values(metric)) for _, row in shown)
+        ]
+    theirs = {
+        (position, metric): published(wishes, row, rows, metric)
+        for position, row in enumerate(rows)
+        for metric in metrics
+    }
+    compared = {metric for (_, metric), value in theirs.items() if value is not None}
+    marks, reference = significance_marks(rows, metrics, users_of, against, matched=asks_for(metrics, LOSS))
+    columns = [Column("", "Method", number=False), *([Column("", "Server sees", number=False)] if watched else [])]
+    for metric in metrics:
+        head = words_of(metric).short
+        if metric in compared:
+            names = ("counted", "formula", "ratio") if by_formula(wishes, metric) else ("ours", "paper", "diff.")
+            columns += [Column(head, name) for name in names]
+        else:
+            is_number = metric != _ATTACK
+            beside = any(not by_formula(wishes, other) for other in compared)  # "ours" tells it from the paper's
+            columns.append(Column(head, "ours", is_number) if beside else Column("", head, is_number))
+    columns += [Column("", "Goal", number=False)] if goal else []
+    best = {metric: _best([row for _, row in shown], metric) for metric in metrics}
+    lines, differences = [], []
+    for number, (position, row) in enumerate(shown):
+        cells = [Cell(row.label), *([Cell(row.sees or "-")] if watched else [])]
+        for metric in metrics:
+            if metric == _ATTACK:
+                cells.append(Cell(best_attack(row)))
+                continue
+            ours, paper = row.mean(metric), theirs[position, metric]
+            cells.append(_ours(row, metric, marks.get((position, metric), ""), number in best[metric]))
+            if metric in compared:
+                percent = percent_difference(ours, paper)
+                cells.append(Cell(written(metric, paper), paper))
+                notable = percent is not None and abs(percent) > NOTABLE
+                formula = by_formula(wishes, metric)
+                cells.append(_apart(percent, notable, as_ratio=formula))
+                if ours is not None and paper is not None and percent is not None:
+                    differences.append(Difference(row, metric, ours, paper, percent, formula))
+        if goal:
+            cells.append(_GOAL[meets(row, goal)])
+        lines.append(tuple(cells))
+    caption = " ".join(filter(None, [wish.caption, _how_to_read(rows, bool(compared), reference, wish)]))
+    title = f"{wish.title}: {data}"
+    return Table(title=title, caption=caption, columns=tuple(columns), rows=tuple(lines)), differences
+
+
+def percent_difference(ours: float | None, paper: float | None) -> float | None:
+    """By how many percent ours is above the paper's; None where either is missing or the paper's is 0."""
+    return None if ours is None or not paper else 100 * (ours - paper) / abs(paper)
+
+
+def _apart(percent: float | None, notable: bool, *, as_ratio: bool) -> Cell:
+    """How far ours is from the paper's: in percent, or as ours divided by what a formula says."""
+    if percent is None:
+        return Cell("-")
+    if as_ratio:
+        return Cell(f"{1 + percent / 100:.2f}", 1 + percent / 100, notable=notable)
+    return Cell(f"{percent:+.1f} %", percent, notable=notable)
+
+
+ALIKE = 1e-9
+"""How far apart, relatively, two figures may be that differ by rounding alone."""
+_GOAL = {True: Cell("met", best=True), False: Cell("not met"), None: Cell("-")}
+
+
+def _ours(row: Row, metric: str, mark: str, best: bool) -> Cell:
+    mean, spread = row.mean(metric), row.deviation(metric)
+    text = written_once(metric, mean)
+    if spread is not None:
+        text = f"{written(metric, mean)} ± {written(metric, spread).lstrip('+')}"
+    return Cell(text, mean, spread, mark, best)
+
+
+def _best(rows: Sequence[Row], metric: str) -> frozenset[int]:
+    """The positions of the best rows of a column, all that are alike; none where there is no better, or few to beat.
+
+    Lists drawn by lot are as even and as new as lists can be, and of no use: they are a yardstick, never the best.
+    """
+    if words_of(metric).better is None:
+        return frozenset()
+    held = {position: row.mean(metric) for position, row in enumerate(rows) if not by_lot(row)}
+    scores = {position: score(metric, value) for position, value in held.items() if value is not None}
+    best = max(scores.values(), default=math.nan)
+    alike = frozenset(position for position, found in scores.items() if math.isclose(found, best, rel_tol=ALIKE))
+    return alike if 2 * len(alike) <= len(scores) else frozenset()  # what most have is nothing to point at
+
+
+def by_lot(row: Row) -> bool:
+    """Whether its lists were drawn by lot."""
+    return any(line.model == BY_LOT for line in row.lines)
+
+
+def _how_to_read(rows: Sequence[Row], compared: bool, reference: str | None, wish: TableWish) -> str:
+    seeds = sorted({len(row.lines) for row in rows})
+    sentences = []
+    if seeds and seeds[-1] > 1:
+        sentences.append(f"Mean ± standard deviation over {_span(seeds)} runs (seeds and folds).")
+    elif seeds and any(map(has_chance, wish.metrics)):
+        sentences.append("One run each: differences of some percent may be luck.")
+    elif seeds:
+        sentences.append("One run each: these figures follow from the training part and the settings, not from chance.")
+    if wish.best is not None and chosen_on_test(wish, rows):
+        sentences.append(f"Of each sweep the row with the best {words_of(wish.best).short} on the test part.")
+    aside = next((f", {row.group} aside" for row in rows if by_lot(row)), "")
+    sentences.append(f"Bold: the best of a column{aside}.")
+    if reference is not None:
+        sentences.append(
+            f"* and **: differs from {reference} with p below 0.05 and 0.01 (paired t-test over people, "
+            "corrected after Holm for all tests of the table)."
+        )
+    if wish.goal:
+        bounds = (f"{words_of(metric).short} {written(metric, bound)}" for metric, bound in wish.goal.items())
+        sentences.append(f"Goal: at most {' and '.join(bounds)}, {'both in' if len(wish.goal) > 1 else 'in'} the mean.")
+    if compared:
+        sentences.append(f"Differences of more than {NOTABLE:.0f} % are highlighted.")
+    return " ".join(sentences)
+
+
+def _span(counts: Sequence[int]) -> str:
+    return f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"

@@ -1,0 +1,426 @@
+"""Carrying out one run: train, judge, and tell it as a line of the results.
+
+A run that chooses is judged after every epoch, by one metric only, and stopped once `patience` epochs have brought
+nothing better. A run that tests goes to its epoch and is judged once, by everything. What a user can mend (a model that
+diverges, data that has changed) makes a failed run with its reason, and so does any other mishap: the other runs of
+a study go on.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import platform
+import sys
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from federank import extensions
+from federank._numerics.arrays import LongVector
+from federank._numerics.compiling import compiled
+from federank.data.splits import Split
+from federank.errors import DataError, FedeRankError, SettingError
+from federank.evaluation.evaluate import METRICS, Evaluation, evaluate, prediction_errors
+from federank.evaluation.lists import SAMPLED
+from federank.evaluation.metrics import EVERYBODY, count_items
+from federank.evaluation.search import best_of, curve_of, judged
+from federank.methods.fedrec.recommender import RatingFactors
+from federank.methods.fpl.communication import (
+    communication_cost,
+    conversations,
+    freshness,
+    normalised_freshness,
+    replay,
+)
+from federank.methods.fpl.kernels import Pairs, histories_of
+from federank.methods.fpl.recommender import FederatedPairs
+from federank.methods.frugal.recommender import FCF
+from federank.methods.predicting import PredictsRatings
+from federank.methods.recommender import Recommender
+from federank.methods.registry import recommender_class
+from federank.simulation.options import Conduct
+from federank.studies.plan import Run
+from federank.studies.report_spec import EXTRAS
+from federank.studies.results import Line, Point, Traffic
+from federank.studies.sources import part_of, source_of
+from federank.studies.spec import RATING_METRICS
+from federank.studies.vocabulary import Audit, Poison, epochs_setting
+
+if TYPE_CHECKING:
+    from federank.audit.scoring import Findings
+
+
+# What the servers that watch a run find, as metrics of the run under each server's name:
+
+
+def audited(model: Any, audit: Audit) -> tuple[dict[str, float | None], dict[str, Any]]:
+    """What each server finds in a trained model's run: metrics by its name, and the words and counts beside them."""
+    from federank.audit.audit import audit_model
+
+    metrics: dict[str, float | None] = {}
+    beside: dict[str, Any] = {}
+    for sees in audit.sees:
+        [found], about = audit_model(model, sees=sees, people=audit.people)
+        metrics |= {f"{sees}:{name}": value for name, value in headline(found).items()}
+        beside |= {
+            f"{sees}:attack": found.best["by_auc"],
+            f"{sees}:attack_held_back": found.best["by_auc_held_back"],
+            f"{sees}:cohort": about["cohort"],
+            f"{sees}:people_attacked": about["people_attacked"],
+            f"{sees}:seconds": round(about["seconds"]["audit"], 3),
+            f"{sees}:marks": marks_of(found),
+        }
+    return metrics, beside
+
+
+def headline(found: Findings) -> dict[str, float | None]:
+    """The figures by which runs are compared: what was sent, and the best attack beside popularity."""
+    popularity, best = found.attacks["popularity"], found.best
+    content: dict[str, float | None] = {"disclosed_share": found.disclosed_share}
+    for of in ("", "_held_back"):
+        content |= {
+            f"popularity{of}": popularity[f"auc{of}"],
+            f"auc{of}": best[f"auc{of}"],
+            f"gain{of}": best[f"gain{of}"],
+            f"gain{of}_low": best[f"gain{of}_low"],
+            f"gain{of}_high": best[f"gain{of}_high"],
+        }
+    return content
+
+
+def marks_of(found: Findings) -> dict[str, float | None]:
+    """All that a line of results keeps of an audit: the shares, and every attack's marks as `attack/mark`."""
+    marks: Mapping[str, float | None] = {
+        f"{attack}/{mark}": value for attack, all_marks in found.attacks.items() for mark, value in all_marks.items()
+    }
+    return {"disclosed_share": found.disclosed_share, "base_rate": found.base_rate, **marks}
+
+
+# Extras: what some figures need of a run beyond its metrics.
+
+
+MOST_UPDATED, MOST_RECOMMENDED = 1_000, 250
+
+
+def extras(model: Recommender, split: Split, wanted: Collection[str], at: int = 10) -> dict[str, Any]:
+    """The wanted extras of a fitted model; those its method cannot have (costs of a centralised one) are left out."""
+    unknown = set(wanted) - EXTRAS
+    if unknown:
+        raise SettingError(f"There is no extra {sorted(unknown)[0]!r}; there are {', '.join(sorted(EXTRAS))}.")
+    found: dict[str, Any] = {}
+    if isinstance(model, FederatedPairs):
+        if "communication" in wanted:
+            found |= communication(model)
+        if "item_updates" in wanted:
+            found["item_updates"] = largest_shares(count_item_updates(model), MOST_UPDATED)
+    if "complexity" in wanted and isinstance(model, RatingFactors | FCF):
+        found |= model.complexity()
+    if "popularity" in wanted:
+        found |= popularity(model, split, at)
+    return found
+
+
+def communication(model: FederatedPairs) -> dict[str, float]:
+    """What an epoch costs by the papers' formula, and how fresh it keeps the shared model."""
+    data = model.training
+    recipe = model.recipe(data)
+    # The papers' CCE rounds neither T = X+/|U| nor X+/|U-|; the rounds of an epoch are whole ones, as they are played.
+    conversed = conversations(recipe.clients_per_round, len(data) / recipe.clients_per_round)
+    triples, pi = (float(np.mean(of_all[recipe.participants])) for of_all in (recipe.triples, recipe.pi))
+    if model.pairs().triples == "mean":
+        triples = len(data) / data.n_users
+    return {
+        "cce": communication_cost(conversed, data.n_items, triples, pi),
+        "rounds_per_epoch": freshness(recipe.rounds_per_epoch),
+        "normalised_freshness": normalised_freshness(recipe.rounds_per_epoch, len(data)),
+    }
+
+
+def popularity(model: Recommender, split: Split, at: int) -> dict[str, list[float]]:
+    """How recommendations and feedback spread over items, the most frequent first."""
+    users = np.arange(model.training.n_users, dtype=np.int32)
+    items = model.recommend_numbers(users, at).items
+    counts = count_items(items, model.training.n_items)
+    return {
+        "recommended": largest_shares(counts, MOST_RECOMMENDED),
+        "feedback": largest_shares(split.train.popularity, MOST_RECOMMENDED),
+    }
+
+
+def largest_shares(counts: LongVector, most: int) -> list[float]:
+    """What share of the whole the most frequent ones have, the largest first; six digits are enough for a curve."""
+    whole = max(1, int(counts.sum()))
+    return [float(f"{count / whole:.6g}") for count in np.sort(counts)[::-1][:most]]
+
+
+# What one device has sent and received in its life: messages and megabytes, means over all devices of a run.
+
+
+_MEGABYTE = 1e6
+
+
+def communication_of(model: Recommender) -> dict[str, Any] | None:
+    """What a run has sent, counted, where the method is a federation that counts it."""
+    content: dict[str, Any] | None = model.report.get("communication")
+    if content is None and hasattr(model, "communication"):
+        content = model.communication()
+    return content
+
+
+def lifetime(sent: dict[str, Any], devices: int) -> dict[str, float]:
+    """Messages of a device, and the megabytes of its messages and downloads; rows that changed are all it downloads.
+
+    `lifetime_written_out` has a message's whole matrix in the place of its two factors, as it must travel where only
+    sums may be read; methods whose messages are rows as they are have only the one form.
+    """
+    up, down = sent["up"]["bytes"], sent.get("down_changed", sent["down_dense"])["bytes"]
+    written_out = sent.get("up_written_out", sent["up"])["bytes"]
+    return {
+        "lifetime_messages": sent["uploads"] / devices,
+        "lifetime_megabytes": (up + down) / devices / _MEGABYTE,
+        "lifetime_up": up / devices / _MEGABYTE,
+        "lifetime_down": down / devices / _MEGABYTE,
+        "lifetime_written_out": (written_out + down) / devices / _MEGABYTE,
+    }
+
+
+# What honest people get from a poisoned federation, as metrics of the run:
+
+
+def poisoned(method: str, split: Split, poison: Poison, seed: int) -> dict[str, float]:
+    """Play the federation honest, and attacked by each share of liars."""
+    from federank.audit.poisoning import make_world
+    from federank.audit.rehearsal import DEFENCES, play
+
+    bounds = DEFENCES[method]
+    first = poison.settings(method, poison.shares[0], seed)
+    calm = make_world(split, first, liars=False)
+    metrics = {
+        "precision@10": play(calm, first, None).precision,
+        "precision_defended": play(calm, first, bounds).precision,
+    }
+    for share in poison.shares:
+        settings = poison.settings(method, share, seed)
+        world, percent = make_world(split, settings), f"{100 * share:g}"
+        for name, found in (("_undefended", play(world, settings, None)), ("", play(world, settings, bounds))):
+            metrics[f"exposure{name}_{percent}"] = found.exposure
+            metrics[f"precision{name}_{percent}"] = found.precision
+            metrics[f"rank{name}_{percent}"] = found.median_rank
+    return metrics
+
+
+_PACKAGES = ("federank", "numpy", "numba", "scipy", "polars")
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """What runs are carried out with. To find a package's version takes a while, and it stays while a process runs."""
+    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
+
+
+class Finished(NamedTuple):
+    """A run that is done or has failed."""
+
+    run: Run
+    line: Line
+    users: bytes | None
+    """Each user's values, as the content of a Parquet file; of test runs only."""
+
+
+def carry_out(run: Run) -> Finished:
+    """Train and judge; whatever goes wrong becomes a failed run that says why."""
+    begin, computing = time.perf_counter(), time.process_time()
+    try:
+        found, users = _carried_out(run)
+    except FedeRankError as reason:
+        return failed(run, str(reason))
+    except MemoryError:
+        return failed(run, "The run needs more memory than there is.", transient=True)
+    except Exception as reason:  # a mistake of ours must not end the other runs
+        return failed(run, f"Something unexpected went wrong: {type(reason).__name__}: {reason}", transient=True)
+    line = replace(
+        _line(run),
+        **found,
+        seconds=round(time.perf_counter() - begin, 3),
+        cpu_seconds=round(time.process_time() - computing, 3),
+        memory_mb=_peak_memory(),
+    )
+    return Finished(run, line, users)
+
+
+def failed(run: Run, reason: str, *, transient: bool = False) -> Finished:
+    """A run that came to nothing; a transient failure is tried again when the study is next started."""
+    return Finished(run, replace(_line(run), status="failed", reason=reason, transient=transient), None)
+
+
+def _carried_out(run: Run) -> tuple[dict[str, Any], bytes | None]:
+    if source_of(run.data).fingerprint != run.fingerprint:
+        raise DataError(f"{run.data.name} has changed since the study was started; start it again.")
+    split = part_of(run.data, run.fold, run.part)
+    model = recommender_class(run.method)(**run.all_settings())
+    return _chosen_by(run, model, split) if run.task == "choose" else _tested(run, model, split)
+
+
+def _chosen_by(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], None]:
+    assert run.metric is not None
+    metric, sign = run.metric, -1 if run.lower_is_better else 1
+    if epochs_setting(run.method) is None or not run.best_epoch:
+        model.fit(split.train)
+        return {"metrics": {metric: judged(model, split, metric)}, "epoch": run.epochs}, None
+    values = curve_of(model, split, metric, sign=sign, patience=run.patience)
+    best = best_of(values, sign)
+    curve = [Point(epoch, {metric: value}) for epoch, value in enumerate(values, start=1)]
+    return {"metrics": {metric: values[best]}, "epoch": best + 1, "curve": curve}, None
+
+
+def _tested(run: Run, model: Recommender, split: Split) -> tuple[dict[str, Any], bytes | None]:
+    if run.poison is not None:
+        return {"metrics": poisoned(run.method, split, run.poison, run.seed), "epoch": None}, None
+    curve: list[Point] = []
+    traced = RATING_METRICS if isinstance(model, PredictsRatings) else (f"precision@{run.at[-1]}",)
+
+    def trace(epoch: int) -> None:
+        curve.append(Point(epoch, {metric: judged(model, split, metric) for metric in traced}))
+
+    watched = run.curve and epochs_setting(run.method) is not None
+    model.fit(split.train, conduct=Conduct(after_epoch=trace if watched else None))
+    metrics: dict[str, Any] = {}
+    users = None
+    if isinstance(model, PredictsRatings):
+        errors = prediction_errors(model, split.test)
+        metrics |= {"mae": errors.mae, "rmse": errors.rmse}
+    wanted = None if run.metrics is None else [name.partition("@")[0] for name in run.metrics]
+    known = (*METRICS, *SAMPLED, *extensions.names("metrics"))
+    usual = [name for name in known if name not in SAMPLED]
+    ranking = [name for name in wanted or usual if name in known]
+    if ranking:
+        found = evaluate(model, split, at=run.at, metrics=ranking, over=run.over)
+        metrics |= found.means | _training_part(split, found)
+        users = _parquet(found)
+    extra = extras(model, split, run.extras, run.at[-1])
+    if run.audit is not None:
+        found_out, beside = audited(model, run.audit)
+        metrics, extra = metrics | found_out, extra | beside
+    # FPL's traffic is counted by making a run's draws again, which takes half as long as the run.
+    sent = communication_of(model) if run.counts_traffic or not isinstance(model, FederatedPairs) else None
+    metrics |= _figure_of_noise(model) | (lifetime(sent, model.training.n_users) if sent else {})
+    about = {
+        "metrics": {name: _finite(value) for name, value in metrics.items()},
+        "epoch": run.epochs if run.epoch is None else run.epoch,
+        "curve": curve,
+        "bytes": _bytes(sent),
+        "extra": extra,
+    }
+    return about, users
+
+
+def _training_part(split: Split, found: Evaluation) -> dict[str, float]:
+    """What the papers' Table 1 tells of a training part: its sizes and, by category, its bias B_T."""
+    train = split.train
+    sizes: dict[str, float] = {
+        "training_users": int(np.count_nonzero(train.profiles.sizes)),
+        "training_items": int(np.count_nonzero(train.popularity)),
+        "training_interactions": len(train),
+    }
+    if found.bias is None:
+        return sizes
+    everybody = found.bias.filter((pl.col("group") == EVERYBODY) & (pl.col("at") == found.at[0]))
+    biases = zip(everybody["category"], everybody["bias_train"], strict=True)
+    return sizes | {f"bias_train/{category}": value for category, value in biases if value is not None}
+
+
+def _parquet(found: Evaluation) -> bytes:
+    content = io.BytesIO()
+    found.per_user.write_parquet(content)
+    return content.getvalue()
+
+
+def _figure_of_noise(model: Recommender) -> dict[str, float]:
+    """What the accountant says of a run with noise: of the person with the most rounds, if there is a figure."""
+    epsilon = model.report.get("privacy", {}).get("epsilon")
+    if "adjacency" in model.report:  # noise of two servers (protocol/squares/private/)
+        epsilon = model.report["epsilon"]
+    return {} if epsilon is None else {"noise_epsilon": epsilon}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _bytes(sent: dict[str, Any] | None) -> Traffic | None:
+    """What the devices sent and received, where the method is a federation that counts it."""
+    if not sent:
+        return None
+    down = sent.get("down_changed", sent["down_dense"])
+    return Traffic(up=int(sent["up"]["bytes"]), down=int(down["bytes"]))
+
+
+def _peak_memory() -> float | None:
+    """The most memory that this process has had, in MB; a worker's earlier runs count too."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
+
+
+def _line(run: Run) -> Line:
+    """What a line tells of a run whatever becomes of it."""
+    return Line(
+        id=run.id,
+        group=run.group,
+        data=run.data.name,
+        model=run.method,
+        settings=run.settings,
+        swept=run.swept,
+        chosen=run.chosen,
+        seed=run.seed,
+        fold=run.fold,
+        task=run.task,
+        part=run.part,
+        metric=run.metric,
+        epochs=run.epochs,
+        patience=run.patience,
+        at=run.at,
+        chosen_on=run.chosen_on,
+        versions=dict(_versions()),
+        data_fingerprint=run.fingerprint,
+        repeats_left_out=run.repeats_left_out,
+    )
+
+
+# Item updates: in how many of a run's Updates each item had a row (FedeRank, 2021, Figure 2).
+
+
+def count_item_updates(model: FederatedPairs) -> LongVector:
+    """How many Updates of a fitted model's run had a row of each item."""
+    data = model.training
+    recipe = model.recipe(data)
+    counts = np.zeros(data.n_items, dtype=np.int64)
+    in_update, update = np.full(data.n_items, -1, dtype=np.int64), 0  # the last Update that had each row
+    histories = histories_of(data.profiles, data.n_items, recipe)
+    for pairs in replay(recipe, histories, data.n_items, range(model.report["rounds"])):
+        update = _note(pairs, in_update, update, counts)
+    return counts
+
+
+@compiled(allocates=False)
+def _note(pairs: Pairs, in_update: LongVector, update: int, counts: LongVector) -> int:
+    """Count a block of pairs; the number of the last Update met."""
+    for k in range(len(pairs.users)):
+        if pairs.counters[k] == 0:
+            update += 1
+        for which in range(pairs.arrives[k]):  # none, the negative, or both
+            item = pairs.negatives[k] if which == 0 else pairs.positives[k]
+            if in_update[item] != update:
+                in_update[item] = update
+                counts[item] += 1
+    return update

@@ -1,0 +1,205 @@
+"""What a tracker is told of a run, whoever the tracker is: `--track mlflow`, `--track tensorboard:FOLDER`.
+
+1. a run has a key of its own (of a study, the run's id; of a model, its folder and when it was kept), so that one
+   that is told twice is there once
+2. params are its settings, metrics what it was judged by, points its curve, a step for each epoch
+3. trackers know no @ and little else in names: `ndcg@10` is `ndcg_at_10` there
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from mlflow import MlflowClient
+from mlflow.entities import Metric, Param
+from mlflow.exceptions import MlflowException
+from tensorboardX import SummaryWriter
+
+from federank.checks import did_you_mean
+from federank.errors import SettingError
+from federank.extras import need
+from federank.studies.plan import Plan, Run
+from federank.studies.results import Line, Point, Results
+from federank.studies.run import Watch
+
+TRACKERS = ("mlflow", "tensorboard")
+_NOT_ALLOWED = re.compile(r"[^\w\-./]")
+_PACKAGES = {"mlflow": "mlflow", "tensorboard": "tensorboardX"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracked:
+    """One run, as it is told."""
+
+    key: str
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    points: Sequence[Point] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    failed: bool = False
+
+
+class Tracker(Protocol):
+    """Whoever is told of runs."""
+
+    def log(self, run: Tracked) -> None:
+        """Tell of a run; one whose key is known already is left as it is."""
+        ...
+
+
+def plain_name(name: str) -> str:
+    """A metric's name, or a setting's, as every tracker allows it."""
+    return _NOT_ALLOWED.sub("_", name.replace("@", "_at_"))
+
+
+def open_tracker(where: str, experiment: str) -> Tracker:
+    """The tracker that `--track` names: its kind and, after a colon, its place."""
+    kind, _, place = where.partition(":")
+    if kind not in TRACKERS:
+        raise SettingError(
+            f"--track is {where!r}.{did_you_mean(kind, TRACKERS)} It can be mlflow or tensorboard, with a place after "
+            "a colon: mlflow:http://localhost:5000, or tensorboard:logs."
+        )
+    need("tracking", f"--track {kind}", _PACKAGES[kind])
+    if kind == "mlflow":
+        return MLflow(place, experiment)
+
+    return TensorBoard(place, experiment)
+
+
+def tracked_line(line: Line) -> Tracked:
+    """A run of a study."""
+    where = [line.data, line.group, *(f"{name} {value}" for name, value in {**line.swept, **line.chosen}.items())]
+    tags = {"task": line.task, "data": line.data, "group": line.group, "data_fingerprint": line.data_fingerprint or ""}
+    if line.part is not None:
+        tags["judged_by"] = line.part
+    if line.reason is not None:
+        tags["reason"] = line.reason
+    told = {"seconds": line.seconds, "memory_mb": line.memory_mb, "epoch": line.epoch}
+    figures = {name: float(value) for name, value in {**line.metrics, **told}.items() if value is not None}
+    return Tracked(
+        key=line.id,
+        name=f"{', '.join(where)}, seed {line.seed}, {line.task}",
+        params={"method": line.model, "data": line.data, "seed": line.seed, **line.settings},
+        metrics=figures,
+        points=tuple(line.curve),
+        tags=tags | {f"version.{name}": told for name, told in line.versions.items()},
+        failed=not line.done,
+    )
+
+
+# MLflow: a run of ours is a run of an experiment, in a folder, at a server, or in a database that MLflow knows.
+
+
+_KEY = "federank.run"
+_BATCH = 500
+"""The most metrics that MLflow takes at once is 1,000."""
+_LONGEST_PARAM = 500
+
+
+class MLflow:
+    """An experiment of MLflow."""
+
+    def __init__(self, place: str, experiment: str) -> None:
+        place = place or os.environ.get("MLFLOW_TRACKING_URI", "") or "mlruns"
+        if "://" not in place:
+            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+            place = Path(place).resolve().as_uri()
+        try:
+            self._client = MlflowClient(tracking_uri=place)
+            found = self._client.get_experiment_by_name(experiment)
+            self._experiment = found.experiment_id if found else self._client.create_experiment(experiment)
+        except (MlflowException, OSError) as reason:
+            raise SettingError(f"MLflow cannot keep runs at {place}: {reason}") from reason
+
+    def log(self, run: Tracked) -> None:
+        """Tell of a run, once."""
+        if self._client.search_runs([self._experiment], filter_string=f"tags.`{_KEY}` = '{run.key}'", max_results=1):
+            return
+        tags = {_KEY: run.key, **{f"federank.{name}": told for name, told in run.tags.items()}}
+        made = self._client.create_run(self._experiment, tags=tags, run_name=run.name).info.run_id
+        now = int(time.time() * 1000)
+        last = max((point.epoch for point in run.points), default=0)
+        metrics = [
+            Metric(plain_name(name), value, now, point.epoch)
+            for point in run.points
+            for name, value in point.values.items()
+        ]
+        metrics += [Metric(plain_name(name), value, now, last) for name, value in run.metrics.items()]
+        params = [Param(plain_name(name), str(value)[:_LONGEST_PARAM]) for name, value in run.params.items()]
+        self._client.log_batch(made, params=params)
+        for begin in range(0, len(metrics), _BATCH):
+            self._client.log_batch(made, metrics=metrics[begin : begin + _BATCH])
+        self._client.set_terminated(made, "FAILED" if run.failed else "FINISHED")
+
+
+# TensorBoard: a run of ours is a folder of events below PLACE/EXPERIMENT (`tensorboard --logdir PLACE`).
+
+
+_ALLOWED = re.compile(r"[^\w\-.,= ]")
+
+
+class TensorBoard:
+    """A folder of runs."""
+
+    def __init__(self, place: str, experiment: str) -> None:
+        self._folder = Path(place or "tensorboard") / _ALLOWED.sub("_", experiment)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as reason:
+            raise SettingError(
+                f"TensorBoard's events cannot be written to {self._folder}: {reason.strerror}."
+            ) from reason
+
+    def log(self, run: Tracked) -> None:
+        """Tell of a run, once."""
+        end = f" [{run.key[:16]}]"
+        name = _ALLOWED.sub("_", run.name)[: 200 - len(end)] + end
+        if (self._folder / name).exists():
+            return
+        with SummaryWriter(str(self._folder / name)) as events:
+            about = {"settings": dict(run.params), "about": dict(run.tags), "failed": run.failed}
+            events.add_text("run", f"```\n{json.dumps(about, indent=2, default=str)}\n```")
+            for point in run.points:
+                for metric, value in point.values.items():
+                    events.add_scalar(plain_name(metric), value, point.epoch)
+            last = max((point.epoch for point in run.points), default=0)
+            for metric, value in run.metrics.items():
+                events.add_scalar(plain_name(metric), value, last)
+
+
+# A study that is tracked: each run is told as it finishes, and those of an earlier start that were not, at the end.
+
+
+class Tracking:
+    """Passes on what it sees to whoever watches, and tells a tracker of finished runs."""
+
+    def __init__(self, watch: Watch, tracker: Tracker) -> None:
+        self._watch, self._tracker = watch, tracker
+
+    def begin(self, plan: Plan, there: int) -> None:
+        """Pass it on."""
+        self._watch.begin(plan, there)
+
+    def started(self, run: Run) -> None:
+        """Pass it on."""
+        self._watch.started(run)
+
+    def finished(self, line: Line, *, ours: bool) -> None:
+        """Pass it on, and tell of it."""
+        self._watch.finished(line, ours=ours)
+        self._tracker.log(tracked_line(line))
+
+
+def track_all(results: Results, tracker: Tracker) -> None:
+    """Tell of every run of the study as it is now; what the tracker knows already is left as it is."""
+    for line in results.lines():
+        tracker.log(tracked_line(line))
