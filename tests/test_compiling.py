@@ -50,19 +50,19 @@ def test_an_edit_in_another_file_is_noticed_and_no_edit_is_not_compiled_again(tm
     before, found = first_number(package, tmp_path)
     assert found == 0
     assert first_number(package, tmp_path) == (before, 1)
-    draws = package / "protocol" / "draws.py"
+    draws = package / "federation" / "rng.py"
     draws.write_text(draws.read_text().replace("_mixed(a, b, c, d, 10, 26)", "_mixed(a, b, c, d, 9, 26)"))
     after, found = first_number(package, tmp_path)
     assert found == 0
     assert after != before
     # What the kernel does not use may change as it likes.
-    (package / "protocol" / "ledger.py").write_text("")
+    (package / "privacy" / "ledger.py").write_text("")
     assert first_number(package, tmp_path) == (after, 1)
 
 
 def test_the_sources_of_a_kernel_are_all_that_it_imports_and_nothing_else():
     package = Path(federank.__file__).parent
-    found = {path.relative_to(package).as_posix() for path in sources_of(package / "engines" / "pairs" / "kernels.py")}
+    found = {path.relative_to(package).as_posix() for path in sources_of(package / "methods" / "fpl" / "kernels.py")}
     # Directly; through another file; from a package by the name of a module.
     assert {"methods/fpl/kernels.py", "methods/fpl/bpr.py", "_numerics/rows.py", "federation/rng.py"} <= found
     assert not any(path.startswith(("service/", "cli/", "studies/")) for path in found)
@@ -80,7 +80,7 @@ def test_whatever_python_imports_for_a_kernel_is_among_its_sources():
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     imported = {Path(line) for line in answer.stdout.split("\n") if line and Path(line).name != "__init__.py"}
-    assert imported <= sources_of(package / "engines" / "pairs" / "disguised.py")
+    assert imported <= sources_of(package / "methods" / "fpl" / "simulation.py")
 
 
 def test_one_function_compiled_in_two_ways_is_kept_as_two():

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from federank.cli.reading import Reading, reads_data
-from federank.data.splits import FOLDS, WAYS, Division, divide, refuse_empty_parts
 from federank.errors import SettingError
 
 if TYPE_CHECKING:
     from federank.data.datasets import KnownSet
+    from federank.data.splits import Division
 
 
 # `federank data split`: a data set as files to train on and to test on.
 
 
-_NAMES = {way.replace("-", "_"): way for way in (*WAYS, FOLDS)}
+_WAYS = ("temporal", "global-temporal", "leave-last-out", "random", "folds")
+_NAMES = {way.replace("-", "_"): way for way in _WAYS}
 """What Click calls the flag of each way."""
 
 
@@ -67,6 +68,8 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
     division = _division(way, chosen)
     refuse_foreign_folder(out)
     data = reading.interactions()
+    from federank.data.splits import divide, refuse_empty_parts
+
     splits = divide(data, division)
     refuse_empty_parts(splits, division)
     settings = {
@@ -74,7 +77,7 @@ def split(reading: Reading, out: Path, bare: bool, **chosen: Any) -> None:
         "way": division.way,
         way: chosen[way],
         "validation": division.validation,
-        **({"seed": division.seed} if division.way in ("random", FOLDS) else {}),
+        **({"seed": division.seed} if division.way in ("random", "folds") else {}),
         **({"mirrored": True} if division.mirrored else {}),
         "interactions": len(data),
         "repeats_left_out": data.repeats_left_out,
@@ -107,6 +110,8 @@ def _way(chosen: dict[str, Any]) -> str:
 
 def _division(flag: str, chosen: dict[str, Any]) -> Division:
     """What the flags ask for; the value of a way's flag is the share of its test, or its number of folds."""
+    from federank.data.splits import Division
+
     way, rest = (
         _NAMES[flag],
         {
@@ -115,7 +120,7 @@ def _division(flag: str, chosen: dict[str, Any]) -> Division:
             "mirrored": chosen["mirrored"],
         },
     )
-    if way == FOLDS:
+    if way == "folds":
         return Division(way=way, folds=chosen[flag], **rest)
     return Division(way=way, **rest) if way == "leave-last-out" else Division(way=way, test=chosen[flag], **rest)
 
@@ -270,9 +275,9 @@ def city(people: int, places: int, checkins: int, seed: int, out: Path | None) -
       federank data city
       federank data city --people 5000 --places 4000 --checkins 200000 --out city.tsv
     """
-    from federank.data import city as made_up
+    from federank.data import synthetic
 
-    built = made_up.city(people=people, places=places, checkins=checkins, seed=seed)
+    built = synthetic.city(people=people, places=places, checkins=checkins, seed=seed)
     if out is None:
         from federank.cli.tables import show_statistics
         from federank.data.statistics import statistics

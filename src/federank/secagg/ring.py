@@ -12,11 +12,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import AES
-from cryptography.hazmat.primitives.ciphers.modes import CTR
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from federank._numerics.arrays import IntVector, LongVector, RealVector
@@ -35,6 +30,13 @@ class KeyStream:
     """The bytes that follow from a secret in one context for one purpose, as they are asked for."""
 
     def __init__(self, secret: bytes, context: bytes, purpose: str) -> None:
+        # Simulations use the ring without the service's dependencies.
+        from cryptography.hazmat.primitives.ciphers import Cipher
+        from cryptography.hazmat.primitives.ciphers.algorithms import AES
+        from cryptography.hazmat.primitives.ciphers.modes import CTR
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
         info = (_PURPOSE + purpose).encode()
         key = HKDF(algorithm=SHA256(), length=_KEY_BYTES, salt=context, info=info).derive(secret)
         self._encryptor = Cipher(AES(key), CTR(bytes(16))).encryptor()

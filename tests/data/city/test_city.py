@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federank.data import city as city_module
-from federank.data import city as city_visits
+from federank.data import synthetic
 from federank.data.splits import split_temporal
 from federank.data.statistics import statistics
 from federank.data.synthetic import city
@@ -87,8 +86,7 @@ def test_everybody_can_have_been_everywhere():
 
 
 def test_work_in_many_small_stretches_leaves_the_city_whole(monkeypatch):
-    monkeypatch.setattr(city_visits, "AT_A_TIME", 700)
-    monkeypatch.setattr(city_module, "AT_A_TIME", 700)
+    monkeypatch.setattr(synthetic, "AT_A_TIME", 700)
     data = city(people=300, places=200, checkins=9_000)
     assert_whole(data, people=300, places=200, checkins=9_000)
     # Each stretch has choices of its own: no two people are twins, and time does not repeat.
@@ -110,7 +108,7 @@ def test_memory_follows_the_checkins_and_not_people_times_places():
 def test_it_says_that_it_is_synthetic(town):
     assert "synthetic" in town.name
     assert "synthetic" in city.__doc__
-    assert "synthetic" in city_module.__doc__
+    assert "synthetic" in synthetic.__doc__
 
 
 def test_its_arrays_cannot_be_changed(town):

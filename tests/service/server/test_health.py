@@ -14,8 +14,14 @@ from federank.service.server.health import ATTENTION, FAILING, LEVELS, OK, Healt
 from federank.service.server.model_versions import Extent, extent_of
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Database
-from federank.service.server.store.evaluation import RECENT, RecentRounds, note_refused_aggregate, recent_rounds
-from federank.service.server.store.queries import close_round, open_round
+from federank.service.server.store.queries import (
+    RECENT,
+    RecentRounds,
+    close_round,
+    note_refused_aggregate,
+    open_round,
+    recent_rounds,
+)
 from federank.service.server.store.schema import create_tables
 from federank.service.server.store.versions import model_to_fold, publish
 

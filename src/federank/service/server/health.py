@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from federank.service.server.model_versions import Extent
-from federank.service.server.store.evaluation import RecentRounds
+from federank.service.server.store.queries import RecentRounds
 
 OK, ATTENTION, FAILING = "ok", "attention", "failing"
 LEVELS = {OK: 0, ATTENTION: 1, FAILING: 2}

@@ -15,8 +15,15 @@ from federank.service.server.logs import Log
 from federank.service.server.model_versions import Extent, Published, Signals, extent_of, signals_of
 from federank.service.server.settings import RoundSettings
 from federank.service.server.store.database import Connection, Database, StoreAway
-from federank.service.server.store.evaluation import RecentRounds, recent_rounds
-from federank.service.server.store.queries import Newest, get_fact, helper_is_away, newest_round, tallies
+from federank.service.server.store.queries import (
+    Newest,
+    RecentRounds,
+    get_fact,
+    helper_is_away,
+    newest_round,
+    recent_rounds,
+    tallies,
+)
 from federank.service.server.store.versions import newest_model, newest_version
 
 LOOK_SECONDS = 0.1

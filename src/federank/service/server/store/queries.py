@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from federank.service.server.store.database import Connection, StoreAway
-from federank.service.server.store.evaluation import note_refused_aggregate
 from federank.service.server.tickets import Ticket, use_of
 
 
@@ -458,3 +457,33 @@ def count_refusals(connection: Connection, number: int, counts: dict[str, int]) 
             reason,
             count,
         )
+
+
+# The latest rounds that have ended: which were discarded, and how many had an aggregate that was not applied.
+
+
+RECENT = 10
+_REFUSED = "refused aggregates"
+
+
+class RecentRounds(NamedTuple):
+    """What became of the latest rounds, newest first."""
+
+    discarded: tuple[bool, ...] = ()
+    refused: int = 0
+
+
+def recent_rounds(connection: Connection) -> RecentRounds:
+    """The latest rounds that have ended, at most RECENT."""
+    rows = connection.all(
+        "SELECT number, state FROM rounds WHERE state IN ('folded', 'abandoned') ORDER BY number DESC LIMIT ?", RECENT
+    )
+    numbers = {int(number) for number, _ in rows}
+    refused = numbers.intersection(get_fact(connection, _REFUSED) or [])
+    return RecentRounds(tuple(state == "abandoned" for _, state in rows), len(refused))
+
+
+def note_refused_aggregate(connection: Connection, number: int) -> None:
+    """Note that a round's aggregate was not applied, within the transaction that ends the round."""
+    before = get_fact(connection, _REFUSED) or []
+    put_fact(connection, _REFUSED, [*before, number][-RECENT:])
